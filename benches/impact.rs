@@ -110,7 +110,9 @@ fn count_together(snapshot: &mut Snapshot, selector: &str) -> Duration {
             TaintedDevicesQuery { snapshot, profile, without: "r200", with: Some(&change), by_class: true };
         let tainted = together.tainted_devices();
         let drivers = snapshot.driver_names();
-        drivers.map(|driver| tainted.count(driver) + snapshot.published_devices(driver)).sum::<usize>()
+        drivers
+            .map(|driver| tainted.count_for_driver(driver) + snapshot.published_device_count(driver))
+            .sum::<usize>()
     })
 }
 

@@ -24,7 +24,7 @@ use std::process::{Command, ExitCode};
 
 use bodies::{HostileField, RequestKind, Style};
 use tollgate::{Endpoint, Engine, Labels, Profile, RuleSet, admit};
-use tollgate_api::schema::Ty;
+use tollgate_api::schema::FieldType;
 
 /// Bytes of the bodies that are compared.
 const SIZES: [usize; 2] = [80 << 10, 800 << 10];
@@ -109,7 +109,8 @@ fn main() -> ExitCode {
         for place in bodies::places(profile) {
             for &style in Style::of(place.ty()) {
                 // A text has no order.
-                let asks = if matches!(place.ty(), Ty::List(_) | Ty::Map { .. }) { 4 } else { 2 };
+                let asks =
+                    if matches!(place.ty(), FieldType::List(_) | FieldType::Map { .. }) { 4 } else { 2 };
                 for ask in RequestKind::ALL.into_iter().rev().take(asks) {
                     let name = format!("{} {} {style:?} {ask:?}", profile.name, place.name());
                     if is_alone && words.contains(&name) {

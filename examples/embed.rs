@@ -11,13 +11,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(vec![profile], RuleSet::parse("upstream,documented,lint,decoding,strict")?);
     for document in documents(MANIFEST) {
         let document = document.map_err(|error| error.message)?;
-        let request = Attributes::create(document.doc.root(), "default", "2026-11-16T12:00:00Z");
+        let request = Attributes::for_create(document.doc.root(), "default", "2026-11-16T12:00:00Z");
         for diagnostic in engine.validate(&request, Labels::Unknown).findings() {
             println!(
                 "{}: {}: {}",
                 diagnostic.level.name(),
-                diagnostic.finding.field(),
-                diagnostic.finding.body()
+                diagnostic.finding.user_path(),
+                diagnostic.finding.server_message()
             );
         }
     }

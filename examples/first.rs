@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tollgate::files::{Input, MAX_FILE, collect as collect_files, read as read_file};
-use tollgate::server::{Certificates, Server, Settings};
+use tollgate::files::{DEFAULT_MAX_FILE_BYTES, Input, collect as collect_files, read as read_file};
+use tollgate::server::{CertificateSettings, Server, Settings};
 use tollgate::{Engine, PolicyFile, PolicySet, RuleSet};
 
 const REVIEWS: [(&str, &str); 2] = [
@@ -25,7 +25,7 @@ const REVIEWS: [(&str, &str); 2] = [
 
 fn main() -> anyhow::Result<()> {
     let mut settings = Settings::new("127.0.0.1:8443".parse()?, "127.0.0.1:8081".parse()?);
-    settings.certificates = Certificates::SelfSigned {
+    settings.certificates = CertificateSettings::SelfSigned {
         directory: Some(PathBuf::from("certs")),
         // Those of `tollgate certs`, so that both keep the same certificate.
         names: [
@@ -44,7 +44,7 @@ fn main() -> anyhow::Result<()> {
     let count = policies.len();
     let engine = Engine::new(vec![tollgate::Profile::DEFAULT], rules).with_policies(Arc::new(policies));
     let server = Server::bind(settings, engine, None, None)?;
-    let (webhook, ops) = (server.address()?, server.ops_address()?);
+    let (webhook, ops) = (server.webhook_address()?, server.ops_address()?);
     let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
     let sending = std::thread::spawn(move || send_reviews(&client));
     println!("serving https://{webhook}/validate and /mutate");
@@ -68,7 +68,7 @@ fn main() -> anyhow::Result<()> {
 fn policies() -> anyhow::Result<PolicySet> {
     let found = collect_files(&[PathBuf::from("policies")]);
     let read = |input: &Input| {
-        let text = read_file(input, MAX_FILE).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let text = read_file(input, DEFAULT_MAX_FILE_BYTES).map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(PolicyFile { name: input.name(), text })
     };
     let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<PolicyFile>>>()?;

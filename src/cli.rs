@@ -76,7 +76,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use console::Console;
-use outcome::{Failure, Tally};
+use outcome::{ExitCounts, Failure};
 use shared::OutputArgs;
 use tollgate_formats::sanitize;
 
@@ -118,7 +118,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+            fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
                 match self {
                     $($(#[$when])* Command::$name(command) => command.run(console),)*
                 }
@@ -172,19 +172,19 @@ pub mod fuzzing {
     /// Fixes a manifest like `tollgate validate --fix`.
     pub fn fix(data: &[u8]) {
         if let Ok(text) = std::str::from_utf8(data) {
-            super::fix::fuzzing::fix(text);
+            super::fix::fuzzing::fuzz_fix(text);
         }
     }
 
     /// Plays messages of an editor to `tollgate lsp`.
     pub fn lsp(data: &[u8]) {
-        super::lsp::fuzzing::play(data);
+        super::lsp::fuzzing::fuzz_session(data);
     }
 
     /// Plays messages of a client to `tollgate mcp`.
     #[cfg(feature = "mcp")]
     pub fn mcp(data: &[u8]) {
-        super::mcp::fuzzing::play(data);
+        super::mcp::fuzzing::fuzz_messages(data);
     }
 }
 
@@ -195,14 +195,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         _ = std::io::stdout().write_all(candidates.as_bytes());
         return ExitCode::SUCCESS;
     }
-    plugin::note_program_name(&arguments);
-    picture::note_command(&arguments);
+    plugin::store_program_name(&arguments);
+    picture::store_typed_command(&arguments);
     let arguments = match parse_arguments(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are not errors and go to stdout; a closed pipe is ignored.
             let plain = error.to_string();
-            _ = match (error.use_stderr(), sanitize::text(&plain)) {
+            _ = match (error.use_stderr(), sanitize::sanitize_text(&plain)) {
                 // What was typed may come from a file name: it is shown, and does nothing else.
                 (true, Cow::Owned(shown)) => write!(std::io::stderr(), "{shown}"),
                 _ => error.print(),
@@ -223,13 +223,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// kubectl.
 fn parse_arguments(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
-    if let Some(name) = plugin::plugin_name(arguments) {
+    if let Some(name) = plugin::kubectl_plugin_name(arguments) {
         command = command.bin_name(name);
     }
     let arguments = placement::move_shared_flags_behind_command(arguments, &command);
     let mut matches = command
         .try_get_matches_from_mut(arguments)
-        .map_err(|error| placement::name_commands_with_flag(error, &command))?;
+        .map_err(|error| placement::suggest_commands_with_flag(error, &command))?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
@@ -237,7 +237,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     _ = console::OUTPUT_FLAGS.set(arguments.output);
     let mut console = Console::open();
     let outcome = arguments.command.run(&mut console);
-    let outcome = outcome.and_then(|tally| console.finish().map(|()| tally).map_err(Failure::from));
+    let outcome = outcome.and_then(|tally| console.flush_stdout().map(|()| tally).map_err(Failure::from));
     match outcome {
         Ok(tally) => tally.exit_code(),
         Err(failure) => {
@@ -260,5 +260,5 @@ fn parse_embedded<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
 /// Serializes a value as one line of JSON, with escapes for characters that a terminal would act on.
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?;
-    Ok(sanitize::json(&text).into_owned())
+    Ok(sanitize::sanitize_json(&text).into_owned())
 }

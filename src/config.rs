@@ -14,7 +14,7 @@ mod file;
 mod levels;
 mod suppression;
 
-pub(crate) use acceptance::{Acceptance, ObjectName, SortedFindings};
+pub(crate) use acceptance::{Acceptance, ObjectName, SplitFindings};
 pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
 pub(crate) use fields::{CONFIG_SCHEMA, rules_and_origins};
 pub(crate) use file::{ConfigFile, Override, Setting, StringSettings};

@@ -14,6 +14,6 @@ mod corpus;
 
 pub use agreement::{Agreement, AgreementCount, AgreementRow};
 pub use answer::{Answer, Refusal};
-pub use compare::{Comparison, Judge, OwnAnswer, SameParts};
+pub use compare::{AgreeingParts, CaseChecker, Comparison, TollgateVerdict};
 pub use corpus::served_kind_and_version;
 pub use corpus::{Case, Corpus, CorpusSet};

@@ -50,8 +50,8 @@ mod cli;
 pub use cli::fuzzing;
 pub use cli::run;
 pub use report::{
-    AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, Mentions, NotRead,
-    Piece, Report, SkipCounts, SkipReason, Statistics, Summary,
+    AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, FileReportPart, Format, LocatedFinding,
+    ReportRenderer, SkipCounts, SkipReason, Statistics, Summary, UncheckedMentionCounts, UnreadPathCounts,
 };
 #[cfg(feature = "cluster")]
 pub use tollgate_cluster as cluster;

@@ -9,25 +9,25 @@
 
 mod manifest;
 
-pub(crate) use manifest::{Destination, OptionalApi};
+pub(crate) use manifest::{OptionalApi, WebhookDestination};
 
 use tollgate_api::profile::{self, ApiKind, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::PolicySubset;
-use tollgate_engine::rules::{self, Origin};
+use tollgate_engine::rules::{self, RuleOrigin};
 
 /// Webhook for claims and templates with tolerations; fails closed.
-const CLAIMS: &str = "claims.validate.tollgate.dev";
+const CLAIMS_WITH_TOLERATIONS: &str = "claims.validate.tollgate.dev";
 /// Webhook for claims and templates without tolerations.
-const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
+const CLAIMS_WITHOUT_TOLERATIONS: &str = "other-claims.validate.tollgate.dev";
 /// Webhook for claims without tolerations that have parameters, constraints or admin access.
-const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
+const CLAIMS_WITH_PARAMETERS: &str = "claim-details.validate.tollgate.dev";
 /// Webhook for claims with neither tolerations nor parameters, if only the others fail closed.
-const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
+const CLAIMS_WITHOUT_PARAMETERS: &str = "plain-claims.validate.tollgate.dev";
 /// Webhook for slices with taints.
-const SLICES: &str = "slices.validate.tollgate.dev";
+const SLICES_WITH_TAINTS: &str = "slices.validate.tollgate.dev";
 /// Webhook for slices without taints.
-const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
+const SLICES_WITHOUT_TAINTS: &str = "other-slices.validate.tollgate.dev";
 /// Webhook for DeviceTaintRules; fails closed.
 const RULES: &str = "rules.validate.tollgate.dev";
 /// Webhook for DeviceClasses.
@@ -37,21 +37,21 @@ const POLICIES: &str = "policies.validate.tollgate.dev";
 /// Webhook that adds default tolerations to claims.
 const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 /// Webhook that adds `timeAdded` to `spec.taints` of slices, which the second draft of KEP-5055 has.
-const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
+const SLICE_TAINT_TIMES: &str = "slices.mutate.tollgate.dev";
 
 /// Names of all entries of the base configurations, in the order in which they are registered.
 const ALL_ENTRIES: [&str; 11] = [
-    CLAIMS,
-    OTHER_CLAIMS,
-    CLAIM_DETAILS,
-    PLAIN_CLAIMS,
-    SLICES,
-    OTHER_SLICES,
+    CLAIMS_WITH_TOLERATIONS,
+    CLAIMS_WITHOUT_TOLERATIONS,
+    CLAIMS_WITH_PARAMETERS,
+    CLAIMS_WITHOUT_PARAMETERS,
+    SLICES_WITH_TAINTS,
+    SLICES_WITHOUT_TAINTS,
     RULES,
     CLASSES,
     POLICIES,
     CLAIM_DEFAULTS,
-    SLICE_TIMES,
+    SLICE_TAINT_TIMES,
 ];
 
 /// Entries for pods and workloads, with the kinds that they send. They fail open unless a policy with
@@ -80,8 +80,11 @@ pub(crate) struct WebhookEntries {
 impl WebhookEntries {
     /// Returns the entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
-        WebhookEntries::select(
-            |name| ![CLAIM_DETAILS, PLAIN_CLAIMS, POLICIES, SLICE_TIMES].contains(&name),
+        WebhookEntries::select_entries(
+            |name| {
+                ![CLAIMS_WITH_PARAMETERS, CLAIMS_WITHOUT_PARAMETERS, POLICIES, SLICE_TAINT_TIMES]
+                    .contains(&name)
+            },
             |_| false,
         )
     }
@@ -89,12 +92,13 @@ impl WebhookEntries {
     /// Returns the entries that the rules and policies of an engine need.
     pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule));
-        let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
-        let enforced = enabled(Origin::Policy);
+        let (lints, ours) =
+            (enabled(RuleOrigin::Lint), enabled(RuleOrigin::Lint) || enabled(RuleOrigin::Documented));
+        let enforced = enabled(RuleOrigin::Policy);
         let policies = &engine.policies;
         let (every, closed) = (PolicySubset::Every, PolicySubset::FailingClosed);
         let is_about = |kind, among| enforced && policies.applies_to_kind(kind, among);
-        let judges_every = |kind, among| enforced && policies.can_deny_any(kind, among);
+        let judges_every = |kind, among| enforced && policies.can_deny_any_object(kind, among);
         let has_parameters = |kind, among| enforced && policies.checks_parameters(kind, among);
         let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
         let details = |among| CLAIM_KINDS.into_iter().any(|kind| has_parameters(kind, among));
@@ -103,37 +107,40 @@ impl WebhookEntries {
         // A policy for parameters that fails closed must not take all other claims with it.
         let is_split = all_claims(every) && details(closed) && !all_claims(closed);
         let is_needed = |name| match name {
-            CLAIMS => ours || CLAIM_KINDS.into_iter().any(|kind| is_about(kind, every)),
-            OTHER_CLAIMS => all_claims(every) && !is_split,
-            CLAIM_DETAILS => is_split || !all_claims(every) && (lints || details(every)),
-            PLAIN_CLAIMS => is_split,
-            SLICES => ours || is_about(ApiKind::ResourceSlice, every),
-            OTHER_SLICES => lints || judges_every(ApiKind::ResourceSlice, every),
+            CLAIMS_WITH_TOLERATIONS => ours || CLAIM_KINDS.into_iter().any(|kind| is_about(kind, every)),
+            CLAIMS_WITHOUT_TOLERATIONS => all_claims(every) && !is_split,
+            CLAIMS_WITH_PARAMETERS => is_split || !all_claims(every) && (lints || details(every)),
+            CLAIMS_WITHOUT_PARAMETERS => is_split,
+            SLICES_WITH_TAINTS => ours || is_about(ApiKind::ResourceSlice, every),
+            SLICES_WITHOUT_TAINTS => lints || judges_every(ApiKind::ResourceSlice, every),
             RULES => ours || is_about(ApiKind::DeviceTaintRule, every),
             CLASSES => classes(every),
-            CLAIM_DEFAULTS => policies.may_add_defaults(every),
-            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft_with_slice_taints(profile)),
+            CLAIM_DEFAULTS => policies.may_add_tolerations(every),
+            SLICE_TAINT_TIMES => engine.profiles.iter().any(|profile| is_draft_with_slice_taints(profile)),
             _ => false,
         };
         let is_closed = |name| match name {
-            OTHER_CLAIMS => all_claims(closed),
-            CLAIM_DETAILS => details(closed),
-            SLICES => is_about(ApiKind::ResourceSlice, closed),
-            OTHER_SLICES => judges_every(ApiKind::ResourceSlice, closed),
+            CLAIMS_WITHOUT_TOLERATIONS => all_claims(closed),
+            CLAIMS_WITH_PARAMETERS => details(closed),
+            SLICES_WITH_TAINTS => is_about(ApiKind::ResourceSlice, closed),
+            SLICES_WITHOUT_TAINTS => judges_every(ApiKind::ResourceSlice, closed),
             CLASSES => classes(closed),
-            CLAIM_DEFAULTS => policies.may_add_defaults(closed),
+            CLAIM_DEFAULTS => policies.may_add_tolerations(closed),
             name => POD_ENTRIES
                 .iter()
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
         };
-        WebhookEntries::select(is_needed, is_closed)
+        WebhookEntries::select_entries(is_needed, is_closed)
     }
 
     /// Returns these entries and the one for policies that are custom resources.
     #[must_use]
     #[cfg(feature = "serve")]
     pub(crate) fn with_policy_entry(&self) -> WebhookEntries {
-        WebhookEntries::select(|name| name == POLICIES || self.contains(name), |name| self.fails_closed(name))
+        WebhookEntries::select_entries(
+            |name| name == POLICIES || self.contains(name),
+            |name| self.fails_closed(name),
+        )
     }
 
     /// Returns the entries that are in either set, while policies are replaced. Leaves out an entry that a wider
@@ -143,8 +150,12 @@ impl WebhookEntries {
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
-        let is_covered = |name| name == CLAIM_DETAILS && has(OTHER_CLAIMS) && !is_closed(CLAIM_DETAILS);
-        WebhookEntries::select(|name| has(name) && !is_covered(name), is_closed)
+        let is_covered = |name| {
+            name == CLAIMS_WITH_PARAMETERS
+                && has(CLAIMS_WITHOUT_TOLERATIONS)
+                && !is_closed(CLAIMS_WITH_PARAMETERS)
+        };
+        WebhookEntries::select_entries(|name| has(name) && !is_covered(name), is_closed)
     }
 
     /// True if the entry is registered.
@@ -159,7 +170,7 @@ impl WebhookEntries {
     }
 
     /// Selects the entries for which `wanted` is true; those for which `closed` is true fail closed.
-    fn select(
+    fn select_entries(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,
     ) -> WebhookEntries {

@@ -15,15 +15,15 @@ mod statistics;
 
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
-pub use piece::Piece;
+pub use piece::FileReportPart;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
-pub(crate) use text::message;
+pub(crate) use text::shortened_message;
 
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};
 use tollgate_engine::engine::Diagnostic;
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
 
 /// Declares the output formats: one line each, so that `mod`, enum and table cannot drift. The name of the file is the
@@ -78,23 +78,23 @@ impl Format {
 /// Interface of an output format. The methods are called in the order of their declaration.
 trait ReportWriter {
     /// Returns the header of the report.
-    fn begin(&self, report: &Report) -> String {
+    fn begin(&self, report: &ReportRenderer) -> String {
         _ = report;
         String::new()
     }
 
     /// Adds a document to the part of its file.
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report);
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer);
 
     /// Returns the piece of a file in its final form; `piece` has all its documents.
-    fn close(&self, piece: String, file: &str, counted: &Summary, report: &Report) -> String {
+    fn close(&self, piece: String, file: &str, counted: &Summary, report: &ReportRenderer) -> String {
         _ = (file, counted, report);
         piece
     }
 
     /// Returns what follows the last file in the report, such as closing brackets; with `--statistics`, the table of
     /// rules instead.
-    fn end(&self, summary: &Summary, report: &Report) -> String {
+    fn end(&self, summary: &Summary, report: &ReportRenderer) -> String {
         report.summary(summary)
     }
 }
@@ -286,10 +286,10 @@ pub struct Summary {
     /// Skipped documents by reason.
     pub skipped_by: SkipCounts,
     /// Paths in folders that were not read.
-    pub not_read: NotRead,
+    pub not_read: UnreadPathCounts,
     /// Files that were not checked and mention `resource.k8s.io`.
-    #[serde(skip_serializing_if = "Mentions::is_empty")]
-    pub mentions: Mentions,
+    #[serde(skip_serializing_if = "UncheckedMentionCounts::is_empty")]
+    pub mentions: UncheckedMentionCounts,
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
@@ -315,7 +315,7 @@ pub struct Summary {
 
 /// Paths in folders that were not read: manifests by their name, and whole folders.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct NotRead {
+pub struct UnreadPathCounts {
     /// Number of files excluded by `.gitignore` or `.ignore`.
     pub ignored: usize,
     /// Number of files excluded by `--exclude`.
@@ -326,27 +326,27 @@ pub struct NotRead {
 
 /// Files in folders that were not checked and mention `resource.k8s.io`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Mentions {
+pub struct UncheckedMentionCounts {
     /// Number of Markdown files.
     pub markdown: usize,
     /// Files with unrendered templates.
     pub templates: usize,
 }
 
-impl Mentions {
+impl UncheckedMentionCounts {
     fn is_empty(&self) -> bool {
-        *self == Mentions::default()
+        *self == UncheckedMentionCounts::default()
     }
 }
 
 impl Summary {
     /// Adds a document to the totals.
-    pub fn add(&mut self, entry: &DocumentResult<'_>) {
+    pub fn count_document(&mut self, entry: &DocumentResult<'_>) {
         let of = |level| entry.findings.iter().filter(|placed| placed.diagnostic.level == level).count();
-        let warned = of(Level::Warn);
+        let warned = of(FindingLevel::Warn);
         self.warned += warned;
-        self.denied += of(Level::Deny);
-        self.audited += of(Level::Audit);
+        self.denied += of(FindingLevel::Deny);
+        self.audited += of(FindingLevel::Audit);
         self.allowed += entry.allowed;
         for fix in entry.findings.iter().filter_map(|located| located.fix.as_ref()) {
             match fix.applicability {
@@ -363,7 +363,7 @@ impl Summary {
             DocumentStatus::Invalid => self.invalid += 1,
             DocumentStatus::Skipped => {
                 self.skipped += 1;
-                self.skipped_by.add(entry.skipped.unwrap_or(SkipReason::OtherKind));
+                self.skipped_by.count_document(entry.skipped.unwrap_or(SkipReason::OtherKind));
             }
             DocumentStatus::Unreadable => self.unreadable += 1,
         }
@@ -405,7 +405,7 @@ impl Summary {
 /// A report format, with the settings that rendering needs.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
-pub struct Report {
+pub struct ReportRenderer {
     /// The output format.
     pub format: Format,
     /// The selected profiles, of all documents.
@@ -425,28 +425,28 @@ pub struct Report {
     pub foldable: bool,
 }
 
-impl Report {
+impl ReportRenderer {
     /// Returns the header of the report.
-    pub fn begin(&self) -> String {
+    pub fn header(&self) -> String {
         if self.statistics { String::new() } else { self.format.writer().begin(self) }
     }
 
     /// Adds a document to the part of its file.
-    pub fn add(&self, piece: &mut Piece, entry: &DocumentResult<'_>) {
+    pub fn append_document(&self, piece: &mut FileReportPart, entry: &DocumentResult<'_>) {
         if !self.statistics {
             self.format.writer().add(&mut piece.text, entry, self);
         }
     }
 
     /// Completes the part of a file.
-    pub fn close(&self, piece: &mut Piece, file: &str, counted: &Summary) {
+    pub fn finish_file(&self, piece: &mut FileReportPart, file: &str, counted: &Summary) {
         if !self.statistics {
             piece.text = self.format.writer().close(std::mem::take(&mut piece.text), file, counted, self);
         }
     }
 
     /// Returns the footer of the report, which includes the summary.
-    pub fn end(&self, summary: &Summary, statistics: &Statistics) -> String {
+    pub fn footer(&self, summary: &Summary, statistics: &Statistics) -> String {
         if self.statistics {
             statistics.render(self, summary)
         } else {
@@ -456,7 +456,7 @@ impl Report {
 
     /// Returns the summary for people, such as the number of files and findings; empty with `--quiet`.
     pub(crate) fn summary(&self, summary: &Summary) -> String {
-        if self.quiet { String::new() } else { text::summary(summary, self) }
+        if self.quiet { String::new() } else { text::summary_line(summary, self) }
     }
 }
 
@@ -466,13 +466,13 @@ pub(crate) fn docs_url(rule: &str) -> String {
 }
 
 /// Returns the releases and drafts that a finding applies to; `None` if only one was checked.
-fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
+fn profiles_if_several(located: &LocatedFinding, report: &ReportRenderer) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }
 
 /// Replaces characters that could control a terminal: see [`sanitize`].
-pub(crate) fn printable(text: &str) -> String {
-    sanitize::text(text).into_owned()
+pub(crate) fn replace_control_chars(text: &str) -> String {
+    sanitize::sanitize_text(text).into_owned()
 }
 
 /// Returns the first sentence of the page about a rule, which follows `**origin · level**`.
@@ -488,7 +488,10 @@ pub(crate) fn first_sentence(page: &str) -> String {
 mod tests {
     #[test]
     fn a_value_cannot_write_to_the_terminal() {
-        assert_eq!(super::printable("a\u{1b}[2J\u{202e}b\u{9b}\nc"), "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc");
+        assert_eq!(
+            super::replace_control_chars("a\u{1b}[2J\u{202e}b\u{9b}\nc"),
+            "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc"
+        );
     }
 
     #[test]

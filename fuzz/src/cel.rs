@@ -4,7 +4,9 @@
 use tollgate_cel::evaluate::{
     AttributeValue, BEHAVIOUR_V1_34, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program,
 };
-use tollgate_cel::{ADMISSION_POLICY, Outcome, POLICY, Target, V1_33, V1_34, V1_35, V1_36, V1_37, check};
+use tollgate_cel::{
+    ADMISSION_POLICY_ENV, ExpressionPurpose, Outcome, POLICY_ENV, V1_33, V1_34, V1_35, V1_36, V1_37, check,
+};
 
 /// Estimated cost of the expressions that are evaluated, at most.
 const MAX_EVALUATED: u64 = 100_000;
@@ -13,9 +15,9 @@ const MAX_EVALUATED: u64 = 100_000;
 pub(crate) fn run(data: &[u8]) {
     let Ok(expression) = std::str::from_utf8(data) else { return };
     let mut estimate = None;
-    for env in [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY, ADMISSION_POLICY] {
-        let outcome = check(expression, Target::Selector, &env);
-        assert_eq!(outcome, check(expression, Target::Selector, &env));
+    for env in [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY_ENV, ADMISSION_POLICY_ENV] {
+        let outcome = check(expression, ExpressionPurpose::Selector, &env);
+        assert_eq!(outcome, check(expression, ExpressionPurpose::Selector, &env));
         if let Outcome::Accepted { cost } | Outcome::TooComplex { cost } = outcome {
             estimate = estimate.max(Some(cost));
         }

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use tollgate_cel::evaluate::{AttributeValue, BEHAVIOUR_V1_37, Device, Program};
-use tollgate_formats::names::{self, KeyWord, Unit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
 use tollgate_formats::quantity::Quantity;
 use tollgate_formats::{gofmt, gotime, netaddr, sanitize};
 
@@ -28,33 +28,39 @@ pub(crate) fn run(data: &[u8]) {
             Quantity::parse(&exact).unwrap_or_else(|error| panic!("{text} is exactly {exact}: {error:?}"));
         assert_eq!(quantity.cmp(&exact), std::cmp::Ordering::Equal, "{text}");
         _ = (quantity.value(), quantity.milli_value(), quantity.nano_value(), quantity.sign());
-        if let Some(sum) = quantity.add(&quantity.negated()) {
+        if let Some(sum) = quantity.add_as_decimal(&quantity.negated()) {
             assert!(sum.is_zero(), "{text} less itself is {}", sum.text());
         }
     }
     // A year with more or fewer than four digits cannot be read again.
-    if let Some(written) = gotime::parse(text).map(gotime::rfc3339).ok().filter(|written| written.len() == 20)
+    if let Some(written) =
+        gotime::parse_rfc3339(text).map(gotime::rfc3339).ok().filter(|written| written.len() == 20)
     {
-        let again =
-            gotime::parse(&written).unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
+        let again = gotime::parse_rfc3339(&written)
+            .unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
         assert_eq!(gotime::rfc3339(again), written, "{text}");
     }
     let mut problems = 0;
-    for unit in [Unit::Bytes, Unit::Characters] {
-        names::label_key(text, unit, KeyWord::LabelKey, &mut |_| problems += 1);
-        names::label_value(text, unit, &mut |_| problems += 1);
-        names::dns_label(text, unit, &mut |_| problems += 1);
-        names::dns_subdomain(text, unit, &mut |_| problems += 1);
-        names::dns_subdomain_caseless(text, unit, &mut |_| problems += 1);
+    for unit in [LengthUnit::Bytes, LengthUnit::Characters] {
+        names::check_label_key(text, unit, KeyErrorWord::LabelKey, &mut |_| problems += 1);
+        names::check_label_value(text, unit, &mut |_| problems += 1);
+        names::check_dns_label(text, unit, &mut |_| problems += 1);
+        names::check_dns_subdomain(text, unit, &mut |_| problems += 1);
+        names::check_subdomain_caseless(text, unit, &mut |_| problems += 1);
     }
-    names::path_segment(text, &mut |_| problems += 1);
-    names::extended_resource_name(text, &mut |_| problems += 1);
-    _ = (names::is_label_key(text), names::is_subdomain(text), names::is_dns_label(text), names::lower(text));
+    names::check_path_segment(text, &mut |_| problems += 1);
+    names::check_extended_resource(text, &mut |_| problems += 1);
+    _ = (
+        names::is_label_key(text),
+        names::is_subdomain(text),
+        names::is_dns_label(text),
+        names::go_to_lower(text),
+    );
     _ = netaddr::canonical_cidr(text);
-    let shown = sanitize::text(text);
+    let shown = sanitize::sanitize_text(text);
     assert!(!shown.chars().any(sanitize::is_unsafe) || shown.contains(['\n', '\t']), "{shown:?}");
     let mut json = String::new();
-    gofmt::json_string(&mut json, text);
+    gofmt::push_json_string(&mut json, text);
     let read = tollgate_document::doc::parse(&json).expect("JSON that was written here");
     assert_eq!(read.root().text(), text, "as JSON: {json}");
     _ = gofmt::json_number(text);

@@ -20,7 +20,11 @@ thread_local! {
 }
 
 fn said(verdict: &Verdict) -> Vec<String> {
-    verdict.findings().iter().map(|found| format!("{} {}", found.finding.field(), found.body())).collect()
+    verdict
+        .findings()
+        .iter()
+        .map(|found| format!("{} {}", found.finding.user_path(), found.message_without_path()))
+        .collect()
 }
 
 /// The first byte selects the profile; the rest is the object.
@@ -29,7 +33,7 @@ pub(crate) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(object) else { return };
     let Ok(document) = doc::parse(text) else { return };
     let choice = usize::from(choice) % profile::ALL.len();
-    let attributes = Attributes::create(document.root(), "", NOW);
+    let attributes = Attributes::for_create(document.root(), "", NOW);
     let from_json =
         ENGINES.with_borrow(|engines| said(&engines[choice].validate(&attributes, Labels::Unknown)));
     let from_new = said(&engine(profile::ALL[choice]).validate(&attributes, Labels::Unknown));
@@ -42,9 +46,10 @@ pub(crate) fn run(data: &[u8]) {
     let Some(Ok(yaml)) = read.next() else { return };
     let again = doc::parse(&compact).expect("JSON that was written here");
     let json = said(
-        &engine(profile::ALL[choice]).validate(&Attributes::create(again.root(), "", NOW), Labels::Unknown),
+        &engine(profile::ALL[choice])
+            .validate(&Attributes::for_create(again.root(), "", NOW), Labels::Unknown),
     );
-    let attributes = Attributes::create(yaml.doc.root(), "", NOW);
+    let attributes = Attributes::for_create(yaml.doc.root(), "", NOW);
     let from_yaml = said(&engine(profile::ALL[choice]).validate(&attributes, Labels::Unknown));
     assert_eq!(json, from_yaml, "as JSON and as YAML: {compact}");
 }

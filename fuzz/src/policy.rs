@@ -31,11 +31,11 @@ pub(crate) fn run(data: &[u8]) {
     let engine = Engine::new(vec![profile], rules).with_policies(Arc::new(set));
     for object in OBJECTS {
         let document = parse_json(object).expect("JSON");
-        let attributes = Attributes::create(document.root(), "ml", NOW);
+        let attributes = Attributes::for_create(document.root(), "ml", NOW);
         for labels in [Labels::Unknown, Labels::Known(tollgate_engine::Value::absent())] {
             let verdict = engine.validate(&attributes, labels);
             _ = engine.mutate(&attributes, labels);
-            _ = verdict.allowed();
+            _ = verdict.is_allowed();
         }
     }
 }

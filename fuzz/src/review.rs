@@ -80,7 +80,7 @@ fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8
     let Ok(document) = parse_review(&text) else { return };
     let Ok(review) = Review::read(engine, document.root()) else { return };
     let request = &review.request;
-    let attributes = Attributes::create(request.object, "", NOW);
+    let attributes = Attributes::for_create(request.object, "", NOW);
     let edits = engine.mutate(&attributes, Labels::Unknown).edits;
     if edits.is_empty() {
         return;
@@ -88,9 +88,9 @@ fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8
     let Some(patched) = patched(&request.object.to_json(), &json_patch(&edits)) else { return };
     let patched = doc::parse(&patched).expect("a patched object is JSON");
     let errors =
-        |object| decoder.validate(&Attributes::create(object, "", NOW), Labels::Unknown).findings().len();
+        |object| decoder.validate(&Attributes::for_create(object, "", NOW), Labels::Unknown).findings().len();
     assert!(errors(patched.root()) <= errors(request.object), "the patched object is not decoded");
-    let attributes = Attributes::create(patched.root(), "", "2030-01-01T00:00:00Z");
+    let attributes = Attributes::for_create(patched.root(), "", "2030-01-01T00:00:00Z");
     let edits = engine.mutate(&attributes, Labels::Unknown).edits;
     assert!(edits.is_empty(), "the patched object is patched again: {edits:?}");
 }
@@ -101,7 +101,7 @@ fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8
 fn patched(object: &str, patch: &str) -> Option<String> {
     use serde_json::Value;
     let mut tree: Value = serde_json::from_str(object).ok()?;
-    let nodes = |text: &str| doc::parse(text).map(|document| document.root().size()).ok();
+    let nodes = |text: &str| doc::parse(text).map(|document| document.root().node_count()).ok();
     if nodes(&tree.to_string()) != nodes(object) {
         return None;
     }

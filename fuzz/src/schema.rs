@@ -25,13 +25,13 @@ pub(crate) fn run(data: &[u8]) {
     let profile = Profile::named("1.37").expect("a profile");
     let rules = RuleSet::parse("policy").expect("origins");
     let engine = Engine::new(vec![profile], rules).with_policies(Arc::new(set));
-    let attributes = Attributes::create(document.root(), "ml", "2026-11-15T03:04:05Z");
+    let attributes = Attributes::for_create(document.root(), "ml", "2026-11-15T03:04:05Z");
     let said = || {
         let verdict = engine.validate(&attributes, Labels::Unknown);
         verdict
             .findings()
             .iter()
-            .map(|found| format!("{} {}", found.finding.field(), found.body()))
+            .map(|found| format!("{} {}", found.finding.user_path(), found.message_without_path()))
             .collect::<Vec<_>>()
     };
     assert_eq!(said(), said(), "two answers about one value");

@@ -4,7 +4,7 @@
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
 use tollgate_engine::Snapshot;
-use tollgate_forecast::{Forecast, Plan, Release, Settings, State, Step, report_devices};
+use tollgate_forecast::{ClusterChange, Forecast, Plan, Settings, SimulatedRelease, State, report_devices};
 use tollgate_formats::gotime::Timestamp;
 
 /// Courses that are played: enough for chance to matter.
@@ -24,21 +24,22 @@ pub(crate) fn run(data: &[u8]) {
     for item in document.root().get("items").items() {
         _ = snapshot.apply(item);
         if item.get("metadata").get("annotations").get("fuzz").exists() {
-            steps.push(Step::Apply(item));
+            steps.push(ClusterChange::Apply(item));
         } else {
             state.add(item);
         }
     }
     let report = report_devices(&state, profile);
     assert!(report.devices.len() <= snapshot.device_count().max(report.devices.len()));
-    let release = Release { profile, semantics: profile.allocation, behaviour: profile.selectors };
+    let release = SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors };
     let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
-    let settings = Settings { max_steps: MAX_STEPS, assume_complete: choice & 2 == 0, ..Settings::at(now) };
+    let settings =
+        Settings { max_steps: MAX_STEPS, assume_complete: choice & 2 == 0, ..Settings::defaults_at(now) };
     let play = || {
         let plan = Plan::new(state.clone(), steps.clone(), release, settings);
-        let mut player = plan.player();
-        let courses: Vec<_> = (0..COURSES).map(|course| player.play(course)).collect();
-        format!("{:?}", Forecast::from_courses(&plan, courses))
+        let mut player = plan.run_simulator();
+        let courses: Vec<_> = (0..COURSES).map(|course| player.simulate_run(course)).collect();
+        format!("{:?}", Forecast::from_runs(&plan, courses))
     };
     assert_eq!(play(), play(), "two forecasts of one state");
 }

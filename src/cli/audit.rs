@@ -26,10 +26,10 @@ use super::clock;
 use super::console::Console;
 use super::levels::LevelArgs;
 use super::manifests::parse_namespace;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::picture::StateSource;
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
-use super::state::{self, Inventory};
+use super::state::{self, DumpInventory};
 use crate::config::Levels;
 use crate::report::Format;
 use reporter::AuditReporter;
@@ -91,11 +91,11 @@ Exit codes:
   4  internal error";
 
 /// A format that only `audit` has: OpenReports objects for `kubectl apply`.
-const OPENREPORTS: &str = "openreports";
-const HTML: &str = "html";
+const OPENREPORTS_FORMAT: &str = "openreports";
+const HTML_FORMAT: &str = "html";
 
 fn output_names() -> Vec<&'static str> {
-    Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS, HTML]).collect()
+    Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS_FORMAT, HTML_FORMAT]).collect()
 }
 
 fn parse_release(name: &str) -> Result<&'static Profile, String> {
@@ -107,7 +107,7 @@ fn parse_release(name: &str) -> Result<&'static Profile, String> {
 
 /// The engine and settings with which an audit checks each object.
 #[derive(Debug)]
-struct AuditRun<'a> {
+struct AuditSettings<'a> {
     engine: Engine,
     levels: Levels,
     /// Only this namespace.
@@ -117,20 +117,20 @@ struct AuditRun<'a> {
     expirations_within_week: Vec<String>,
 }
 
-impl AuditRun<'_> {
+impl AuditSettings<'_> {
     /// True if an enabled rule or policy counts the impact of taint rules, which needs pods, claims and devices.
     fn needs_state(&self) -> bool {
         self.engine.policies.limits_impact() || self.engine.rules.has(TAINT_RULE_IMPACT)
     }
 
     /// True if `--namespace` is not set or names this namespace. Objects without a namespace pass the empty name.
-    fn includes(&self, namespace: &str) -> bool {
+    fn includes_namespace(&self, namespace: &str) -> bool {
         self.namespace.is_none_or(|wanted| wanted == namespace)
     }
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if self.statistics && !["text", "json"].contains(&self.output.as_str()) {
             return Err(Failure::Usage(format!(
                 "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
@@ -144,47 +144,48 @@ impl Arguments {
         let mut header = read_headers(&texts);
         let cluster = self.dumped_cluster_profile(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
-        let mut run = self.audit_run(profiles)?;
+        let mut run = self.audit_settings(profiles)?;
         run.engine = run.engine.for_stored_objects(cluster);
-        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
+        let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.server.context.kubectl();
-        reporter.source = StateSource::of(&self.state, &header, &self.engine.release)?;
-        dump::audit(&texts, run, &mut reporter, console)?;
-        Ok(self.exit.apply(reporter.end(console)?))
+        reporter.source = StateSource::from_dump_or_cluster(&self.state, &header, &self.engine.release)?;
+        dump::audit_dump(&texts, run, &mut reporter, console)?;
+        Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
     }
 
     #[cfg(feature = "cluster")]
-    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let asked = self.engine.release.live_server()?;
-        let run = self.audit_run(self.engine.release.live_profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
+        let run = self.audit_settings(self.engine.release.live_profiles()?)?;
+        let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.server.context.kubectl();
-        reporter.source = StateSource::of(&[], &Inventory::default(), &self.engine.release)?;
+        reporter.source =
+            StateSource::from_dump_or_cluster(&[], &DumpInventory::default(), &self.engine.release)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
-        live::audit(asked, run, &mut reporter, console);
-        Ok(self.exit.apply(reporter.end(console)?))
+        live::audit_cluster(asked, run, &mut reporter, console);
+        Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
     }
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 
     /// Returns the profile of the cluster that a dump comes from, as recorded in the dump or set with `--from`;
     /// `None` if neither is known.
     fn dumped_cluster_profile(
         &self,
-        header: &mut Inventory,
+        header: &mut DumpInventory,
         console: &mut Console,
     ) -> Result<Option<&'static Profile>, Failure> {
-        let Some(from) = self.from else { return Ok(dump::cluster_profile(header)) };
+        let Some(from) = self.from else { return Ok(dump::recorded_profile(header)) };
         let name = from.name;
         header.set_release_if_unknown(from).map_err(|known| {
             Failure::Usage(format!("--from {name}: the dump comes from Kubernetes {known}"))
         })?;
         if header.server().is_some() {
-            return Ok(dump::cluster_profile(header));
+            return Ok(dump::recorded_profile(header));
         }
         console
             .note(&format!("assuming that the dump comes from Kubernetes {name} with default feature gates"));
@@ -192,11 +193,11 @@ impl Arguments {
     }
 
     /// Builds the engine and the settings of an audit that checks objects against these profiles.
-    fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
+    fn audit_settings(&self, profiles: Vec<&'static Profile>) -> Result<AuditSettings<'_>, Failure> {
         let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
         let expirations_within_week = deadlines::expirations_within_week(&engine.policies, &now);
         let (levels, namespace) = (self.levels.levels(), self.namespace.as_deref());
-        Ok(AuditRun { engine, levels, namespace, now, expirations_within_week })
+        Ok(AuditSettings { engine, levels, namespace, now, expirations_within_week })
     }
 }

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::report::record::{Json, list, record, text};
+use crate::report::record::{Json, collect_records, record, to_json_text};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Doc;
-use tollgate_drain::{DrainPlan, Fate};
+use tollgate_drain::{DrainPlan, PodDecision};
 use tollgate_forecast::{
     DeviceCounts, DeviceReport, DeviceState, Forecast, ObjectKind, ReportedDevice, State, report_devices,
 };
@@ -17,12 +17,12 @@ use tollgate_forecast::{
 type ObjectName<'a> = (&'a str, &'a str);
 
 /// Kinds of changed objects that affect which devices exist and which are free.
-const DEVICE_KINDS: [ObjectKind; 4] =
+const KINDS_CHANGING_CAPACITY: [ObjectKind; 4] =
     [ObjectKind::DeviceTaintRule, ObjectKind::ResourceSlice, ObjectKind::DeviceClass, ObjectKind::Node];
 
 /// Returns JSON with the device counts of each class before and after a forecast in which the objects `changes`
 /// are applied.
-pub(super) fn after_forecast(
+pub(super) fn forecast_capacity_json(
     state: &State<'_>,
     changes: &[Doc<'_>],
     forecast: &Forecast,
@@ -32,8 +32,8 @@ pub(super) fn after_forecast(
     let evicted = forecast.evicted.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
     let mut later = state.clone();
     for change in changes.iter().map(Doc::root) {
-        let kind = ObjectKind::of(change.get("apiVersion").str(), change.get("kind").str());
-        if kind.is_some_and(|kind| DEVICE_KINDS.contains(&kind)) {
+        let kind = ObjectKind::from_type_meta(change.get("apiVersion").str(), change.get("kind").str());
+        if kind.is_some_and(|kind| KINDS_CHANGING_CAPACITY.contains(&kind)) {
             later.add(change);
         }
     }
@@ -45,18 +45,20 @@ pub(super) fn after_forecast(
         count.allocated += rounded_count(taken.allocated);
         count.free = count.free.saturating_sub(rounded_count(taken.free));
     }
-    capacity_changes_json(&counts_by_name(&before, before.class_counts()), &counts_by_name(&after, counts))
+    capacity_changes_json(&counts_by_class(&before, before.class_counts()), &counts_by_class(&after, counts))
 }
 
 /// Returns JSON with the device counts of each class before and after a drain: its devices are tainted, and each
 /// pod that moves gets as many devices elsewhere.
-pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
+pub(super) fn drain_capacity_json(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
     let before = report_devices(state, profile);
     let closed: BTreeSet<_> =
         plan.devices.iter().map(|id| (id.driver.as_str(), id.pool.as_str(), id.device.as_str())).collect();
     let moving = plan.pods.iter().filter_map(|pod| match &pod.fate {
-        Fate::Moves { nodes, .. } => Some(((pod.namespace.as_str(), pod.name.as_str()), !nodes.is_empty())),
-        Fate::Stays { .. } => None,
+        PodDecision::Moves { nodes, .. } => {
+            Some(((pod.namespace.as_str(), pod.name.as_str()), !nodes.is_empty()))
+        }
+        PodDecision::Stays { .. } => None,
     });
     let moving: BTreeMap<ObjectName<'_>, bool> = moving.collect();
     let mut after = before.class_counts();
@@ -66,15 +68,17 @@ pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile
         let moves = |holder: &&tollgate_forecast::Holder<'_>| {
             holder.pod.and_then(|pod| moving.get(&(holder.namespace, pod)).copied())
         };
-        let leaves = device.is(DeviceState::Allocated) && pods.iter().all(|holder| moves(holder).is_some());
+        let leaves =
+            device.has_state(DeviceState::Allocated) && pods.iter().all(|holder| moves(holder).is_some());
         let has_replacement = leaves && pods.iter().any(|holder| moves(holder) == Some(true));
-        let stays_usable = !is_closed && !device.is(DeviceState::Tainted) && !device.is(DeviceState::Blocked);
+        let stays_usable =
+            !is_closed && !device.has_state(DeviceState::Tainted) && !device.has_state(DeviceState::Blocked);
         for class in &device.classes {
             let Some(count) = after.get_mut(*class) else { continue };
-            if is_closed && device.is(DeviceState::Free) {
+            if is_closed && device.has_state(DeviceState::Free) {
                 count.free = count.free.saturating_sub(1);
             }
-            if is_closed && !device.is(DeviceState::Tainted) {
+            if is_closed && !device.has_state(DeviceState::Tainted) {
                 count.tainted += 1;
             }
             if leaves {
@@ -87,7 +91,7 @@ pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile
             }
         }
     }
-    capacity_changes_json(&counts_by_name(&before, before.class_counts()), &counts_by_name(&before, after))
+    capacity_changes_json(&counts_by_class(&before, before.class_counts()), &counts_by_class(&before, after))
 }
 
 /// The claims that nobody uses once these pods are gone.
@@ -130,7 +134,7 @@ fn devices_taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<
                 for class in &device.classes {
                     let Some(taken) = taken.get_mut(*class) else { continue };
                     taken.allocated += if placed.consumed_capacity.is_none() { share } else { 0.0 };
-                    taken.free += if device.is(DeviceState::Free) { share } else { 0.0 };
+                    taken.free += if device.has_state(DeviceState::Free) { share } else { 0.0 };
                 }
             }
         }
@@ -147,7 +151,7 @@ fn rounded_count(number: f64) -> usize {
     number.round() as usize
 }
 
-fn counts_by_name<'d>(
+fn counts_by_class<'d>(
     report: &DeviceReport<'d>,
     counts: Vec<DeviceCounts>,
 ) -> BTreeMap<&'d str, DeviceCounts> {
@@ -164,13 +168,13 @@ fn capacity_changes_json(
         let of = |counts: &BTreeMap<&str, DeviceCounts>| counts.get(*name).copied().unwrap_or_default();
         let (before, after) = (of(before), of(after));
         (before.total + after.total > 0)
-            .then(|| record! { "before": class_record(name, before, None), "after": class_record(name, after, None) })
+            .then(|| record! { "before": class_counts_record(name, before, None), "after": class_counts_record(name, after, None) })
     });
-    text(&list(changes))
+    to_json_text(&collect_records(changes))
 }
 
 /// Returns a JSON record with the device counts of a class; `error` says why its selector does not compile.
-pub(super) fn class_record(name: &str, counts: DeviceCounts, error: Option<&str>) -> Json {
+pub(super) fn class_counts_record(name: &str, counts: DeviceCounts, error: Option<&str>) -> Json {
     record! {
         "name": name,
         "total": counts.total,

@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::clock;
-use super::console::{Console, shell_word};
-use super::outcome::{Failure, Tally};
+use super::console::{Console, quote_for_shell};
+use super::outcome::{ExitCounts, Failure};
 use crate::files::{self, MAX_PEM};
-use crate::registration::Destination;
+use crate::registration::WebhookDestination;
 use crate::server::SelfSignedCerts;
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_formats::sanitize;
 
 /// Create a CA and a server certificate for development
@@ -23,49 +23,51 @@ pub(super) struct Arguments {
     directory: PathBuf,
 
     /// DNS names and IP addresses of the server, separated by commas
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = default_names())]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = default_cert_names())]
     dns_name: Vec<String>,
 }
 
 /// Names of the files that the command writes.
-const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+const CERT_FILE_NAMES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
 /// The default names in a certificate: those of the Service, and those of the local machine.
-pub(super) fn default_names() -> Vec<String> {
+pub(super) fn default_cert_names() -> Vec<String> {
     let service = ["tollgate.tollgate-system.svc", "tollgate.tollgate-system.svc.cluster.local"];
     let local = ["localhost", "127.0.0.1", "::1"];
     service.into_iter().chain(local).map(str::to_owned).collect()
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let read = |name: &str| files::read_bytes(&self.directory.join(name), MAX_PEM).ok();
-        let before = FILES.map(read);
+        let before = CERT_FILE_NAMES.map(read);
         SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix_seconds())?;
-        let replaced =
-            FILES.into_iter().zip(before).filter(|(name, before)| before.is_some() && read(name) != *before);
+        let replaced = CERT_FILE_NAMES
+            .into_iter()
+            .zip(before)
+            .filter(|(name, before)| before.is_some() && read(name) != *before);
         let replaced: Vec<&str> = replaced.map(|(name, _)| name).collect();
         if !replaced.is_empty() {
             console.note(&format!(
                 "replaced {}: a certificate expired or expires soon, has other names than --dns-name, or could not be used",
-                and_list(&replaced)
+                join_with_and(&replaced)
             ));
         }
         let directory = self.directory.display().to_string();
-        let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
+        let (directory, word) = (sanitize::sanitize_line(&directory), quote_for_shell(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
         // Served with other names, the certificate would be made again for those.
-        let named = if self.dns_name == default_names() {
+        let named = if self.dns_name == default_cert_names() {
             String::new()
         } else {
-            let given: Vec<String> = self.dns_name.iter().map(|name| shell_word(name)).collect();
+            let given: Vec<String> = self.dns_name.iter().map(|name| quote_for_shell(name)).collect();
             format!(" --dns-name {}", given.join(","))
         };
         writeln!(console, "serve     tollgate serve --cert-dir {word}{named}")?;
-        let install = Destination::service(Destination::NAMESPACE);
-        if self.dns_name.contains(&install.server_name()) {
+        let install = WebhookDestination::default_service(WebhookDestination::DEFAULT_NAMESPACE);
+        if self.dns_name.contains(&install.webhook_host_name()) {
             writeln!(console, "install   tollgate manifests --cert-dir {word} | kubectl apply -f -")?;
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }

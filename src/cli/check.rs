@@ -15,17 +15,17 @@ mod hidden;
 use std::ops::Range;
 
 use super::{namespaces, policies, test};
-use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
+use crate::config::{Acceptance, KnownFindings, ObjectName, SplitFindings, Suppressions};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 pub(super) use found::FileRole;
 use tollgate_document::doc::Value;
 use tollgate_document::source::list::{self, ListedObject};
-use tollgate_document::source::{Document, DocumentError, InputError, Lines, documents, markdown, shape};
+use tollgate_document::source::{Document, DocumentError, InputError, LineIndex, documents, markdown, shape};
 use tollgate_engine::engine::{
-    Attributes, ClaimsOfRun, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
+    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
-use tollgate_engine::rules::input::duplicate_key_of_list;
+use tollgate_engine::rules::input::list_duplicate_key_finding;
 use tollgate_engine::rules::table::DUPLICATE_KEY;
 
 /// Where a text comes from, which decides whether documents that cannot be checked are errors or are skipped.
@@ -44,7 +44,7 @@ pub(super) enum TextSource {
 
 impl TextSource {
     /// True if a walk found the text in a folder.
-    pub(super) fn is_found(self) -> bool {
+    pub(super) fn is_found_in_folder(self) -> bool {
         matches!(self, TextSource::Found(_) | TextSource::Markdown { is_found: true })
     }
 
@@ -54,11 +54,15 @@ impl TextSource {
 
     /// Returns the byte ranges of the manifests in a text: code blocks in Markdown, else the whole text.
     fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
-        if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
+        if self.is_markdown() {
+            markdown::manifest_block_ranges(text)
+        } else {
+            std::iter::once(0..text.len()).collect()
+        }
     }
 
     /// True if the text was found in a folder and all of its documents are skipped.
-    pub(super) fn skips_all(self, text: &str) -> bool {
+    pub(super) fn skips_all_documents(self, text: &str) -> bool {
         let TextSource::Found(role) = self else { return false };
         documents(text).all(|document| match document {
             Ok(document) => found::reason_to_skip(&document, text, role).is_some(),
@@ -74,7 +78,7 @@ pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
     pub(super) namespaces: Option<&'r Namespaces>,
     /// The claims that are checked in the same run.
-    pub(super) claims: Option<&'r KnownClaims>,
+    pub(super) claims: Option<&'r ClaimLocations>,
     /// The names of the engine's profiles.
     pub(super) profiles: &'r [&'static str],
     pub(super) acceptance: Acceptance<'r>,
@@ -83,19 +87,19 @@ pub(super) struct TextChecker<'r> {
 
 impl TextChecker<'_> {
     /// Checks the documents of a text and passes each result on.
-    pub(super) fn check(
+    pub(super) fn check_text(
         &self,
         file: &str,
         text: &str,
         source: TextSource,
         emit: &mut dyn FnMut(&DocumentResult<'_>),
     ) {
-        self.check_against(&mut KnownFindings::default(), file, text, source, emit);
+        self.check_against_baseline(&mut KnownFindings::default(), file, text, source, emit);
     }
 
     /// Checks a text like [`Self::check`], and accepts findings that are in the baseline. Removes those from
     /// `known`; what stays there no longer occurs.
-    pub(super) fn check_against(
+    pub(super) fn check_against_baseline(
         &self,
         known: &mut KnownFindings,
         file: &str,
@@ -103,8 +107,8 @@ impl TextChecker<'_> {
         source: TextSource,
         emit: &mut dyn FnMut(&DocumentResult<'_>),
     ) {
-        let lines = Lines::of(text);
-        TextRun {
+        let lines = LineIndex::from_text(text);
+        TextCheckState {
             checker: self,
             file,
             text,
@@ -116,7 +120,7 @@ impl TextChecker<'_> {
             },
             lines,
             source,
-            own_namespaces: if source.is_markdown() { None } else { self.own_namespaces(text) },
+            own_namespaces: if source.is_markdown() { None } else { self.namespaces_in_text(text) },
             policy_errors: None,
             emit,
         }
@@ -125,7 +129,7 @@ impl TextChecker<'_> {
 
     /// Reads the Namespace objects of the text itself, if none were given and the text uses `adminAccess`, which
     /// only namespaces with a certain label may.
-    fn own_namespaces(&self, text: &str) -> Option<Namespaces> {
+    fn namespaces_in_text(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
             .flatten()
@@ -136,17 +140,17 @@ impl TextChecker<'_> {
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
         let labels = known.labels(namespace);
-        let claims = self.claims.map(|known| ClaimsOfRun { known, file });
-        self.engine.validate_among(&Attributes::create(object, "", self.now), labels, claims)
+        let claims = self.claims.map(|known| ClaimsInFiles { known, file });
+        self.engine.validate_among(&Attributes::for_create(object, "", self.now), labels, claims)
     }
 }
 
 /// State of the check of one text.
-struct TextRun<'r> {
+struct TextCheckState<'r> {
     checker: &'r TextChecker<'r>,
     file: &'r str,
     text: &'r str,
-    lines: Lines<'r>,
+    lines: LineIndex<'r>,
     known: &'r mut KnownFindings,
     suppressions: Suppressions,
     source: TextSource,
@@ -156,13 +160,13 @@ struct TextRun<'r> {
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),
 }
 
-impl TextRun<'_> {
+impl TextCheckState<'_> {
     fn check_documents(&mut self) {
         let mut count = 0;
         for part in self.source.manifest_ranges(self.text) {
             let text = self.text.get(part.clone()).unwrap_or_default();
             if self.source.is_markdown() && shape::has_shortcode(text) {
-                let line = self.lines.position(part.start).0;
+                let line = self.lines.line_and_column(part.start).0;
                 (self.emit)(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
                 count += 1;
                 continue;
@@ -216,7 +220,8 @@ impl TextRun<'_> {
             return self.report_policy(document);
         }
         // What is about something before this document was not checked.
-        self.suppressions.skip(|| self.lines.position(document.offset).0.saturating_sub(1));
+        self.suppressions
+            .forget_up_to_line(|| self.lines.line_and_column(document.offset).0.saturating_sub(1));
         self.report_items(document);
     }
 
@@ -237,7 +242,7 @@ impl TextRun<'_> {
             return;
         }
         let locate = |at| {
-            let finding = duplicate_key_of_list(at);
+            let finding = list_duplicate_key_finding(at);
             let location = document.locate(&self.lines, &finding.at, true);
             let diagnostic = Diagnostic::new(finding, self.checker.profiles.to_vec());
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
@@ -246,12 +251,12 @@ impl TextRun<'_> {
         let result = result_without_verdict(
             self.file,
             document.index,
-            document.line(&self.lines),
+            document.first_line_number(&self.lines),
             document.doc.root(),
         );
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
-        let sorted = self.checker.acceptance.sort_findings(object, located, self.known);
-        self.report_sorted(&result, &sorted, &[], None);
+        let sorted = self.checker.acceptance.split_accepted(object, located, self.known);
+        self.report_object_findings(&result, &sorted, &[], None);
     }
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
@@ -295,7 +300,7 @@ impl TextRun<'_> {
 
     fn report_skipped(&mut self, document: &Document<'_>, reason: SkipReason) {
         let root = document.doc.root();
-        let line = document.line(&self.lines);
+        let line = document.first_line_number(&self.lines);
         (self.emit)(&DocumentResult {
             text: self.text,
             status: DocumentStatus::Skipped,
@@ -308,9 +313,9 @@ impl TextRun<'_> {
     fn report_policy(&mut self, document: &Document<'_>) {
         let all = self.policy_errors.get_or_insert_with(|| policies::errors_in_text(self.file, self.text));
         let own = all.iter().filter(|(of, _)| *of == document.index);
-        let errors: Vec<InputError> = own.map(|(_, error)| error_in_text(error, &self.lines)).collect();
+        let errors: Vec<InputError> = own.map(|(_, error)| to_input_error(error, &self.lines)).collect();
         if errors.is_empty() {
-            let line = document.line(&self.lines);
+            let line = document.first_line_number(&self.lines);
             let root = document.doc.root();
             let result = result_without_verdict(self.file, document.index, line, root);
             return (self.emit)(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
@@ -340,50 +345,59 @@ impl TextRun<'_> {
 
     fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
-        let line = self.lines.position(document.offset + value.span().start as usize).0;
+        let line = self.lines.line_and_column(document.offset + value.span().start as usize).0;
         let result = result_without_verdict(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
-        let last_line = || self.lines.position(document.offset + end).0;
+        let last_line = || self.lines.line_and_column(document.offset + end).0;
         let mut skipped = None;
-        let mut sorted = SortedFindings::default();
+        let mut sorted = SplitFindings::default();
         let mut hidden = Vec::new();
         match self.checker.validate(self.file, value, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
-                self.suppressions.skip(last_line);
+                self.suppressions.forget_up_to_line(last_line);
                 skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
                 let errors = hidden::errors_inside_exactly(self.checker, self.file, item, &found);
-                hidden.extend(errors.into_iter().map(|error| locate(error, &self.lines, document, item)));
-                let mut located: Vec<LocatedFinding> =
-                    found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
+                hidden.extend(
+                    errors.into_iter().map(|error| locate_finding(error, &self.lines, document, item)),
+                );
+                let mut located: Vec<LocatedFinding> = found
+                    .into_iter()
+                    .map(|found| locate_finding(found, &self.lines, document, item))
+                    .collect();
                 if self.source != TextSource::Named
                     && found::drop_findings_on_placeholders(&mut located, self.text)
                 {
                     skipped = located.is_empty().then_some(SkipReason::Template);
                 }
                 if self.source.is_markdown() {
-                    found::keep_excerpt_findings(&mut located, document, self.text);
+                    found::drop_non_excerpt_findings(&mut located, document, self.text);
                 }
                 let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
-                located.extend(self.suppressions.faults(&self.lines, last_line, rules, profiles));
+                located.extend(self.suppressions.suppression_problems(
+                    &self.lines,
+                    last_line,
+                    rules,
+                    profiles,
+                ));
                 located.sort_by_key(|finding| (finding.location.line, finding.location.column));
                 let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
-                sorted = self.checker.acceptance.sort_findings(object, located, self.known);
+                sorted = self.checker.acceptance.split_accepted(object, located, self.known);
                 sorted.accepted.extend(suppressed);
             }
         }
-        self.report_sorted(&result, &sorted, &hidden, skipped);
+        self.report_object_findings(&result, &sorted, &hidden, skipped);
     }
 
     /// Reports an object with its findings: those to report, those accepted by a baseline or suppression, and
     /// those hidden behind `exactly`.
-    fn report_sorted(
+    fn report_object_findings(
         &mut self,
         result: &DocumentResult<'_>,
-        sorted: &SortedFindings,
+        sorted: &SplitFindings,
         hidden: &[LocatedFinding],
         skipped: Option<SkipReason>,
     ) {
@@ -431,21 +445,21 @@ fn is_policy(root: Value<'_>) -> bool {
 }
 
 /// Adds to a finding its position in the file. Its paths are changed to start at the document, not at the list item.
-fn locate(
+fn locate_finding(
     mut diagnostic: Diagnostic,
-    lines: &Lines<'_>,
+    lines: &LineIndex<'_>,
     document: &Document<'_>,
     item: &ListedObject<'_>,
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
         finding.server_at.get_or_insert_with(|| finding.at.print(tollgate_document::field::PathStyle::User));
-        finding.at = item.within(std::mem::take(&mut finding.at));
+        finding.at = item.path_in_document(std::mem::take(&mut finding.at));
         for also in &mut finding.also {
-            *also = item.within(std::mem::take(also));
+            *also = item.path_in_document(std::mem::take(also));
         }
         if let Some(fix) = &mut finding.fix {
-            fix.relocate(|path| item.within(path));
+            fix.map_paths(|path| item.path_in_document(path));
         }
     }
     let location = document.locate(lines, &finding.at, finding.on_key);
@@ -455,6 +469,6 @@ fn locate(
 }
 
 /// Returns an error of a policy with its position in the text.
-fn error_in_text(error: &PolicyError, lines: &Lines<'_>) -> InputError {
+fn to_input_error(error: &PolicyError, lines: &LineIndex<'_>) -> InputError {
     InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use super::outcome::Failure;
 use super::policies;
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Lines, documents, list};
+use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::ResourceClasses;
 
 /// Reads the ResourceClasses in these paths; `None` if there are no paths, which means that the classes are not known.
-pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {
+pub(super) fn load_resource_classes(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {
     if paths.is_empty() {
         return Ok(None);
     }
     let mut classes = BTreeMap::new();
     for file in policies::read_files(paths)? {
-        let lines = Lines::of(&file.text);
+        let lines = LineIndex::from_text(&file.text);
         for document in documents(&file.text) {
             let document = document.map_err(|fault| fault.input_error(&file.name, &lines))?;
-            for item in list::objects(document.doc.root()).filter(|item| is_class(item.value())) {
+            for item in list::objects(document.doc.root()).filter(|item| is_resource_class(item.value())) {
                 let class = item.value();
                 let name = class.get("metadata").get("name").str();
                 classes.insert(name.into(), class.get("driverName").str().into());
@@ -36,7 +36,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Fa
     Ok(Some(Arc::new(ResourceClasses(classes))))
 }
 
-fn is_class(value: Value<'_>) -> bool {
+fn is_resource_class(value: Value<'_>) -> bool {
     value.get("kind").str() == "ResourceClass"
         && value.get("apiVersion").str() == "cdi.k8s.io/v1alpha1"
         && !value.get("metadata").get("name").str().is_empty()

@@ -17,19 +17,19 @@ pub(super) struct ClockArgs {
 impl ClockArgs {
     /// Returns the time of `--now`, or the current time; RFC 3339, UTC, whole seconds.
     pub(super) fn now(&self) -> String {
-        self.now.clone().unwrap_or_else(now)
+        self.now.clone().unwrap_or_else(now_rfc3339)
     }
 
     /// True if `--now` is given.
     #[cfg(feature = "cluster")]
-    pub(super) fn is_given(&self) -> bool {
+    pub(super) fn is_now_given(&self) -> bool {
         self.now.is_some()
     }
 }
 
 /// The current time; RFC 3339, UTC, whole seconds.
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
-pub(super) fn now() -> String {
+pub(super) fn now_rfc3339() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 

@@ -50,9 +50,9 @@ pub(super) fn profile_names() -> Vec<&'static str> {
 
 /// The values of `--feature-gates`: `default`, `all`, and `GATE=true` and `GATE=false` for every gate.
 pub(super) fn feature_gate_values() -> Vec<&'static str> {
-    static SWITCHES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    static GATE_SETTINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let switched = |gate: Gate| ["true", "false"].map(|value| format!("{}={value}", gate.name()));
         Gate::ALL.iter().copied().flat_map(switched).collect()
     });
-    ["default", "all"].into_iter().chain(SWITCHES.iter().map(String::as_str)).collect()
+    ["default", "all"].into_iter().chain(GATE_SETTINGS.iter().map(String::as_str)).collect()
 }

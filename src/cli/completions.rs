@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 
 /// Print shell completions
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         // The generator panics if it cannot write, so it writes to memory.
         let mut script = Vec::new();
         let mut command = super::Arguments::command();
@@ -26,7 +26,7 @@ impl Arguments {
         if self.shell == Shell::Fish {
             console.write_all(fish_completions_of_positionals(&command).as_bytes())?;
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
 
     use crate::report::Format;
     use tollgate_api::profile::{self, Gate};
-    use tollgate_engine::rules::{self, Origin};
+    use tollgate_engine::rules::{self, RuleOrigin};
 
     fn script(shell: Shell) -> String {
         let mut command = super::super::Arguments::command();
@@ -75,7 +75,7 @@ mod tests {
         let mut names: Vec<String> = rules::all().map(|rule| rule.id.to_owned()).collect();
         names.extend(profile::ALL.iter().map(|profile| profile.name.to_owned()));
         names.extend(Format::ALL.map(|format| format.name().to_owned()));
-        names.extend(Origin::ALL.map(|origin| origin.name().to_owned()));
+        names.extend(RuleOrigin::ALL.map(|origin| origin.name().to_owned()));
         names.extend(Gate::ALL.iter().map(|gate| format!("{}=true", gate.name())));
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             // zsh and fish escape some letters; fish writes blanks as escapes.

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::given::GivenFlags;
 use super::levels::LevelArgs;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
-pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, normal_absolute, real_path};
-pub(super) use settings::{ConfiguredEngine, Settings, file_errors};
+pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, real_path};
+pub(super) use settings::{ConfiguredEngine, MergedSettings, file_errors};
 
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]
@@ -85,7 +85,7 @@ struct ShownConfig<'a> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let path = self.path.display().to_string();
         if self.path.as_os_str() != "-" && std::fs::metadata(&self.path).is_err() {
             return Err(Failure::Input(format!("{path}: no such file or folder")));
@@ -99,7 +99,8 @@ impl Arguments {
         let mut lookup = self.config.lookup()?;
         let number = lookup.find_for_folder(folder)?;
         let config = lookup.get(number);
-        let settings = Settings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
+        let settings =
+            MergedSettings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
         let rows = show::setting_rows(&self.given, &self.config.levels, &settings, config);
         let name = config.map(|config| config.file.name.as_str());
         match self.output {
@@ -115,9 +116,9 @@ impl Arguments {
                 let cells =
                     rows.into_iter().map(|row| vec![row.key, row.value, row.from]).collect::<Vec<_>>();
                 console.write_text(&found)?;
-                console.write_text(&table::aligned(&["KEY", "VALUE", "FROM"], &cells))?;
+                console.write_text(&table::format_table(&["KEY", "VALUE", "FROM"], &cells))?;
             }
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }

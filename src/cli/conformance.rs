@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use super::console::Console;
 use super::live::ConnectedServer;
 use super::manifests::parse_namespace;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{ExitZeroArgs, ServerArgs};
 use super::version::Output;
 use super::{clock, table};
-use crate::conformance::{Corpus, CorpusSet, Judge};
+use crate::conformance::{CaseChecker, Corpus, CorpusSet};
 use report::{DifferenceFile, ReportHeader};
-use send::{Ending, Sender};
+use send::{CaseSender, Ending};
 
 const AFTER_HELP: &str = "\
 Requires permission to `create` resources in the API group resource.k8s.io, and to `get` the nonResourceURL /metrics, which \
@@ -78,7 +78,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         self.check_usage()?;
         let choice = self.server.gate_choice();
         let asked = ConnectedServer::connect(self.server.context.target(), choice, console)?;
@@ -87,38 +87,39 @@ impl Arguments {
             if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
         let internal = |error: String| Failure::Internal(anyhow::anyhow!(error));
         let corpus = Corpus::read(sets, &self.namespace).map_err(internal)?;
-        let judge = Judge::new(asked.profile, &self.namespace, &labels, &clock::now()).map_err(internal)?;
+        let judge = CaseChecker::new(asked.profile, &self.namespace, &labels, &clock::now_rfc3339())
+            .map_err(internal)?;
         let mut differences = self.out.as_deref().map(DifferenceFile::create).transpose()?;
-        self.confirm(&corpus, console)?;
-        let sender = Sender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };
+        self.confirm_sending(&corpus, console)?;
+        let sender = CaseSender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };
         let result = sender.send_all(&corpus.cases, &mut differences)?;
         differences.map_or(Ok(()), DifferenceFile::finish)?;
         let header = ReportHeader { asked: &asked, namespace: &self.namespace, corpus: &corpus };
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&report::json(header, &result))?)?,
-            Output::Text => console.write_text(&report::text(header, &result))?,
+            Output::Json => writeln!(console, "{}", super::to_json(&report::report_json(header, &result))?)?,
+            Output::Text => console.write_text(&report::report_text(header, &result))?,
         }
         if result.agreement.total.differing > 0 && self.out.is_none() {
             console.note("add --out FILE to write the differences to a file");
         }
         let total = result.agreement.total;
-        let tally = Tally {
+        let tally = ExitCounts {
             denied: total.differing,
             unreadable: total.failed + total.not_allowed,
-            ..Tally::default()
+            ..ExitCounts::default()
         };
         match result.ending {
             Ending::Complete if total.verdict.of == 0 => {
-                console.finish()?;
+                console.flush_stdout()?;
                 Err(Failure::Input("no response could be compared".to_owned()))
             }
-            Ending::Complete => Ok(self.exit.apply(tally)),
+            Ending::Complete => Ok(self.exit.apply_exit_zero(tally)),
             Ending::Interrupted => {
                 console.note("interrupted; the table covers only the responses received so far");
-                Ok(self.exit.apply(Tally { unreadable: tally.unreadable + 1, ..tally }))
+                Ok(self.exit.apply_exit_zero(ExitCounts { unreadable: tally.unreadable + 1, ..tally }))
             }
             Ending::GivenUp(why) => {
-                console.finish()?;
+                console.flush_stdout()?;
                 Err(Failure::Input(why))
             }
         }
@@ -138,7 +139,7 @@ impl Arguments {
     /// Reads the labels of `--namespace`, as JSON. Whether an API server accepts `adminAccess` depends on them.
     fn namespace_labels(&self, asked: &ConnectedServer, console: &mut Console) -> Result<String, Failure> {
         let name = &self.namespace;
-        match asked.cluster.namespace_labels(name) {
+        match asked.cluster.namespace_labels_json(name) {
             Ok(Some(labels)) => Ok(labels),
             Ok(None) => Err(Failure::Input(format!(
                 "namespace {name} does not exist; choose another namespace with --namespace"
@@ -153,7 +154,7 @@ impl Arguments {
         }
     }
 
-    fn confirm(&self, corpus: &Corpus, console: &mut Console) -> Result<(), Failure> {
+    fn confirm_sending(&self, corpus: &Corpus, console: &mut Console) -> Result<(), Failure> {
         console.note(&format!(
             "{} objects will be sent as dry-run create requests to namespace {} and the cluster scope, at most {} per \
              second; nothing is stored",

@@ -104,14 +104,14 @@ impl Console {
     fn print_message(&mut self, word: &str, style: &str, message: &str) {
         if let Some(Messages { errors, notes }) = &mut self.captured {
             let list = if word == "error" { errors } else { notes };
-            list.push(sanitize::text(message).into_owned());
+            list.push(sanitize::sanitize_text(message).into_owned());
             return;
         }
         _ = self.out.flush();
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
         // If stderr fails, there is nowhere to report it.
-        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::text(message));
+        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::sanitize_text(message));
     }
 
     /// Writes text to stderr unchanged, for commands whose report belongs there. Ignores failures, because there
@@ -127,7 +127,7 @@ impl Console {
 
     /// Writes text for people; control characters in it are replaced.
     pub(super) fn write_text(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(sanitize::text(text).as_bytes())
+        self.out.write_all(sanitize::sanitize_text(text).as_bytes())
     }
 
     /// Writes data for programs unchanged; on a terminal, control characters other than tabs and line feeds are
@@ -137,7 +137,7 @@ impl Console {
             return self.out.write_all(text.as_bytes());
         }
         // Tabs are part of the layout.
-        let parts: Vec<_> = text.split('\t').map(sanitize::characters).collect();
+        let parts: Vec<_> = text.split('\t').map(sanitize::replace_unsafe).collect();
         self.out.write_all(parts.join("\t").as_bytes())
     }
 
@@ -154,7 +154,7 @@ impl Console {
     /// Asks a question on stderr. True if the answer is yes; everything else is a no.
     pub(super) fn confirm(&mut self, question: &str) -> bool {
         _ = self.out.flush();
-        _ = write!(io::stderr(), "{} [y/N] ", sanitize::line(question));
+        _ = write!(io::stderr(), "{} [y/N] ", sanitize::sanitize_line(question));
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
@@ -173,18 +173,18 @@ impl Console {
     }
 
     /// True if the reader of stdout has closed the pipe; further output is dropped.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(super) fn is_stdout_closed(&self) -> bool {
         self.out.get_ref().is_closed
     }
 
     /// Drops all further output, for commands whose output does not matter.
     #[cfg(feature = "serve")]
-    pub(super) fn discard(&mut self) {
+    pub(super) fn discard_output(&mut self) {
         self.out.get_mut().is_closed = true;
     }
 
     /// Flushes the report to stdout.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    pub(super) fn flush_stdout(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
@@ -264,13 +264,13 @@ pub(super) fn is_ci() -> bool {
 }
 
 /// Returns the word as a shell must get it: in quotes if it needs them.
-pub(super) fn shell_word(word: &str) -> String {
+pub(super) fn quote_for_shell(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     // Control characters are replaced; within the quotes nothing else is special.
-    format!("'{}'", sanitize::line(word).replace('\'', r"'\''"))
+    format!("'{}'", sanitize::sanitize_line(word).replace('\'', r"'\''"))
 }
 
 /// True if a stream is coloured: by `--color`, and with `auto` by what the stream is.
@@ -286,7 +286,7 @@ fn is_styled(automatic: impl Fn() -> ColorChoice) -> bool {
 mod tests {
     use std::io::{self, ErrorKind, Write};
 
-    use super::{IgnoreBrokenPipe, shell_word};
+    use super::{IgnoreBrokenPipe, quote_for_shell};
 
     struct Failing(ErrorKind);
 
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_a_shell() {
-        assert_eq!(shell_word("certs/a-b_c.d"), "certs/a-b_c.d");
-        assert_eq!(shell_word(""), "''");
-        assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(quote_for_shell("certs/a-b_c.d"), "certs/a-b_c.d");
+        assert_eq!(quote_for_shell(""), "''");
+        assert_eq!(quote_for_shell("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -13,14 +13,14 @@ use super::clock;
 use super::console::Console;
 #[cfg(feature = "cluster")]
 use super::live;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{self, DumpOmissions, MAY_BE_INCOMPLETE, StateObjects};
+use super::state::{self, DumpOmissions, INCOMPLETE_DUMP_TEXTS, StateObjects};
 #[cfg(feature = "cluster")]
-use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
+use crate::cluster::{DEVICE_CLASSES, DEVICE_TAINT_RULES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{
@@ -122,7 +122,7 @@ enum Grouping {
 
 /// Kinds that the report is computed from. If a list of one of them is truncated in the dump, the report is
 /// incomplete.
-pub(super) const READ_KINDS: [ObjectKind; 5] = [
+pub(super) const REPORT_KINDS: [ObjectKind; 5] = [
     ObjectKind::ResourceSlice,
     ObjectKind::ResourceClaim,
     ObjectKind::DeviceClass,
@@ -131,52 +131,53 @@ pub(super) const READ_KINDS: [ObjectKind; 5] = [
 ];
 
 /// A dump without any object of one of these kinds is reported as incomplete, unless `--assume-complete` is set.
-pub(super) const NEEDED_KINDS: [ObjectKind; 3] =
+pub(super) const REQUIRED_DUMP_KINDS: [ObjectKind; 3] =
     [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim, ObjectKind::DeviceClass];
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if self.state.paths.is_empty() {
             return self.run_live(console);
         }
         let texts = state::read_texts(&self.state.paths)?;
         let objects = StateObjects::parse(&texts)?;
-        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
-        let mut tally = Tally::default();
-        let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
+        let profile = require_one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let mut tally = ExitCounts::default();
+        let parts = objects.inventory.incomplete_parts_with(&REPORT_KINDS);
+        let kinds =
+            objects.inventory.missing_kinds(&REQUIRED_DUMP_KINDS).filter(|_| !self.state.assume_complete);
         let omissions = DumpOmissions { parts, kinds };
-        let incomplete = omissions.report(false, MAY_BE_INCOMPLETE, &mut tally, console);
-        let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
-        self.print(&objects.state(), &source, profile, &incomplete, console)?;
+        let incomplete = omissions.print_and_collect(false, INCOMPLETE_DUMP_TEXTS, &mut tally, console);
+        let source = StateSource::from_dump_or_cluster(&self.state.paths, &objects.inventory, &self.release)?;
+        self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
         Ok(tally)
     }
 
     /// Reports the devices of the running cluster.
     #[cfg(feature = "cluster")]
-    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let asked = self.release.live_server()?;
-        let profile = one_profile(&self.release.live_profiles()?)?;
-        let needed = [SLICES, CLASSES, CLAIMS, RULES, PODS];
+        let profile = require_one_profile(&self.release.live_profiles()?)?;
+        let needed = [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
         let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
         let (objects, omissions) = live::read_objects(asked, &needed, wanted, console);
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read; the report may be incomplete");
         }
-        let source = StateSource::of(&[], &objects.inventory, &self.release)?;
-        self.print(&objects.state(), &source, profile, &omissions.failures, console)?;
-        Ok(Tally { unreadable: omissions.failures.len(), ..Tally::default() })
+        let source = StateSource::from_dump_or_cluster(&[], &objects.inventory, &self.release)?;
+        self.print_devices(&objects.state(), &source, profile, &omissions.failures, console)?;
+        Ok(ExitCounts { unreadable: omissions.failures.len(), ..ExitCounts::default() })
     }
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 
     /// Prints the devices of a state that the flags select. `incomplete` names the kinds of objects that the state
     /// lacks.
-    pub(super) fn print(
+    pub(super) fn print_devices(
         &self,
         state: &State<'_>,
         source: &StateSource,
@@ -185,23 +186,24 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let mut report = report_devices(state, profile);
-        let classes = self.selected_classes(&report)?;
+        let classes = self.selected_class_indexes(&report)?;
         self.refuse_empty_targets(&report)?;
         self.refuse_unknown_nodes(&report, state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
-        let shown = self.shown_classes(&report, classes.as_deref());
+        let shown = self.shown_class_indexes(&report, classes.as_deref());
         let at = self.clock.now();
         let record = || json::devices_record(&report, &shown, (profile.name, &at), incomplete);
         match self.output {
             Output::Json => writeln!(console, "{}", super::to_json(&record())?)?,
             Output::Html => {
-                let page = tollgate_picture::pages::devices(record().get(), &source.page(incomplete));
+                let page =
+                    tollgate_picture::pages::devices(record().get(), &source.page_metadata(incomplete));
                 picture::write_page(page, console)?;
             }
             Output::Text | Output::Wide => {
                 let is_wide = self.output == Output::Wide;
                 let header = format!("{}, at {at}", profile.name);
-                let layout = text::Layout { by: self.by, is_wide, classes: &shown };
+                let layout = text::DeviceTextLayout { by: self.by, is_wide, classes: &shown };
                 console.write_text(&text::render(&report, &header, layout))?;
             }
         }
@@ -210,7 +212,7 @@ impl Arguments {
 
     /// Returns the indexes of the classes of `--class`; `None` without the flag. A class that does not exist is
     /// an error, because it is most likely misspelt.
-    fn selected_classes(&self, report: &DeviceReport<'_>) -> Result<Option<Vec<usize>>, Failure> {
+    fn selected_class_indexes(&self, report: &DeviceReport<'_>) -> Result<Option<Vec<usize>>, Failure> {
         if self.class.is_empty() {
             return Ok(None);
         }
@@ -236,7 +238,7 @@ impl Arguments {
             }
             Some(DeviceTarget::Devices(names)) => {
                 let criteria: Vec<String> =
-                    names.criteria().map(|(field, value)| format!("{field} `{value}`")).collect();
+                    names.set_names().map(|(field, value)| format!("{field} `{value}`")).collect();
                 Err(Failure::Input(format!("there is no device with {}", criteria.join(", "))))
             }
         }
@@ -247,7 +249,7 @@ impl Arguments {
         if self.node.is_empty() {
             return Ok(());
         }
-        let known = state.of_kind(ObjectKind::Node).iter().map(StoredObject::name);
+        let known = state.objects_of_kind(ObjectKind::Node).iter().map(StoredObject::name);
         let names: BTreeSet<&str> =
             known.chain(report.devices.iter().filter_map(|device| device.node)).collect();
         let Some(wanted) = self.node.iter().find(|wanted| !names.contains(wanted.as_str())) else {
@@ -260,7 +262,7 @@ impl Arguments {
 
     /// Returns the indexes of the classes to print: those of `--class`; or if other flags leave devices out,
     /// those that still have devices; or else all.
-    fn shown_classes(&self, report: &DeviceReport<'_>, selected: Option<&[usize]>) -> Vec<usize> {
+    fn shown_class_indexes(&self, report: &DeviceReport<'_>, selected: Option<&[usize]>) -> Vec<usize> {
         let counts = report.class_counts().into_iter().enumerate();
         let is_shown = |place: usize, count: DeviceCounts| match selected {
             Some(selected) => selected.contains(&place),
@@ -283,8 +285,8 @@ impl Arguments {
         let is_of_node = || device.node.is_some_and(|node| self.node.iter().any(|wanted| wanted == node));
         let holds = |namespace: &str| self.namespace.iter().any(|wanted| wanted == namespace);
         (self.targets.is_empty() || self.targets.iter().any(|target| is_in_target(target, device)))
-            && (!self.tainted || device.is(DeviceState::Tainted))
-            && (!self.free || device.is(DeviceState::Free))
+            && (!self.tainted || device.has_state(DeviceState::Tainted))
+            && (!self.free || device.has_state(DeviceState::Free))
             && (self.node.is_empty() || is_of_node())
             && classes.is_none_or(|wanted| wanted.iter().any(|class| device.classes.contains(class)))
             && (self.namespace.is_empty() || device.holders.iter().any(|holder| holds(holder.namespace)))
@@ -305,7 +307,7 @@ fn is_in_target(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
 }
 
 /// Returns the only selected profile, whose scheduler is simulated; an error if several are selected.
-pub(super) fn one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
+pub(super) fn require_one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
     match profiles {
         [only] => Ok(only),
         _ => Err(Failure::Usage("--kubernetes: specify exactly one release".to_owned())),

@@ -20,14 +20,14 @@ use std::time::Duration;
 use super::capacity;
 use super::clock;
 use super::console::Console;
-use super::devices::one_profile;
-use super::forecast::{CourseArgs, play, release_of, report_omissions};
+use super::devices::require_one_profile;
+use super::forecast::{SimulationArgs, report_omissions, scheduler_release, simulate_samples};
 #[cfg(feature = "cluster")]
 use super::given::GivenFlags;
 #[cfg(feature = "cluster")]
 use super::live;
-use super::outcome::{Failure, Tally};
-use super::picture::{self, RecordToDraw, StateSource};
+use super::outcome::{ExitCounts, Failure};
+use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ReleaseArgs, ReportOutput};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
@@ -37,20 +37,20 @@ use super::taint::common_rule_version;
 #[cfg(feature = "cluster")]
 use super::version::Output;
 #[cfg(feature = "cluster")]
-use crate::cluster::{BUDGETS, ListedKind};
+use crate::cluster::{ListedKind, POD_DISRUPTION_BUDGETS};
 #[cfg(feature = "cluster")]
 use online::commands::{
-    NOT_REPEATED, cluster_name, next_commands, require_confirmation, require_named_cluster, typed_flags,
+    FLAGS_NOT_REPEATED, cluster_name, next_commands, require_confirmation, require_named_cluster, typed_flags,
 };
 #[cfg(feature = "cluster")]
 use online::reporter::Reporter;
 #[cfg(feature = "cluster")]
-use online::settings::{RuleNotes, RunArgs, RunSettings, WaitFor, release_problems};
+use online::settings::{RuleAnnotations, RunArgs, RunSettings, WaitFor, release_problems};
 #[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings};
 use plan_json::plan_record;
 use tollgate_api::profile::Profile;
-use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions, PlanInput};
+use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, PodDecision};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Settings, State};
 use tollgate_formats::{gotime, names};
@@ -93,7 +93,7 @@ pub(super) struct Drain {
     clock: clock::ClockArgs,
 
     #[command(flatten)]
-    courses: CourseArgs,
+    courses: SimulationArgs,
 
     /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
     #[arg(long)]
@@ -145,7 +145,7 @@ struct TargetArgs {
     targets: Vec<TypedTarget>,
 
     /// Key of the taint
-    #[arg(long, value_name = "KEY", default_value = DEFAULT_KEY, value_parser = parse_key)]
+    #[arg(long, value_name = "KEY", default_value = DEFAULT_KEY, value_parser = parse_taint_key)]
     key: String,
 }
 
@@ -174,7 +174,7 @@ struct MoveArgs {
     ignore_do_not_disrupt: bool,
 
     /// Maximum number of pods in a wave; a group that moves as one unit can have more
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = parse_max_wave, help_heading = "Pods")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = parse_max_wave_size, help_heading = "Pods")]
     max_wave: usize,
 }
 
@@ -224,7 +224,7 @@ struct PlanReport {
 impl TypedTarget {
     fn parse(text: &str) -> Result<TypedTarget, String> {
         match DeviceTarget::parse(text)? {
-            DeviceTarget::Devices(names) if names.is_everything() => {
+            DeviceTarget::Devices(names) if names.selects_everything() => {
                 Err("this selects all devices of all drivers; specify a driver".to_owned())
             }
             target => Ok(TypedTarget { typed: text.to_owned(), target }),
@@ -233,7 +233,7 @@ impl TypedTarget {
 }
 
 /// Parses the value of `--key`.
-fn parse_key(text: &str) -> Result<String, String> {
+fn parse_taint_key(text: &str) -> Result<String, String> {
     if names::is_label_key(text) {
         return Ok(text.to_owned());
     }
@@ -241,7 +241,7 @@ fn parse_key(text: &str) -> Result<String, String> {
 }
 
 /// Parses the value of `--max-wave`.
-fn parse_max_wave(text: &str) -> Result<usize, String> {
+fn parse_max_wave_size(text: &str) -> Result<usize, String> {
     match text.parse() {
         // The wave is written on a rule, and annotations are limited.
         Ok(0 | 101..) => Err("expected a number from 1 to 100".to_owned()),
@@ -275,17 +275,17 @@ impl MoveArgs {
 }
 
 impl Drain {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if self.state.is_empty() {
             return self.run_live(console);
         }
         let texts = state::read_texts(&self.state)?;
         let objects = StateObjects::parse(&texts)?;
-        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
-        let mut tally = Tally::default();
+        let profile = require_one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let mut tally = ExitCounts::default();
         let incomplete =
             report_omissions(&objects.inventory, self.assume_complete, false, &mut tally, console);
-        let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump_or_cluster(&self.state, &objects.inventory, &self.release)?;
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
@@ -300,20 +300,20 @@ impl Drain {
         (state, source): (&State<'_>, &StateSource),
         profile: &'static Profile,
         incomplete: &[String],
-        mut tally: Tally,
+        mut tally: ExitCounts,
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
-        let at = gotime::parse(&self.clock.now()).map_err(Failure::Usage)?;
+    ) -> Result<ExitCounts, Failure> {
+        let at = gotime::parse_rfc3339(&self.clock.now()).map_err(Failure::Usage)?;
         // What a running cluster lists is complete.
         let assume_complete = self.assume_complete || self.state.is_empty();
-        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
+        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::defaults_at(at) };
         let (request, samples) = (self.request(), self.courses.samples);
         let plan = tollgate_drain::plan(&PlanInput {
             state,
             request: &request,
-            release: release_of(profile),
+            release: scheduler_release(profile),
             settings,
-            play: &|plan| play(plan, samples),
+            play: &|plan| simulate_samples(plan, samples),
             missing: incomplete,
             closed: &[],
             is_first_wave: true,
@@ -327,13 +327,13 @@ impl Drain {
             ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
             ReportOutput::Text => console.write_text(&plan_text::plan_text(&report))?,
             ReportOutput::Html => {
-                let capacity = Some(capacity::after_drain(state, &report.plan, profile));
-                let drawn = RecordToDraw { json: plan_record(&report), capacity };
-                let page = tollgate_picture::pages::drain(&drawn.record(), &source.page(incomplete));
+                let capacity = Some(capacity::drain_capacity_json(state, &report.plan, profile));
+                let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
+                let page = tollgate_picture::pages::drain(&drawn.record(), &source.page_metadata(incomplete));
                 picture::write_page(page, console)?;
             }
         }
-        let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
+        let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, PodDecision::Stays { .. });
         tally.denied += report.plan.pods.iter().filter(stays).count();
         tally.denied += report.plan.claims_without_pods.len();
         Ok(tally)
@@ -342,7 +342,7 @@ impl Drain {
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 }
 
@@ -350,7 +350,7 @@ impl Drain {
 impl Drain {
     /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
     /// cluster.
-    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let output = match self.output {
             ReportOutput::Text => Output::Text,
             ReportOutput::Json => Output::Json,
@@ -363,22 +363,27 @@ impl Drain {
         if acts {
             require_confirmation(self.run.yes)?;
         }
-        if !self.dry_run && self.clock.is_given() {
+        if !self.dry_run && self.clock.is_now_given() {
             return Err(Failure::Usage("--now requires --dry-run or --state".to_owned()));
         }
         let asked = self.release.live_server()?;
         if acts {
             require_named_cluster(self.run.yes, &self.release, asked)?;
         }
-        let profile = one_profile(&self.release.live_profiles()?)?;
+        let profile = require_one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
             let settings = self.run_settings(asked, profile)?;
             let (next, cluster) = (settings.next.clone(), cluster_name(asked));
             let reporter = Reporter::new(output, next, cluster, self.run.yes);
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
-            return if self.run.check { session.check(&settings) } else { session.drain(&settings) };
+            return if self.run.check {
+                session.check_devices_free(&settings)
+            } else {
+                session.drain(&settings)
+            };
         }
-        let needed: Vec<ListedKind> = super::forecast::LISTED_KINDS.into_iter().chain([BUDGETS]).collect();
+        let needed: Vec<ListedKind> =
+            super::forecast::LISTED_KINDS.into_iter().chain([POD_DISRUPTION_BUDGETS]).collect();
         let (objects, omissions) = live::read_objects(asked, &needed, &WORKLOAD_KINDS, console);
         let incomplete = omissions.failures;
         if !incomplete.is_empty() {
@@ -387,8 +392,8 @@ impl Drain {
         for problem in release_problems(asked) {
             console.warning(&problem);
         }
-        let tally = Tally { unreadable: incomplete.len(), ..Tally::default() };
-        let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
+        let tally = ExitCounts { unreadable: incomplete.len(), ..ExitCounts::default() };
+        let source = StateSource::from_dump_or_cluster(&self.state, &objects.inventory, &self.release)?;
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
@@ -399,11 +404,13 @@ impl Drain {
     ) -> Result<RunSettings, Failure> {
         let request = self.request();
         let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
-        let notes = self.run.rule_notes(typed_flags(&self.given, &NOT_REPEATED), &clock::now())?;
+        let notes = self
+            .run
+            .rule_annotations(typed_flags(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
         let lock = self.run.lock_namespace();
         Ok(RunSettings {
             request,
-            release: release_of(profile),
+            release: scheduler_release(profile),
             rule_version: common_rule_version(&[profile])?,
             samples: self.courses.samples,
             seed: self.courses.seed,
@@ -421,7 +428,7 @@ impl Drain {
 
 #[cfg(feature = "cluster")]
 impl Undrain {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if !self.dry_run {
             require_confirmation(self.yes)?;
         }
@@ -429,7 +436,7 @@ impl Undrain {
         if !self.dry_run {
             require_named_cluster(self.yes, &self.release, asked)?;
         }
-        let profile = one_profile(&self.release.live_profiles()?)?;
+        let profile = require_one_profile(&self.release.live_profiles()?)?;
         let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();
         let next = next_commands(&typed, &self.given, asked.endpoint().context.as_deref());
         let question =
@@ -439,7 +446,7 @@ impl Undrain {
         }
         let settings = RunSettings {
             request: self.targets.request(MoveOptions::default()),
-            release: release_of(profile),
+            release: scheduler_release(profile),
             rule_version: common_rule_version(&[profile])?,
             samples: NonZeroU32::MIN,
             seed: 0,
@@ -447,7 +454,7 @@ impl Undrain {
             timeout: Duration::ZERO,
             force_after: None,
             lock: Some(lock_settings(asked, self.lock_namespace.clone(), None)),
-            notes: RuleNotes::default(),
+            notes: RuleAnnotations::default(),
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
             next: next.clone(),

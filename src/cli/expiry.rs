@@ -28,7 +28,7 @@ impl Expiry {
 
     /// Returns the expiry as an RFC 3339 time, for a rule that is created at `now`; an error if it is in the past
     /// or too far away.
-    pub(super) fn resolve(self, now: &str) -> Result<String, Failure> {
+    pub(super) fn resolve_rfc3339(self, now: &str) -> Result<String, Failure> {
         let now =
             DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
         let time = match self {
@@ -52,7 +52,8 @@ mod tests {
     #[test]
     fn an_expiry_is_a_duration_or_a_time() {
         let now = "2026-11-16T09:00:00Z";
-        let resolved = |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve(now).ok());
+        let resolved =
+            |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve_rfc3339(now).ok());
         for (text, expected) in [
             ("8h", Some("2026-11-16T17:00:00Z")),
             ("1h30m", Some("2026-11-16T10:30:00Z")),

@@ -10,13 +10,13 @@ use clap::builder::StringValueParser;
 
 use super::completed::with_completions;
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::{shared, table};
 use crate::config::rules_and_origins;
-use crate::pages::page;
+use crate::pages::rule_page;
 use crate::report::first_sentence;
 use render::Style;
-use tollgate_engine::rules::{self, Origin, Rule};
+use tollgate_engine::rules::{self, Rule, RuleOrigin};
 
 /// Explain a rule, or list rules
 #[derive(Debug, clap::Args)]
@@ -28,23 +28,24 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let page = match &self.rule {
             None => list_rules(|_| true, console.styled),
-            Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
-                (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
-                    render::render_page(page(rule), Style { width: terminal_width(), styled: console.styled })
-                }
-                (Some(rule), _) => page(rule).to_owned(),
+            Some(word) => match (rules::find(word), RuleOrigin::ALL.into_iter().find(|o| o.name() == word)) {
+                (Some(rule), _) if console.styled || Console::is_stdout_terminal() => render::render_page(
+                    rule_page(rule),
+                    Style { width: terminal_width(), styled: console.styled },
+                ),
+                (Some(rule), _) => rule_page(rule).to_owned(),
                 (None, Some(origin)) => list_rules(|rule| rule.origin == origin, console.styled),
-                (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
+                (None, None) => return Err(Failure::Usage(shared::unknown_rule_message(word))),
             },
         };
         console.write_all(page.as_bytes())?;
         if !page.ends_with('\n') {
             writeln!(console)?;
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 
@@ -56,11 +57,11 @@ fn list_rules(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
                 rule.id.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::render_inline(&first_sentence(page(rule)), Style { width: 0, styled }),
+                render::render_inline(&first_sentence(rule_page(rule)), Style { width: 0, styled }),
             ]
         })
         .collect();
-    table::aligned(&["RULE", "ORIGIN", "LEVEL", "ABOUT"], &rows)
+    table::format_table(&["RULE", "ORIGIN", "LEVEL", "ABOUT"], &rows)
 }
 
 /// Columns of the terminal; 80 if there is none.

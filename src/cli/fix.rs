@@ -22,7 +22,7 @@ use tollgate_document::source;
 use verdict::{CheckedFinding, CheckedText};
 
 /// Maximum number of times that a text is checked while fixes are tried. Fixes that are found by then are kept.
-const MAX_CHECKS: usize = 100;
+const MAX_CHECKS_PER_TEXT: usize = 100;
 
 /// Applies fixes to a text.
 #[derive(Clone, Copy, Debug)]
@@ -45,19 +45,19 @@ pub(super) struct FixedText {
 impl Fixer<'_> {
     /// Returns the text with its fixes applied; `None` if none could be applied.
     pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
-        let mut state = CheckedText::of(&self.texts, file, text, self.source);
+        let mut state = CheckedText::from_text(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
         let mut rejected: HashSet<String> = HashSet::new();
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
-        for _ in 0..MAX_CHECKS {
-            let batch = self.next_batch(&state, &rejected, batch_size);
+        for _ in 0..MAX_CHECKS_PER_TEXT {
+            let batch = self.next_fixable_findings(&state, &rejected, batch_size);
             let Some(first) = batch.first() else { break };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
-            let after = CheckedText::of(&self.texts, file, &text, self.source);
+            let after = CheckedText::from_text(&self.texts, file, &text, self.source);
             let widens = || coverage::widens_matches(&fixed.text, &text, &batch);
-            if verdict::is_better(&state, &after, &batch) && !widens() {
+            if verdict::improves_text(&state, &after, &batch) && !widens() {
                 let is_same =
                     |finding: &&CheckedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
                 fixed.findings += state.findings.iter().filter(is_same).count();
@@ -65,7 +65,7 @@ impl Fixer<'_> {
                 state = after;
                 batch_size = batch_size.saturating_mul(2);
             } else if batch.len() == 1 {
-                rejected.insert(first.identity());
+                rejected.insert(first.rejection_key());
             } else {
                 batch_size = batch.len() / 2;
             }
@@ -75,7 +75,7 @@ impl Fixer<'_> {
 
     /// Returns findings whose fixes can be applied together, in the order of the text: at most `size` that do not
     /// overlap and were not rejected; at least one if any is left.
-    fn next_batch<'s>(
+    fn next_fixable_findings<'s>(
         &self,
         state: &'s CheckedText,
         rejected: &HashSet<String>,
@@ -84,7 +84,7 @@ impl Fixer<'_> {
         let is_wanted = |finding: &&CheckedFinding| {
             let fix = finding.fix.as_ref();
             fix.is_some_and(|fix| fix.applicability <= self.applies)
-                && !rejected.contains(&finding.identity())
+                && !rejected.contains(&finding.rejection_key())
         };
         let mut wanted: Vec<&CheckedFinding> = state.findings.iter().filter(is_wanted).collect();
         wanted.sort_by_key(|finding| finding.edited_range());

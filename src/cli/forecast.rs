@@ -24,25 +24,31 @@ use super::impact::GroupBy;
 use super::limit_list::LimitList;
 #[cfg(feature = "cluster")]
 use super::live;
-use super::outcome::{Failure, Tally};
-use super::picture::{self, RecordToDraw, StateSource};
+use super::outcome::{ExitCounts, Failure};
+use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{self, DumpOmissions, Inventory, OmissionTexts, StateObjects, no_objects_message};
+use super::state::{self, DumpInventory, DumpOmissions, OmissionTexts, StateObjects, missing_kinds_message};
 #[cfg(feature = "cluster")]
-use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
-use crate::files::{self, MAX_FILE};
-use given::{Admission, GivenDocuments, GivenObject};
+use crate::cluster::{
+    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES, PODS,
+    RESOURCE_CLAIMS, RESOURCE_SLICES,
+};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
+use given::{AdmissionResult, GivenDocuments, GivenObject};
 pub(super) use json::totals_record;
 pub(super) use limits::check_pending;
-pub(super) use play::play;
+pub(super) use play::simulate_samples;
 #[cfg(feature = "ui")]
-pub(super) use play::{StopFn, stop_when};
+pub(super) use play::{StopFn, run_until_stopped};
 pub(super) use text::summary_of_evicted;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
-use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
+use tollgate_forecast::{
+    ClusterChange, Forecast, ObjectKind, Plan, PodOutcome, PodOutcomeCounts, Settings, SimulatedRelease,
+    State,
+};
 use tollgate_formats::gotime;
 use tollgate_picture::pages::Record;
 
@@ -70,7 +76,7 @@ pub(super) struct Arguments {
     max: Option<LimitList>,
 
     #[command(flatten)]
-    courses: CourseArgs,
+    courses: SimulationArgs,
 
     /// Group the pods in the text output
     #[arg(long, value_name = "WHAT")]
@@ -90,7 +96,7 @@ pub(super) struct Arguments {
 /// Flags `--samples` and `--seed`: how many courses (simulated runs of the scheduler) are played, and with which
 /// random choices.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct CourseArgs {
+pub(super) struct SimulationArgs {
     /// Number of courses to play, 1 to 4096; in each, the scheduler breaks ties between nodes in another way
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES, value_parser = samples_parser())]
     pub(super) samples: NonZeroU32,
@@ -123,18 +129,18 @@ Exit codes:
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        Ok(self.exit.apply(self.report_inputs(console)?))
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        Ok(self.exit.apply_exit_zero(self.forecast_inputs(console)?))
     }
 
-    fn report_inputs(&self, console: &mut Console) -> Result<Tally, Failure> {
-        self.state.check_stdin(&self.paths, "FILE")?;
-        let tally = Tally::default();
-        let given = files::read_complete(&self.paths, MAX_FILE)?;
+    fn forecast_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        self.state.refuse_shared_stdin(&self.paths, "FILE")?;
+        let tally = ExitCounts::default();
+        let given = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
         let given = GivenDocuments::parse(&given)?;
         let given = given.objects();
         if self.state.paths.is_empty() {
-            return self.report_live(&given, tally, console);
+            return self.forecast_cluster(&given, tally, console);
         }
         let texts = state::read_texts(&self.state.paths)?;
         let objects = StateObjects::parse(&texts)?;
@@ -143,19 +149,19 @@ impl Arguments {
         let (inventory, is_limited) = (&objects.inventory, self.max.is_some());
         let missing =
             report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
-        let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump_or_cluster(&self.state.paths, &objects.inventory, &self.release)?;
         let known = (&objects.state(), &source);
-        self.report_state(known, &profiles, &missing, &given, tally, console)
+        self.forecast_state(known, &profiles, &missing, &given, tally, console)
     }
 
     /// Reads the running cluster and reports the forecast for it.
     #[cfg(feature = "cluster")]
-    fn report_live(
+    fn forecast_cluster(
         &self,
         given: &[GivenObject<'_>],
-        mut tally: Tally,
+        mut tally: ExitCounts,
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<ExitCounts, Failure> {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
         let (objects, omissions) = live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, console);
@@ -163,54 +169,54 @@ impl Arguments {
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read, so every outcome is unknown");
         }
-        let source = StateSource::of(&[], &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump_or_cluster(&[], &objects.inventory, &self.release)?;
         let known = (&objects.state(), &source);
-        self.report_state(known, &profiles, &omissions.failures, given, tally, console)
+        self.forecast_state(known, &profiles, &omissions.failures, given, tally, console)
     }
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 
     /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
     #[cfg(feature = "ui")]
-    pub(super) fn report_texts(
+    pub(super) fn forecast_texts(
         &self,
         texts: &[(String, String)],
         state: &State<'_>,
         profile: &'static Profile,
         missing: &[String],
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<ExitCounts, Failure> {
         let given = GivenDocuments::parse(texts)?;
-        let known = (state, &StateSource::of_part());
-        self.report_state(known, &[profile], missing, &given.objects(), Tally::default(), console)
+        let known = (state, &StateSource::for_page_part());
+        self.forecast_state(known, &[profile], missing, &given.objects(), ExitCounts::default(), console)
     }
 
     /// Makes and prints the forecast for a state, once for each profile, and checks `--max`.
-    fn report_state(
+    fn forecast_state(
         &self,
         (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
         missing: &[String],
         given: &[GivenObject<'_>],
-        mut tally: Tally,
+        mut tally: ExitCounts,
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<ExitCounts, Failure> {
         let mut drawn = Vec::new();
         for (index, profile) in profiles.iter().enumerate() {
-            let report = self.forecast(state, profile, missing, given)?;
+            let report = self.forecast_for_profile(state, profile, missing, given)?;
             let admission = &report.admission;
             tally.denied += admission.refused.len();
             if index == 0 {
                 admission.notes.iter().for_each(|note| console.note(note));
             }
-            profile.allocation_note().iter().for_each(|note| console.note(note));
+            profile.why_allocation_may_differ().iter().for_each(|note| console.note(note));
             admission.print_refused(profile, console);
             if missing.is_empty()
-                && let Some(what) = no_objects_message(&report.forecast.missing)
+                && let Some(what) = missing_kinds_message(&report.forecast.missing)
             {
                 self.report_missing_kinds(&what, &mut tally, console);
             }
@@ -218,7 +224,7 @@ impl Arguments {
                 ReportOutput::Json => {
                     writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?;
                 }
-                ReportOutput::Html => drawn.push(report.record_to_draw(state)),
+                ReportOutput::Html => drawn.push(report.html_page_record(state)),
                 ReportOutput::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
                     let text = text::forecast_text(&report, self.limit, self.by);
@@ -233,14 +239,17 @@ impl Arguments {
             }
         }
         if self.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = drawn.iter().map(RecordToDraw::record).collect();
-            picture::write_page(tollgate_picture::pages::forecast(&records, &source.page(missing)), console)?;
+            let records: Vec<Record<'_>> = drawn.iter().map(HtmlPageRecord::record).collect();
+            picture::write_page(
+                tollgate_picture::pages::forecast(&records, &source.page_metadata(missing)),
+                console,
+            )?;
         }
         Ok(tally)
     }
 
     /// Prints a message about kinds that some pods need and the dump lacks: an error with `--max`, else a note.
-    fn report_missing_kinds(&self, what: &str, tally: &mut Tally, console: &mut Console) {
+    fn report_missing_kinds(&self, what: &str, tally: &mut ExitCounts, console: &mut Console) {
         if self.max.is_some() {
             tally.unreadable += 1;
             console.error(&format!("cannot check --max: {what}{COMPLETE_HINT}"));
@@ -250,7 +259,7 @@ impl Arguments {
     }
 
     /// Simulates the given changes with the scheduler of one profile.
-    fn forecast(
+    fn forecast_for_profile(
         &self,
         state: &State<'_>,
         profile: &'static Profile,
@@ -258,13 +267,13 @@ impl Arguments {
         given: &[GivenObject<'_>],
     ) -> Result<ForecastReport, Failure> {
         let now = self.clock.now();
-        let at = gotime::parse(&now).map_err(Failure::Usage)?;
+        let at = gotime::parse_rfc3339(&now).map_err(Failure::Usage)?;
         let given: Vec<_> = given.iter().map(|given| (given.file, given.item.value())).collect();
-        let admission = Admission::of(&given, state, profile, &now);
+        let admission = AdmissionResult::from_objects(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
-        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
-        let forecast = play_admitted(&admission, state, profile, settings, self.courses.samples, missing);
+        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::defaults_at(at) };
+        let forecast = simulate_admitted(&admission, state, profile, settings, self.courses.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }
 }
@@ -280,15 +289,15 @@ pub(super) fn forecast_changes(
 ) -> Forecast {
     let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
     let given: Vec<(&str, Value<'_>)> = docs.iter().map(|doc| ("", doc.root())).collect();
-    let admission = Admission::of(&given, state, profile, &gotime::rfc3339(at));
-    let settings = Settings { assume_complete: true, ..Settings::at(at) };
-    play_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
+    let admission = AdmissionResult::from_objects(&given, state, profile, &gotime::rfc3339(at));
+    let settings = Settings { assume_complete: true, ..Settings::defaults_at(at) };
+    simulate_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
 }
 
 /// Simulates the cluster with the objects that the API server would admit. `missing` names the kinds of objects
 /// that the state lacks.
-fn play_admitted(
-    admission: &Admission,
+fn simulate_admitted(
+    admission: &AdmissionResult,
     state: &State<'_>,
     profile: &'static Profile,
     settings: Settings,
@@ -296,23 +305,31 @@ fn play_admitted(
     missing: &[String],
 ) -> Forecast {
     let docs = admission.documents();
-    let steps = docs.iter().map(|doc| Step::Apply(doc.root())).collect();
-    let plan = Plan::new(state.clone(), steps, release_of(profile), settings);
-    let mut forecast = play(&plan, samples);
-    admission.forget_made_up_names(&mut forecast);
-    make_unknown(&mut forecast, missing);
+    let steps = docs.iter().map(|doc| ClusterChange::Apply(doc.root())).collect();
+    let plan = Plan::new(state.clone(), steps, scheduler_release(profile), settings);
+    let mut forecast = simulate_samples(&plan, samples);
+    admission.remove_generated_names(&mut forecast);
+    mark_all_unknown(&mut forecast, missing);
     forecast
 }
 
 /// Returns how the scheduler of a profile's release allocates devices.
-pub(super) fn release_of(profile: &'static Profile) -> Release {
-    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
+pub(super) fn scheduler_release(profile: &'static Profile) -> SimulatedRelease {
+    SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
 /// The kinds that are listed in a running cluster for a forecast; workloads only if the user may list them.
 #[cfg(feature = "cluster")]
-pub(super) const LISTED_KINDS: [ListedKind; 8] =
-    [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
+pub(super) const LISTED_KINDS: [ListedKind; 8] = [
+    NAMESPACES,
+    NODES,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_TAINT_RULES,
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    PODS,
+];
 
 /// Kinds without which a forecast is not possible. A cluster may have no objects of the other kinds.
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
@@ -323,16 +340,21 @@ const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if th
 /// Reports what a dump lacks, and returns the messages: nodes and classes, without which no outcome is known, and
 /// parts that were cut off. With `--max` (`is_limited`) they are errors.
 pub(super) fn report_omissions(
-    inventory: &Inventory,
+    inventory: &DumpInventory,
     assume_complete: bool,
     is_limited: bool,
-    tally: &mut Tally,
+    tally: &mut ExitCounts,
     console: &mut Console,
 ) -> Vec<String> {
     let kinds = inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !assume_complete);
     let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
     let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
-    omissions.report(is_limited, OmissionTexts { note: &note, hint: COMPLETE_HINT }, tally, console)
+    omissions.print_and_collect(
+        is_limited,
+        OmissionTexts { note: &note, hint: COMPLETE_HINT },
+        tally,
+        console,
+    )
 }
 
 /// A forecast, with the objects, release and time that it was made for.
@@ -340,21 +362,21 @@ struct ForecastReport {
     profile: &'static Profile,
     at: gotime::Timestamp,
     forecast: Forecast,
-    admission: Admission,
+    admission: AdmissionResult,
 }
 
 impl ForecastReport {
     /// Returns the report for the HTML page, with the device counts of each class before and after.
-    fn record_to_draw(&self, state: &State<'_>) -> RecordToDraw {
+    fn html_page_record(&self, state: &State<'_>) -> HtmlPageRecord {
         let docs = self.admission.documents();
-        let capacity = capacity::after_forecast(state, &docs, &self.forecast, self.profile);
-        RecordToDraw { json: json::forecast_record(self), capacity: Some(capacity) }
+        let capacity = capacity::forecast_capacity_json(state, &docs, &self.forecast, self.profile);
+        HtmlPageRecord { json: json::forecast_record(self), capacity: Some(capacity) }
     }
 }
 
 /// Makes every outcome unknown if parts of the state are missing, because they may hold the devices that a pod
 /// gets.
-fn make_unknown(forecast: &mut Forecast, missing: &[String]) {
+fn mark_all_unknown(forecast: &mut Forecast, missing: &[String]) {
     if missing.is_empty() {
         return;
     }
@@ -366,5 +388,5 @@ fn make_unknown(forecast: &mut Forecast, missing: &[String]) {
         pod.not_modelled = missing.to_vec();
     }
     forecast.most_pending = 0;
-    forecast.totals = Totals::of(&forecast.pods);
+    forecast.totals = PodOutcomeCounts::count_outcomes(&forecast.pods);
 }

@@ -18,7 +18,7 @@ pub(super) struct GivenFlag {
 }
 
 /// The name under which a flag was given: `--kubernetes`, or `TOLLGATE_KUBERNETES` if `is_variable`.
-pub(super) fn flag_source(name: &str, is_variable: bool) -> String {
+pub(super) fn flag_or_variable_name(name: &str, is_variable: bool) -> String {
     if is_variable {
         format!("TOLLGATE_{}", name.to_uppercase())
     } else {
@@ -38,7 +38,7 @@ impl FromArgMatches for GivenFlags {
             };
             let values = matches.try_get_raw(id.as_str()).ok()??;
             let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
-            let source = flag_source(id.as_str(), is_variable);
+            let source = flag_or_variable_name(id.as_str(), is_variable);
             Some((id.as_str().to_owned(), GivenFlag { value: values.join(","), source }))
         });
         Ok(GivenFlags(given.collect()))

@@ -25,31 +25,31 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::limit_list::LimitList;
-use super::outcome::{Failure, Tally};
-use super::picture::{self, RecordToDraw, StateSource};
+use super::outcome::{ExitCounts, Failure};
+use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 use super::state::StateObjects;
 use super::taint;
-use crate::files::{self, MAX_FILE};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 pub(super) use by::GroupBy;
-use by::Groups;
+use by::ImpactGroups;
 use cluster::ClusterInput;
 use denials::denials;
 pub(super) use denials::first_denial;
 pub(super) use denials::print_denials;
 use elsewhere::EvictedPodsForecast;
-use limits::{ImpactCounts, limit_excesses};
-use sum::ImpactSum;
+use limits::{ImpactCounts, exceeded_limit_messages};
+use sum::TotalImpact;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::source::{Lines, documents, list};
+use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_drain::DEFAULT_KEY;
 use tollgate_engine::impact::target::{DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
-use tollgate_forecast::{GroupRestart, State, group_restarts};
+use tollgate_forecast::{GroupRestart, State, effects_of_lost_pods};
 use tollgate_formats::gotime::{self, rfc3339 as format_time};
 use tollgate_formats::sanitize;
 use tollgate_picture::pages::Record;
@@ -137,7 +137,7 @@ struct Assessment<'s> {
     /// Which feature gates decide whether the change has an effect; the report shows what happens if it has.
     depends_on: Option<String>,
     /// The pods grouped by `--by`; `None` without the flag.
-    groups: Option<Groups<'s>>,
+    groups: Option<ImpactGroups<'s>>,
     /// Other pods of LeaderWorkerSets, JobSets and PodGroups that restart because their group loses pods.
     restarts: Vec<GroupRestart<'s>>,
     /// Where evicted pods go, if the state has nodes.
@@ -145,7 +145,7 @@ struct Assessment<'s> {
 }
 
 /// Maximum number of pods in the text without `--limit`.
-const DEFAULT_LIMIT: usize = 100;
+const DEFAULT_MAX_LISTED_PODS: usize = 100;
 
 /// How many of `pods` are listed: at most `limit`, or all of them if `limit` is 0.
 fn listed_count(pods: usize, limit: usize) -> usize {
@@ -153,12 +153,12 @@ fn listed_count(pods: usize, limit: usize) -> usize {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        Ok(self.exit.apply(self.report_inputs(console)?))
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        Ok(self.exit.apply_exit_zero(self.report_inputs(console)?))
     }
 
-    fn report_inputs(&self, console: &mut Console) -> Result<Tally, Failure> {
-        self.state.check_stdin(&self.paths, "RULE")?;
+    fn report_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        self.state.refuse_shared_stdin(&self.paths, "RULE")?;
         let others = other_apis::report_other_apis(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);
@@ -168,7 +168,7 @@ impl Arguments {
             self.read_cluster(&mut tally, console)?;
         let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
-        let mut texts = files::read_complete(&self.paths, MAX_FILE)?;
+        let mut texts = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
         let rules = self.manifests_for_targets(&snapshot, &profiles, console)?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
         let reporter = ImpactReporter {
@@ -191,11 +191,11 @@ impl Arguments {
         profile: &'static Profile,
         (omissions, unlisted): (Vec<String>, Vec<String>),
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<ExitCounts, Failure> {
         let known = (snapshot, Some(state));
         let new = ImpactReporter::new(self, vec![profile], known, omissions, console);
         let reporter = ImpactReporter { unlisted, ..new };
-        reporter.report_texts(texts, &StateSource::of_part())
+        reporter.report_texts(texts, &StateSource::for_page_part())
     }
 
     /// Returns manifests of DeviceTaintRules for the devices of `--target`.
@@ -222,7 +222,7 @@ impl Arguments {
 
 /// Maximum number of objects for which the report states, one by one, where the evicted pods go. Of more objects
 /// only the sum is forecast, because a forecast of a large cluster takes seconds.
-const MAX_FORECASTS: usize = 8;
+const MAX_SEPARATE_FORECASTS: usize = 8;
 
 /// Reports the impact of the objects in the inputs.
 struct ImpactReporter<'r> {
@@ -236,12 +236,12 @@ struct ImpactReporter<'r> {
     /// Messages about kinds that could not be listed, and that decide where evicted pods go.
     unlisted: Vec<String>,
     /// The sum of the impact of all objects, for each profile.
-    sums: Vec<ImpactSum>,
+    sums: Vec<TotalImpact>,
     /// The records for the HTML page.
-    drawn: Vec<RecordToDraw>,
+    drawn: Vec<HtmlPageRecord>,
     now: String,
     console: &'r mut Console,
-    tally: Tally,
+    tally: ExitCounts,
     /// Number of assessed objects.
     reported: usize,
     /// True if a result was printed, so that the next one follows an empty line.
@@ -268,7 +268,7 @@ impl<'r> ImpactReporter<'r> {
             drawn: Vec::new(),
             now: arguments.clock.now(),
             console,
-            tally: Tally::default(),
+            tally: ExitCounts::default(),
             reported: 0,
             printed: false,
         }
@@ -276,7 +276,11 @@ impl<'r> ImpactReporter<'r> {
 
     /// Reports the impact of each object in these texts, which come with their file names, and then the sum of all
     /// objects.
-    fn report_texts(mut self, texts: &[(String, String)], source: &StateSource) -> Result<Tally, Failure> {
+    fn report_texts(
+        mut self,
+        texts: &[(String, String)],
+        source: &StateSource,
+    ) -> Result<ExitCounts, Failure> {
         for (file, text) in texts {
             self.report_text(file, text)?;
         }
@@ -285,10 +289,10 @@ impl<'r> ImpactReporter<'r> {
             let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
-        self.report_sums()?;
+        self.report_total_impact()?;
         if self.arguments.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = self.drawn.iter().map(RecordToDraw::record).collect();
-            let page = source.page(&self.omissions);
+            let records: Vec<Record<'_>> = self.drawn.iter().map(HtmlPageRecord::record).collect();
+            let page = source.page_metadata(&self.omissions);
             picture::write_page(tollgate_picture::pages::impact(&records, &page), self.console)?;
         }
         Ok(self.tally)
@@ -296,7 +300,7 @@ impl<'r> ImpactReporter<'r> {
 
     /// Reports the objects in a text; `file` is its name.
     fn report_text(&mut self, file: &str, text: &str) -> Result<(), Failure> {
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         for document in documents(text) {
             let document = document.map_err(|fault| fault.input_error(file, &lines))?;
             if let Some(error) = document.not_an_object(file, &lines) {
@@ -305,12 +309,12 @@ impl<'r> ImpactReporter<'r> {
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
-                let known = match SnapshotKind::of(version, kind) {
+                let known = match SnapshotKind::from_type_meta(version, kind) {
                     None if ["DeviceTaintRule", "ResourceSlice"].contains(&kind) => {
                         let at = Path::ROOT.field("apiVersion").owned();
-                        let location = document.locate(&lines, &item.within(at), false);
+                        let location = document.locate(&lines, &item.path_in_document(at), false);
                         let message = format!("apiVersion {version:?} of {kind} is not supported");
-                        return Err(Failure::at(file, &location, &message));
+                        return Err(Failure::at_location(file, &location, &message));
                     }
                     known => known,
                 };
@@ -318,8 +322,8 @@ impl<'r> ImpactReporter<'r> {
                 self.reported += 1;
                 for profile in self.profiles.clone() {
                     let unreadable = |unreadable: UnreadableObject| {
-                        let at = item.within(unreadable.at.clone());
-                        Failure::at(file, &document.locate(&lines, &at, false), &unreadable)
+                        let at = item.path_in_document(unreadable.at.clone());
+                        Failure::at_location(file, &document.locate(&lines, &at, false), &unreadable)
                     };
                     self.report_object(object, kind, profile, file, &unreadable)?;
                 }
@@ -339,11 +343,11 @@ impl<'r> ImpactReporter<'r> {
         let denials = denials("upstream,decoding,strict", object, profile, &self.now);
         if !denials.is_empty() {
             self.tally.denied += denials.len();
-            let by = format!("{}: {}", sanitize::line(file), profile.name);
+            let by = format!("{}: {}", sanitize::sanitize_line(file), profile.name);
             print_denials(self.console, &by, object.get("metadata").get("name").str(), &denials);
             return Ok(());
         }
-        let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
+        let at = gotime::parse_rfc3339(&self.now).map_err(Failure::Usage)?;
         let changed;
         let (change, snapshot) = if kind == SnapshotKind::Slice {
             let mut state = self.snapshot.clone();
@@ -356,12 +360,14 @@ impl<'r> ImpactReporter<'r> {
             (change.map_err(unreadable)?, self.snapshot)
         };
         let is_complete = self.omissions.is_empty();
-        let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
-        assessment.groups = self.arguments.by.map(|by| Groups::of(&assessment.impact, by, self.state));
+        let mut assessment =
+            assess_impact(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
+        assessment.groups =
+            self.arguments.by.map(|by| ImpactGroups::from_impact(&assessment.impact, by, self.state));
         assessment.restarts =
             self.state.map(|state| group_restarts_of(&assessment.impact, state)).unwrap_or_default();
         let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
-        let is_forecast = self.reported <= MAX_FORECASTS;
+        let is_forecast = self.reported <= MAX_SEPARATE_FORECASTS;
         assessment.elsewhere =
             if is_forecast { self.forecast_evicted_pods(&[&json], profile, at) } else { None };
         let record = || json::impact_record(&assessment, &self.omissions, self.arguments.limit);
@@ -369,7 +375,7 @@ impl<'r> ImpactReporter<'r> {
             ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
             ReportOutput::Html => {
                 let capacity = self.capacity_json(&[&json], assessment.elsewhere.as_ref(), profile);
-                self.drawn.push(RecordToDraw { json: record(), capacity });
+                self.drawn.push(HtmlPageRecord { json: record(), capacity });
                 Ok(())
             }
             ReportOutput::Text => {
@@ -379,35 +385,38 @@ impl<'r> ImpactReporter<'r> {
             }
         }?;
         for excess in
-            self.arguments.max.iter().flat_map(|limits| limit_excesses(limits, ImpactCounts::of(&assessment)))
+            self.arguments.max.iter().flat_map(|limits| {
+                exceeded_limit_messages(limits, ImpactCounts::from_assessment(&assessment))
+            })
         {
             self.tally.denied += 1;
-            self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
+            self.console.error(&format!("{}: {excess}", sanitize::sanitize_line(change.name())));
         }
         if !self.sums.iter().any(|sum| sum.profile.name == profile.name) {
-            self.sums.push(ImpactSum::new(profile, at));
+            self.sums.push(TotalImpact::new(profile, at));
         }
         for sum in self.sums.iter_mut().filter(|sum| sum.profile.name == profile.name) {
             sum.add(&assessment, &json);
         }
         let elsewhere = assessment.elsewhere;
         if is_forecast {
-            self.report_pending_over_limit(&sanitize::line(change.name()), elsewhere.as_ref());
+            self.report_pending_over_limit(&sanitize::sanitize_line(change.name()), elsewhere.as_ref());
         }
         Ok(())
     }
 
     /// Reports the impact of all objects together, if there are several.
-    fn report_sums(&mut self) -> Result<(), Failure> {
+    fn report_total_impact(&mut self) -> Result<(), Failure> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.parts.len() > 1) {
-            let elsewhere = self.forecast_evicted_pods(&sum.changes(), sum.profile, sum.at);
+            let elsewhere = self.forecast_evicted_pods(&sum.changed_objects_json(), sum.profile, sum.at);
             match self.arguments.output {
                 ReportOutput::Json => {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
                 ReportOutput::Html => {
-                    let capacity = self.capacity_json(&sum.changes(), elsewhere.as_ref(), sum.profile);
-                    self.drawn.push(RecordToDraw { json: sum.record(elsewhere.as_ref()), capacity });
+                    let capacity =
+                        self.capacity_json(&sum.changed_objects_json(), elsewhere.as_ref(), sum.profile);
+                    self.drawn.push(HtmlPageRecord { json: sum.record(elsewhere.as_ref()), capacity });
                 }
                 ReportOutput::Text => {
                     let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence);
@@ -417,7 +426,9 @@ impl<'r> ImpactReporter<'r> {
                 }
             }
             self.report_pending_over_limit(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());
-            for excess in self.arguments.max.iter().flat_map(|limits| limit_excesses(limits, sum.counts())) {
+            for excess in
+                self.arguments.max.iter().flat_map(|limits| exceeded_limit_messages(limits, sum.counts()))
+            {
                 self.tally.denied += 1;
                 self.console.error(&format!("the sum of {}: {excess}", sum.count_text()));
             }
@@ -430,11 +441,11 @@ impl<'r> ImpactReporter<'r> {
 fn group_restarts_of<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
-    group_restarts(state, &|namespace, name| evicted.contains(&(namespace, name)))
+    effects_of_lost_pods(state, &|namespace, name| evicted.contains(&(namespace, name)))
 }
 
 /// Computes the impact of a change. `is_complete` is false if parts of the state are missing.
-fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
+fn assess_impact(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     let mut impact = impact::assess(query);
     if !is_complete {
         // A slice that was not read may list them.
@@ -443,8 +454,12 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     let budgets = impact::violated_budgets(query.snapshot, &impact);
     let differences = impact::impact_notes(query, &impact);
     let (no_effect, depends_on) = match query.change {
-        ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
-        ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),
+        ProposedChange::Rule(_) => {
+            (query.profile.why_rules_do_nothing(), query.profile.describe_gates_for_rules())
+        }
+        ProposedChange::Slice(_) => {
+            (query.profile.why_taints_do_nothing(), query.profile.describe_gates_for_taints())
+        }
     };
     Assessment {
         query,

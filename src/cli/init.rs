@@ -9,8 +9,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::console::{Console, shell_word};
-use super::outcome::{Failure, Tally};
+use super::console::{Console, quote_for_shell};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{ProfileArg, parse_profile};
 use crate::files;
 use tollgate_api::profile::{ALL, Profile};
@@ -68,19 +68,19 @@ fn parse_release(text: &str) -> Result<&'static Profile, String> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if !self.folder.is_dir() {
             let folder = self.folder.display();
             return Err(Failure::Usage(format!("{folder} is not a folder")));
         }
         let (existing, missing): (Vec<NewFile>, Vec<NewFile>) =
-            self.files().into_iter().partition(|file| self.exists(file));
+            self.files_to_create().into_iter().partition(|file| self.file_exists(file));
         if !self.yes {
             for file in &missing {
                 console.write_text(&format!("{}\n{}\n", file.path, indented(&file.text)))?;
             }
         }
-        let is_confirmed = missing.is_empty() || self.is_confirmed(console);
+        let is_confirmed = missing.is_empty() || self.confirm_creation(console);
         for file in missing.iter().filter(|_| is_confirmed) {
             self.create_file(file)?;
             console.write_text(&format!("created {}\n", file.path))?;
@@ -93,11 +93,11 @@ impl Arguments {
         if is_confirmed {
             self.print_next_steps(console)?;
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 
     /// Returns the files to create in this repository.
-    fn files(&self) -> Vec<NewFile> {
+    fn files_to_create(&self) -> Vec<NewFile> {
         let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
         let mut files = vec![own(".tollgate.yaml", &settings, None)];
@@ -140,12 +140,12 @@ impl Arguments {
 
     /// True if anything exists at the path of a file, even a link to nothing, through which a file would be
     /// created elsewhere.
-    fn exists(&self, file: &NewFile) -> bool {
+    fn file_exists(&self, file: &NewFile) -> bool {
         self.folder.join(file.path).symlink_metadata().is_ok()
     }
 
     /// True if the files may be created.
-    fn is_confirmed(&self, console: &mut Console) -> bool {
+    fn confirm_creation(&self, console: &mut Console) -> bool {
         if self.yes {
             return true;
         }
@@ -171,7 +171,7 @@ impl Arguments {
     fn print_next_steps(&self, console: &mut Console) -> std::io::Result<()> {
         let enter = match self.folder.as_path() {
             folder if folder == Path::new(".") => String::new(),
-            folder => format!("  cd {}\n", shell_word(&folder.display().to_string())),
+            folder => format!("  cd {}\n", quote_for_shell(&folder.display().to_string())),
         };
         console.write_text(&format!(
             "\nNext, check the repository and run the test of the policy:\n\

@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::completed::with_completions;
-use super::shared::no_such_rule;
+use super::shared::unknown_rule_message;
 use crate::config::{LevelSetting, LevelTarget, Levels, rules_and_origins};
 
 /// The flags `--deny`, `--warn` and `--allow` of a command.
@@ -67,7 +67,7 @@ fn level_flag(setting: LevelSetting) -> Arg {
 
 fn parse_target(name: &str) -> Result<LevelTarget, String> {
     let name = name.trim();
-    LevelTarget::named(name).ok_or_else(|| no_such_rule(name))
+    LevelTarget::from_name(name).ok_or_else(|| unknown_rule_message(name))
 }
 
 impl Args for LevelArgs {

@@ -1,6 +1,6 @@
 //! The value of `--max`: names of totals with the largest number that is allowed for each, such as `pods=10,namespaces=2`.
 
-use super::state::any_of;
+use super::state::join_with_or;
 
 /// The limits of `--max`, such as `pods=10,namespaces=2`: name and maximum.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -15,7 +15,7 @@ impl LimitList {
                 part.split_once('=').ok_or_else(|| format!("expected NAME=NUMBER, got `{part}`"))?;
             let (written, number) = (written.trim(), number.trim());
             let Some(name) = names.iter().find(|name| **name == written) else {
-                return Err(format!("unknown limit `{written}`; use {}", any_of(names)));
+                return Err(format!("unknown limit `{written}`; use {}", join_with_or(names)));
             };
             let number = number
                 .parse()

@@ -12,13 +12,13 @@ mod whole;
 
 use std::sync::OnceLock;
 
-pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_objects_for_impact, read_state, read_state_for_impact};
+pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
+pub(super) use state::{BoundedSnapshot, read_objects_for_impact, read_state, read_state_for_impact};
 pub(super) use whole::read_objects;
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
+use crate::cluster::{ApiEndpoint, Cluster, ClusterTarget, ServerInfo, Timing};
 use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 
 /// End of a message: how to let Tollgate read the feature gates of the API server.
@@ -42,7 +42,7 @@ impl LiveServerCell {
     /// Connects to the API server the first time, and returns the same connection afterwards.
     pub(super) fn get_or_connect(
         &self,
-        target: Target<'_>,
+        target: ClusterTarget<'_>,
         choice: Option<&GateChoice>,
     ) -> Result<&ConnectedServer, Failure> {
         if let Some(asked) = self.0.get() {
@@ -57,7 +57,7 @@ impl ConnectedServer {
     /// Connects to the API server of `--context` or of the current context, reads its release and feature gates,
     /// and prints notes about them and about what had to be assumed.
     pub(super) fn connect(
-        target: Target<'_>,
+        target: ClusterTarget<'_>,
         choice: Option<&GateChoice>,
         console: &mut Console,
     ) -> Result<ConnectedServer, Failure> {
@@ -70,20 +70,20 @@ impl ConnectedServer {
                 "{endpoint}: the API server does not report its release; set --kubernetes"
             ))
         })?;
-        let profile = release.on_server(&info.live, choice).map_err(Failure::Usage)?;
+        let profile = release.for_server(&info.live, choice).map_err(Failure::Usage)?;
         let asked = ConnectedServer { cluster, info, profile, fit };
-        console.note(&asked.summary(choice));
-        asked.caveats(choice).iter().for_each(|caveat| console.note(caveat));
+        console.note(&asked.describe_server(choice));
+        asked.assumption_warnings(choice).iter().for_each(|caveat| console.note(caveat));
         Ok(asked)
     }
 
-    pub(super) fn endpoint(&self) -> &Endpoint {
+    pub(super) fn endpoint(&self) -> &ApiEndpoint {
         self.cluster.endpoint()
     }
 
     /// Returns the line about the API server and its release: `context dev (https://…): Kubernetes 1.36; feature
     /// gates read from /metrics: …`
-    fn summary(&self, choice: Option<&GateChoice>) -> String {
+    fn describe_server(&self, choice: Option<&GateChoice>) -> String {
         let (endpoint, release) = (self.endpoint(), &self.info.release);
         let from = match (choice, &self.info.live.gates) {
             (Some(_), _) => "set by --feature-gates",
@@ -96,10 +96,10 @@ impl ConnectedServer {
 
     /// Returns warnings about a release, feature gates or served versions that had to be assumed, and about gates
     /// that differ from `--feature-gates`.
-    fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
+    fn assumption_warnings(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
-        caveats.extend(release_caveat(&self.info, self.profile, self.fit));
-        caveats.extend(gates_caveat(&self.info, self.profile, choice));
+        caveats.extend(release_warning(&self.info, self.profile, self.fit));
+        caveats.extend(gates_warning(&self.info, self.profile, choice));
         if let Err(why) = &self.info.live.served {
             caveats.push(format!(
                 "cannot read the served API versions ({why}); assuming the defaults of {}",
@@ -111,7 +111,7 @@ impl ConnectedServer {
 }
 
 /// Returns a warning if this program has no profile for the release of the API server; `None` if it has.
-pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
+pub(super) fn release_warning(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
     let than = match fit {
         ProfileMatch::Exact => return None,
         ProfileMatch::NewerServer => "newer",
@@ -126,12 +126,12 @@ pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileM
 
 /// Returns a warning if the feature gates of the API server are not known, may be outdated, or differ from
 /// `--feature-gates`.
-pub(super) fn gates_caveat(
+pub(super) fn gates_warning(
     info: &ServerInfo,
     profile: &Profile,
     choice: Option<&GateChoice>,
 ) -> Option<String> {
-    let contradictions = profile.contradictions(&info.live);
+    let contradictions = profile.gates_differing_on_server(&info.live);
     match (choice, &info.live.gates) {
         (Some(_), _) if !contradictions.is_empty() => Some(format!(
             "--feature-gates differs from what the API server reports ({}); using --feature-gates",
@@ -151,13 +151,13 @@ pub(super) fn gates_caveat(
 
 #[cfg(test)]
 mod tests {
-    use super::{gates_caveat, release_caveat};
-    use crate::cluster::{Release, ServerInfo};
+    use super::{gates_warning, release_warning};
+    use crate::cluster::{ServerInfo, ServerRelease};
     use tollgate_api::profile::{Gate, GateChoice, LiveServer, Profile, ProfileMatch, ServedVersions};
 
     fn info(gates: Result<Vec<(Gate, bool)>, String>) -> ServerInfo {
         ServerInfo {
-            release: Release { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
+            release: ServerRelease { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
             live: LiveServer { gates, served: Ok(ServedVersions::default()) },
             stale_gates: None,
         }
@@ -167,8 +167,8 @@ mod tests {
     fn what_is_assumed_is_said() {
         let base = Profile::named("1.36").expect("a release");
         let silent = info(Err("/metrics: the API server returned 403: forbidden".to_owned()));
-        let profile = base.on_server(&silent.live, None).expect("gates");
-        let caveat = gates_caveat(&silent, profile, None).expect("a caveat");
+        let profile = base.for_server(&silent.live, None).expect("gates");
+        let caveat = gates_warning(&silent, profile, None).expect("a caveat");
         assert_eq!(
             caveat,
             "cannot read the feature gates (/metrics: the API server returned 403: forbidden); assuming the defaults \
@@ -177,25 +177,25 @@ mod tests {
         );
         let choice = GateChoice::parse("DRADeviceTaints=false").expect("a choice");
         let reporting = info(Ok(vec![(Gate::DRADeviceTaints, true)]));
-        let profile = base.on_server(&reporting.live, Some(&choice)).expect("gates");
-        let caveat = gates_caveat(&reporting, profile, Some(&choice)).expect("a caveat");
+        let profile = base.for_server(&reporting.live, Some(&choice)).expect("gates");
+        let caveat = gates_warning(&reporting, profile, Some(&choice)).expect("a caveat");
         assert!(
             caveat.contains("differs from what the API server reports (DRADeviceTaints=true);"),
             "{caveat}"
         );
-        assert_eq!(gates_caveat(&silent, profile, Some(&choice)), None, "nobody contradicts");
-        let live = base.on_server(&reporting.live, None).expect("gates");
-        assert_eq!(gates_caveat(&reporting, live, None), None);
+        assert_eq!(gates_warning(&silent, profile, Some(&choice)), None, "nobody contradicts");
+        let live = base.for_server(&reporting.live, None).expect("gates");
+        assert_eq!(gates_warning(&reporting, live, None), None);
         let stale = ServerInfo { stale_gates: Some("gone".to_owned()), ..reporting };
-        assert!(gates_caveat(&stale, live, None).is_some_and(|caveat| caveat.contains("(gone)")));
+        assert!(gates_warning(&stale, live, None).is_some_and(|caveat| caveat.contains("(gone)")));
     }
 
     #[test]
     fn other_releases_are_said() {
         let base = Profile::named("1.36").expect("a release");
         let info = info(Ok(Vec::new()));
-        assert_eq!(release_caveat(&info, base, ProfileMatch::Exact), None);
-        let newer = release_caveat(&info, base, ProfileMatch::NewerServer).expect("a caveat");
+        assert_eq!(release_warning(&info, base, ProfileMatch::Exact), None);
+        let newer = release_warning(&info, base, ProfileMatch::NewerServer).expect("a caveat");
         assert_eq!(
             newer,
             "the API server runs Kubernetes 1.36, which is newer than all supported releases; checking \

@@ -32,12 +32,12 @@ use std::time::Duration;
 
 use super::config::ConfigArgs;
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::EngineArgs;
 use frame::{Frame, FrameReader};
-use judge::{JudgeSource, Judges};
-use message::{Message, NotHandled};
-use session::{Next, Phase, Session};
+use judge::{CheckerFlags, DocumentCheckers};
+use message::{Message, UnhandledMessage};
+use session::{Phase, Session, SessionContinuation};
 use worker::{CheckQueue, CheckedDocument};
 
 /// Maximum number of events between the reading or checking thread and the one that handles them.
@@ -74,26 +74,29 @@ pub(super) struct Arguments {
 enum Event {
     Arrived(Frame),
     /// The input ended, or cannot be read.
-    Ended(Ending),
+    Ended(InputEndError),
     Checked(CheckedDocument),
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let Arguments { namespaces, config, engine, stdio: _ } = self;
         // Files that do not load are shown in the editor, once it listens.
-        let judges = Judges::new(JudgeSource { flags: engine, namespaces: namespaces.as_ref(), config })?;
+        let judges =
+            DocumentCheckers::new(CheckerFlags { flags: engine, namespaces: namespaces.as_ref(), config })?;
         let queue = Arc::new(CheckQueue::default());
         let (sender, events) = sync_channel(MAX_QUEUED_EVENTS);
         start_reader(sender.clone());
         let checks = Arc::clone(&queue);
-        std::thread::spawn(move || checks.check_jobs(|checked| sender.send(Event::Checked(checked)).is_ok()));
+        std::thread::spawn(move || {
+            checks.run_check_loop(|checked| sender.send(Event::Checked(checked)).is_ok())
+        });
         let mut session = Session::new(&mut *console, judges, queue);
         let ended = run_session(&mut session, &events)?;
         let is_clean = session.phase == Phase::ShutDown;
         match ended {
             Some(error) => Err(Failure::Input(format!("cannot read messages from the client: {error}"))),
-            None if is_clean => Ok(Tally::default()),
+            None if is_clean => Ok(ExitCounts::default()),
             None => Err(Failure::Session("the client disconnected without `shutdown`".to_owned())),
         }
     }
@@ -119,12 +122,15 @@ fn start_reader(sender: SyncSender<Event>) {
 }
 
 /// Handles events until the session ends. Returns the error with which the input ended, if it did.
-fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
-    let mut inbox = Inbox::default();
+fn run_session(
+    session: &mut Session<'_, &mut Console>,
+    events: &Receiver<Event>,
+) -> Result<InputEndError, Failure> {
+    let mut inbox = PendingEvents::default();
     loop {
         if inbox.is_empty() {
             match events.recv_timeout(PARENT_CHECK_INTERVAL) {
-                Ok(event) => inbox.receive(event, session)?,
+                Ok(event) => inbox.queue_event(event, session)?,
                 Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !process_exists(id)) => {
                     return Ok(None);
                 }
@@ -136,10 +142,10 @@ fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>
         while inbox.has_room()
             && let Ok(event) = events.try_recv()
         {
-            inbox.receive(event, session)?;
+            inbox.queue_event(event, session)?;
         }
         if let Some(message) = inbox.messages.pop_front() {
-            if session.handle(&message, &mut inbox.cancelled)? == Next::Exit {
+            if session.handle(&message, &mut inbox.cancelled)? == SessionContinuation::Exit {
                 return Ok(None);
             }
         } else if let Some(checked) = inbox.checked.pop_front() {
@@ -147,26 +153,26 @@ fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>
         } else if let Some(ended) = inbox.ended.take() {
             return Ok(ended);
         }
-        if session.client.output.is_closed() {
+        if session.client.output.is_stdout_closed() {
             return Ok(None);
         }
     }
 }
 
 /// How the input of the language server ended: with an error, or normally (`None`).
-type Ending = Option<io::Error>;
+type InputEndError = Option<io::Error>;
 
 /// Events that were received and not handled yet: messages of the editor, and finished checks.
 #[derive(Default)]
-struct Inbox {
+struct PendingEvents {
     messages: VecDeque<Message>,
     checked: VecDeque<CheckedDocument>,
     /// Ids of waiting requests that were cancelled.
     cancelled: BTreeSet<String>,
-    ended: Option<Ending>,
+    ended: Option<InputEndError>,
 }
 
-impl Inbox {
+impl PendingEvents {
     /// True if nothing waits to be handled.
     fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.checked.is_empty() && self.ended.is_none()
@@ -179,14 +185,14 @@ impl Inbox {
     }
 
     /// Adds an event to the queue. Bad input is answered immediately, and a cancelled request is marked.
-    fn receive(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
+    fn queue_event(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),
             Event::Arrived(Frame::Bad(reason)) => {
-                session.client.fail(None, message::ErrorCode::ParseError, &reason)?
+                session.client.reply_error(None, message::ErrorCode::ParseError, &reason)?
             }
-            Event::Arrived(Frame::Body(body)) => match Message::read(body) {
+            Event::Arrived(Frame::Body(body)) => match Message::parse(body) {
                 Ok(message) if message.method == "$/cancelRequest" => {
                     let id = message.with_params(|params| params.get("id").to_json());
                     if self.messages.iter().any(|waiting| waiting.id.as_ref() == Some(&id)) {
@@ -194,9 +200,9 @@ impl Inbox {
                     }
                 }
                 Ok(message) => self.messages.push_back(message),
-                Err(NotHandled::Response) => {}
-                Err(NotHandled::Bad { id, code, message }) => {
-                    session.client.fail(id.as_deref(), code, &message)?
+                Err(UnhandledMessage::Response) => {}
+                Err(UnhandledMessage::Bad { id, code, message }) => {
+                    session.client.reply_error(id.as_deref(), code, &message)?
                 }
             },
         }

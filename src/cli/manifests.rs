@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::console::{Console, shell_word};
+use super::console::{Console, quote_for_shell};
 use super::given::GivenFlags;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{DefaultRules, EngineArgs};
 use crate::files;
-use crate::registration::{Destination, OptionalApi, WebhookEntries};
-use carried::CarriedFiles;
+use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
+use carried::ConfigMapFiles;
 use tollgate_formats::names;
 
 /// The manifests of the Deployment and the objects around it, in the order in which they are applied.
@@ -71,7 +71,7 @@ pub(super) struct Arguments {
     url: Option<String>,
 
     /// Namespace to install into
-    #[arg(long, value_name = "NAME", default_value = Destination::NAMESPACE, value_parser = parse_namespace)]
+    #[arg(long, value_name = "NAME", default_value = WebhookDestination::DEFAULT_NAMESPACE, value_parser = parse_namespace)]
     namespace: String,
 
     /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
@@ -135,7 +135,7 @@ fn parse_ca_bundle(text: &str) -> Result<String, String> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let bundle = self.read_ca_bundle()?;
         let here = self.destination();
         self.check_certificates(bundle.as_deref(), &here)?;
@@ -149,12 +149,14 @@ impl Arguments {
         if let Some(url) = &self.url {
             self.print_server_flags(url, &flags, console);
         } else {
-            let carried = self.carried_files()?;
+            let carried = self.config_map_files()?;
             let [namespace, workload @ ..] = WORKLOAD_MANIFESTS;
-            documents.push(self.customize(namespace));
+            documents.push(self.set_namespace_and_image(namespace));
             documents.extend(carried.iter().map(|files| files.config_map_manifest(&self.namespace)));
-            documents
-                .extend(workload.map(|text| add_flags_and_files(&self.customize(text), &flags, &carried)));
+            documents.extend(
+                workload
+                    .map(|text| add_flags_and_files(&self.set_namespace_and_image(text), &flags, &carried)),
+            );
             documents.extend(self.secret_manifest()?);
             for files in carried.iter().filter(|files| files.needs_server_side_apply()) {
                 let name = files.config_map_name();
@@ -170,14 +172,14 @@ impl Arguments {
             self.with.iter().flat_map(|api| here.optional_configurations(*api, &entries, bundle.as_deref())),
         );
         if self.url.is_none() && self.cert_dir.is_none() {
-            let (namespace, name) = (&self.namespace, here.server_name());
+            let (namespace, name) = (&self.namespace, here.webhook_host_name());
             console.note(&format!(
                 "the output contains no Secret; create Secret tollgate-tls in namespace {namespace} with tls.crt and \
                  tls.key for {name}, signed by this CA, or use --cert-dir"
             ));
         }
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 
     /// Returns the CA bundle of the flags as PEM; `None` with `--no-ca-bundle`, and an error if no flag sets it.
@@ -202,7 +204,7 @@ impl Arguments {
     /// Checks that an API server with this bundle trusts the certificate in `--cert-dir`. Without that flag, only the
     /// bundle itself is checked.
     #[cfg(feature = "serve")]
-    fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
+    fn check_certificates(&self, bundle: Option<&[u8]>, here: &WebhookDestination) -> Result<(), Failure> {
         use super::clock;
         use crate::server::{check_ca_bundle, check_server_cert};
         let Some(bundle) = bundle else { return Ok(()) };
@@ -210,10 +212,10 @@ impl Arguments {
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
-        let name = here.server_name();
+        let name = here.webhook_host_name();
         check_server_cert(&chain, &key, bundle, &name, clock::unix_seconds()).map_err(|error| {
             let shown = directory.display().to_string();
-            let (shown, word) = (tollgate_formats::sanitize::line(&shown).into_owned(), shell_word(&shown));
+            let (shown, word) = (tollgate_formats::sanitize::sanitize_line(&shown).into_owned(), quote_for_shell(&shown));
             Failure::Input(format!(
                 "{shown}: the API server would not trust this certificate: {error:#}. Create a certificate with \
                  `tollgate certs {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
@@ -247,8 +249,8 @@ impl Arguments {
     }
 
     /// Sets the namespace and image of a manifest.
-    fn customize(&self, text: &str) -> String {
-        let text = text.replace(Destination::NAMESPACE, &self.namespace);
+    fn set_namespace_and_image(&self, text: &str) -> String {
+        let text = text.replace(WebhookDestination::DEFAULT_NAMESPACE, &self.namespace);
         match &self.image {
             Some(image) => text.replace(IMAGE_LINE, &format!("image: {image}")),
             None => text,
@@ -271,14 +273,14 @@ impl Arguments {
     }
 
     /// Reads the files of `--policy` and `--classes`, for ConfigMaps.
-    fn carried_files(&self) -> Result<Vec<CarriedFiles>, Failure> {
+    fn config_map_files(&self) -> Result<Vec<ConfigMapFiles>, Failure> {
         let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
         let mut carried = Vec::new();
         if !policies.is_empty() {
-            carried.push(CarriedFiles::policies(policies)?);
+            carried.push(ConfigMapFiles::read_policies(policies)?);
         }
         if !classes.is_empty() {
-            carried.push(CarriedFiles::classes(classes)?);
+            carried.push(ConfigMapFiles::read_resource_classes(classes)?);
         }
         Ok(carried)
     }
@@ -291,28 +293,28 @@ impl Arguments {
         };
         let EngineArgs { policies, classes, .. } = &self.engine;
         let files = [paths("--policy", &policies.paths), paths("--classes", classes)].concat();
-        let words: Vec<String> = files.iter().chain(flags).map(|flag| shell_word(flag)).collect();
+        let words: Vec<String> = files.iter().chain(flags).map(|flag| quote_for_shell(flag)).collect();
         if !words.is_empty() {
             console.note(&format!("start the server at {url} with the same flags: {}", words.join(" ")));
         }
     }
 
-    fn destination(&self) -> Destination {
+    fn destination(&self) -> WebhookDestination {
         let (url, namespace) = (self.url.clone(), self.namespace.clone());
-        let (name, fail_closed) = (Destination::NAME.to_owned(), self.fail_closed);
-        Destination { url, namespace, name, only: None, fail_closed }
+        let (name, fail_closed) = (WebhookDestination::DEFAULT_NAME.to_owned(), self.fail_closed);
+        WebhookDestination { url, namespace, name, only: None, fail_closed }
     }
 }
 
 /// Adds arguments, mounts and volumes to the Deployment; returns any other manifest unchanged.
-fn add_flags_and_files(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String {
+fn add_flags_and_files(text: &str, flags: &[String], carried: &[ConfigMapFiles]) -> String {
     let mut arguments = LAST_ARGUMENT.to_owned();
-    for argument in flags.iter().cloned().chain(carried.iter().map(CarriedFiles::argument)) {
+    for argument in flags.iter().cloned().chain(carried.iter().map(ConfigMapFiles::server_argument)) {
         // Writing to a `String` cannot fail.
         _ = writeln!(arguments, "        - {argument:?}");
     }
-    let mounts: String = carried.iter().map(CarriedFiles::mount_yaml).collect();
-    let volumes: String = carried.iter().map(CarriedFiles::volume_yaml).collect();
+    let mounts: String = carried.iter().map(ConfigMapFiles::mount_yaml).collect();
+    let volumes: String = carried.iter().map(ConfigMapFiles::volume_yaml).collect();
     text.replace(LAST_ARGUMENT, &arguments)
         .replace(LAST_MOUNT, &format!("{LAST_MOUNT}{mounts}"))
         .replace(FIRST_VOLUMES_LINE, &format!("{FIRST_VOLUMES_LINE}{volumes}"))

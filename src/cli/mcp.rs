@@ -27,7 +27,7 @@ use rmcp::service::{RequestContext, serve_directly};
 use rmcp::{RoleServer, ServerHandler};
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{ContextArgs, PolicyArgs};
 use super::units::parse_duration;
 use run::Runner;
@@ -64,7 +64,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, _: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
         let server = McpServer::new(self.passed_flags()?, Runner::new(self.timeout)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (transport, writer) = StdioTransport::open();
@@ -73,7 +73,7 @@ impl Arguments {
         drop(runtime);
         let written = writer.join();
         match (ended, written) {
-            (Ok(_), Ok(())) => Ok(Tally::default()),
+            (Ok(_), Ok(())) => Ok(ExitCounts::default()),
             _ => Err(Failure::Internal(anyhow::anyhow!("the session ended with an internal error"))),
         }
     }
@@ -116,7 +116,7 @@ struct McpServer {
 impl McpServer {
     fn new(settings: PassedFlags, runner: Runner) -> Result<McpServer, Failure> {
         let is_offered = |needs: Option<InheritedFlag>| needs.is_none_or(|setting| settings.has(setting));
-        let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
+        let tools = tools::ALL_TOOLS.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
         Ok(McpServer { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
 
@@ -126,7 +126,7 @@ impl McpServer {
             "Tollgate checks and forecasts Kubernetes device taints and tolerations (dynamic resource allocation). All \
              tools are read-only. In each result, `results` is the output of the command, `notes` are its messages, and \
              `omitted` lists what was left out because the result was too large. {}",
-            result::NOTICE
+            result::UNTRUSTED_TEXT_NOTICE
         );
         if !self.settings.has(InheritedFlag::State) {
             text.push_str(
@@ -177,9 +177,9 @@ impl ServerHandler for McpServer {
             }
         };
         let result = match answer {
-            Err(message) => {
-                CallToolResult::error([message.as_str(), result::NOTICE].map(ContentBlock::text).to_vec())
-            }
+            Err(message) => CallToolResult::error(
+                [message.as_str(), result::UNTRUSTED_TEXT_NOTICE].map(ContentBlock::text).to_vec(),
+            ),
             Ok(text) => match serde_json::from_str(&text) {
                 Ok(structured) => {
                     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);

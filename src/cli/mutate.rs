@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use super::check::TextSource;
 use super::clock;
 use super::console::Console;
-use super::diff::{self, LineCounts};
+use super::diff::{self, HunkLineCounts};
 use super::namespaces;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{PolicyArgs, ReleaseArgs};
 use super::validate::{WorkItem, inputs, paths_or_stdin};
-use crate::files::{self, Input, MAX_FILE, WalkOptions};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, WalkOptions};
 use tollgate_document::finding::{Finding, MessageStyle};
 use tollgate_document::source::list::{self, ListedObject};
-use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::defaults::Edit;
 use tollgate_engine::engine::{
     Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, json_patch,
 };
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::sanitize;
 
 /// Print manifests with defaults filled in
@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     diff: bool,
 
     /// Maximum size of an input file, in bytes
-    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = DEFAULT_MAX_FILE_BYTES)]
     #[arg(hide_short_help = true)]
     max_file: u64,
 
@@ -69,14 +69,14 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
         let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
         let given = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
-        let read = || found.work.iter().filter_map(WorkItem::input);
+        let read = || found.work.iter().filter_map(WorkItem::manifest_input);
         let among = || namespaces::from_inputs(read());
-        let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
+        let namespaces = given.or_else(|| decoding.policies.needs_namespace_labels().then(among).flatten());
         let now = self.clock.now();
         let mut mutator = Mutator {
             arguments: self,
@@ -84,7 +84,7 @@ impl Arguments {
             namespaces,
             now,
             console,
-            tally: Tally::default(),
+            tally: ExitCounts::default(),
             is_json: read()
                 .all(|input| Path::new(&input.name()).extension().is_some_and(|end| end == "json")),
             printed: false,
@@ -98,7 +98,7 @@ impl Arguments {
             }
         }
         if mutator.skipped_files > 0 {
-            let files = counted(mutator.skipped_files, "file");
+            let files = count_with_noun(mutator.skipped_files, "file");
             let note = "not printed (no Kubernetes objects, or an unrendered template)";
             mutator.console.note(&format!("{files} {note}"));
         }
@@ -113,7 +113,7 @@ struct Mutator<'r> {
     namespaces: Option<Namespaces>,
     now: String,
     console: &'r mut Console,
-    tally: Tally,
+    tally: ExitCounts,
     /// True if all inputs are JSON files, whose objects need no `---` between them.
     is_json: bool,
     /// True if an object was already printed.
@@ -139,11 +139,11 @@ impl Mutator<'_> {
                 return Ok(());
             }
         };
-        if source.skips_all(&text) {
+        if source.skips_all_documents(&text) {
             self.skipped_files += 1;
             return Ok(());
         }
-        let lines = Lines::of(&text);
+        let lines = LineIndex::from_text(&text);
         let mut all = Vec::new();
         let mut broken = false;
         for document in documents(&text) {
@@ -168,7 +168,8 @@ impl Mutator<'_> {
         }
         let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
-            let diff = diff::unified(&sanitize::line(&name), &text, &filled, LineCounts::Always);
+            let diff =
+                diff::unified_diff(&sanitize::sanitize_line(&name), &text, &filled, HunkLineCounts::Always);
             return Ok(self.console.write_data(&diff)?);
         }
         self.print_file(&filled)
@@ -191,45 +192,45 @@ impl Mutator<'_> {
     fn find_defaults<'a>(
         &mut self,
         name: &str,
-        lines: &Lines<'_>,
+        lines: &LineIndex<'_>,
         document: Document<'a>,
     ) -> Result<DefaultedDocument<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::objects(document.doc.root()) {
-            let admission = Attributes::create(item.value(), "", &self.now);
+            let admission = Attributes::for_create(item.value(), "", &self.now);
             let labels = namespace_labels(&item, self.namespaces.as_ref());
             let verdict = self.engine.validate(&admission, labels);
             for diagnostic in verdict.findings() {
-                let at = item.within(diagnostic.finding.at.clone());
+                let at = item.path_in_document(diagnostic.finding.at.clone());
                 let location = document.locate(lines, &at, diagnostic.finding.on_key);
                 let (line, column) = (location.line, location.column);
-                let name = sanitize::line(name);
+                let name = sanitize::sanitize_line(name);
                 self.console.note(&format!("{name}:{line}:{column}: defaults not added: {diagnostic}"));
             }
             let found = self.engine.mutate(&admission, labels).edits;
-            for finding in self.engine.undecided_defaults(&admission, labels) {
-                self.report_undecided(name, lines, &document, &item, finding);
+            for finding in self.engine.undecided_toleration_defaults(&admission, labels) {
+                self.report_undecided_policy(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
                 let line = patch_line::patch_line(name, document.index, &item, &json_patch(&found))?;
                 writeln!(self.console, "{line}")?;
             }
-            edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
+            edits.extend(found.into_iter().map(|edit| Edit { at: item.path_in_document(edit.at), ..edit }));
         }
         Ok(DefaultedDocument { document, edits })
     }
 
     /// Reports a policy that may add tolerations, depending on data that is not available: the printed object may
     /// differ from the stored one.
-    fn report_undecided(
+    fn report_undecided_policy(
         &mut self,
         name: &str,
-        lines: &Lines<'_>,
+        lines: &LineIndex<'_>,
         document: &Document<'_>,
         item: &ListedObject<'_>,
         mut finding: Finding,
     ) {
-        finding.at = item.within(std::mem::take(&mut finding.at));
+        finding.at = item.path_in_document(std::mem::take(&mut finding.at));
         let location = document.locate(lines, &finding.at, finding.on_key);
         let (line, column) = (location.line, location.column);
         let how = if finding.rule == POLICY_LOOKUP { "; pass --namespaces FILE" } else { "" };

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::outcome::Failure;
 use super::state;
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Document, Lines, documents, list};
+use tollgate_document::source::{Document, LineIndex, documents, list};
 use tollgate_engine::engine::Namespaces;
 
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
@@ -19,24 +19,25 @@ pub(super) fn read_file(path: &Path) -> Result<Namespaces, Failure> {
 
 /// Parses the Namespace objects of a file; errors have their position.
 pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
-    let lines = Lines::of(text);
+    let lines = LineIndex::from_text(text);
     let mut namespaces = Namespaces::new(true);
     let mut skipped = 0;
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
         // Of a namespace that is missing it is not known that it has no labels.
         let is_needed = |_: &str, kind: &str| matches!(kind, "List" | "NamespaceList");
-        if let Some(incomplete) = state::incomplete_lists(file, document.doc.root(), is_needed).next() {
+        if let Some(incomplete) = state::truncated_list_messages(file, document.doc.root(), is_needed).next()
+        {
             return Err(incomplete);
         }
         for item in list::objects(document.doc.root()) {
             let value = item.value();
-            if is_other_kind(value) {
+            if is_other_object(value) {
                 skipped += 1;
                 continue;
             }
             if !is_namespace(value) {
-                let (line, column) = lines.position(document.offset + value.span().start as usize);
+                let (line, column) = lines.line_and_column(document.offset + value.span().start as usize);
                 return Err(format!("{file}:{line}:{column}: expected a v1 Namespace with a name"));
             }
             namespaces.add(value);
@@ -53,7 +54,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
 pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
-        let Ok(text) = files::read(input, MAX_FILE) else { continue };
+        let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
         add_from_text(&mut namespaces, &text);
     }
     (!namespaces.is_empty()).then_some(namespaces)
@@ -79,7 +80,7 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
 }
 
 /// True if the object has a kind that is not Namespace.
-fn is_other_kind(value: Value<'_>) -> bool {
+fn is_other_object(value: Value<'_>) -> bool {
     let (version, kind) = (value.get("apiVersion").str(), value.get("kind").str());
     !version.is_empty() && !kind.is_empty() && kind != "Namespace"
 }

@@ -12,7 +12,7 @@ use tollgate_formats::sanitize;
 
 /// The counts that determine the exit code.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Tally {
+pub(super) struct ExitCounts {
     /// Findings of level deny.
     pub(super) denied: usize,
     /// Findings of level warn.
@@ -27,10 +27,10 @@ pub(super) struct Tally {
     pub(super) crashed: usize,
 }
 
-impl Tally {
+impl ExitCounts {
     /// Returns only the counts of unreadable input and internal errors, for `--exit-zero`.
-    pub(super) fn without_findings(self) -> Tally {
-        Tally { unreadable: self.unreadable, crashed: self.crashed, ..Tally::default() }
+    pub(super) fn without_findings(self) -> ExitCounts {
+        ExitCounts { unreadable: self.unreadable, crashed: self.crashed, ..ExitCounts::default() }
     }
 
     /// Returns the exit code. Denials take precedence over unreadable input, because reading the rest could not
@@ -64,8 +64,8 @@ pub(super) enum Failure {
 
 impl Failure {
     /// A failure because of an error at a location of an input file.
-    pub(super) fn at(file: &str, at: &SourceLocation, what: &dyn std::fmt::Display) -> Failure {
-        Failure::Input(format!("{}:{}:{}: {what}", sanitize::line(file), at.line, at.column))
+    pub(super) fn at_location(file: &str, at: &SourceLocation, what: &dyn std::fmt::Display) -> Failure {
+        Failure::Input(format!("{}:{}:{}: {what}", sanitize::sanitize_line(file), at.line, at.column))
     }
 
     pub(super) fn message(&self) -> String {

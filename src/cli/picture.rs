@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "cluster")]
 use super::clock;
-use super::console::{Console, shell_word};
+use super::console::{Console, quote_for_shell};
 use super::outcome::Failure;
 use super::plugin;
 use super::shared::ReleaseArgs;
-use super::state::Inventory;
+use super::state::DumpInventory;
 use crate::report::record::Json;
 use tollgate_picture::pages::Record;
 use tollgate_picture::{Page, Text};
@@ -25,8 +25,8 @@ pub(super) const DOCS_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/m
 static TYPED_COMMAND: OnceLock<String> = OnceLock::new();
 
 /// Stores the arguments of the program, which pages show.
-pub(super) fn note_command(arguments: &[OsString]) {
-    let words = arguments.iter().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+pub(super) fn store_typed_command(arguments: &[OsString]) {
+    let words = arguments.iter().skip(1).map(|word| quote_for_shell(&word.to_string_lossy()));
     _ = TYPED_COMMAND.set(words.collect::<Vec<_>>().join(" "));
 }
 
@@ -42,42 +42,42 @@ pub(super) struct StateSource {
 
 impl StateSource {
     /// The dump in these files; without files, the cluster that the command is connected to.
-    pub(super) fn of(
+    pub(super) fn from_dump_or_cluster(
         paths: &[PathBuf],
-        inventory: &Inventory,
+        inventory: &DumpInventory,
         release: &ReleaseArgs,
     ) -> Result<StateSource, Failure> {
         if paths.is_empty() {
-            return StateSource::live(release);
+            return StateSource::from_cluster(release);
         }
         let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let mut name = format!("dump {}", files.join(", "));
         if let Some(cluster) = inventory.cluster() {
             name = format!("{name} of {cluster}");
         }
-        Ok(StateSource { name, taken: inventory.time().map(str::to_owned), is_part: false })
+        Ok(StateSource { name, taken: inventory.snapshot_time().map(str::to_owned), is_part: false })
     }
 
     #[cfg(feature = "cluster")]
-    fn live(release: &ReleaseArgs) -> Result<StateSource, Failure> {
+    fn from_cluster(release: &ReleaseArgs) -> Result<StateSource, Failure> {
         let name = release.live_server()?.endpoint().to_string();
-        Ok(StateSource { name, taken: Some(clock::now()), is_part: false })
+        Ok(StateSource { name, taken: Some(clock::now_rfc3339()), is_part: false })
     }
 
     #[cfg(not(feature = "cluster"))]
     fn live(_: &ReleaseArgs) -> Result<StateSource, Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 
     /// The origin for a report that becomes part of a larger page.
     #[cfg(feature = "ui")]
-    pub(super) fn of_part() -> StateSource {
+    pub(super) fn for_page_part() -> StateSource {
         StateSource { is_part: true, ..StateSource::default() }
     }
 
     /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state
     /// lacks.
-    pub(super) fn page(&self, incomplete: &[String]) -> Page {
+    pub(super) fn page_metadata(&self, incomplete: &[String]) -> Page {
         let command = TYPED_COMMAND.get().map_or("", String::as_str);
         Page {
             source: Text::from(self.name.as_str()),
@@ -94,12 +94,12 @@ impl StateSource {
 /// A JSON record that an HTML page draws, with the device counts of each class before and after as JSON, if they
 /// are known.
 #[derive(Debug)]
-pub(super) struct RecordToDraw {
+pub(super) struct HtmlPageRecord {
     pub(super) json: Json,
     pub(super) capacity: Option<String>,
 }
 
-impl RecordToDraw {
+impl HtmlPageRecord {
     pub(super) fn record(&self) -> Record<'_> {
         Record { json: self.json.get(), capacity: self.capacity.as_deref() }
     }

@@ -12,7 +12,7 @@ use clap::{Args as _, Command};
 
 use super::plugin::{find_flag, requires_value};
 use super::shared::{EngineArgs, ExitArgs};
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 
 /// Returns a command that has all flags which several commands share.
 pub(super) fn shared_flags() -> Command {
@@ -55,13 +55,13 @@ pub(super) fn move_shared_flags_behind_command(words: &[OsString], root: &Comman
 }
 
 /// Adds to the error about an unknown flag which commands have that flag. Other errors stay as they are.
-pub(super) fn name_commands_with_flag(mut error: clap::Error, root: &Command) -> clap::Error {
+pub(super) fn suggest_commands_with_flag(mut error: clap::Error, root: &Command) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     let word = word.clone();
     let having = root.get_subcommands().filter(|command| find_flag(command, &word).is_some());
     let names: Vec<&str> = having.map(Command::get_name).collect();
     if error.kind() == ErrorKind::UnknownArgument && word.starts_with('-') && !names.is_empty() {
-        let tip = format!("'{word}' is an option of {}", and_list(&names));
+        let tip = format!("'{word}' is an option of {}", join_with_and(&names));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         // It is no typo: another flag, and a usage line with it, would mislead.
         if error.remove(ContextKind::SuggestedArg).is_some() {

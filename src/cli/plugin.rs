@@ -15,12 +15,12 @@ use clap::{Arg, Command};
 use tollgate_api::profile::Profile;
 
 /// Directive for the shell: complete file names if there are no candidates.
-const COMPLETE_FILES: u8 = 0;
+const COMPLETE_FILES_DIRECTIVE: u8 = 0;
 /// Directive for the shell: do not complete file names.
-const NO_FILE_COMPLETION: u8 = 4;
+const NO_FILES_DIRECTIVE: u8 = 4;
 
 /// Returns `kubectl tollgate` if the program was started as a plugin of kubectl; `None` if by its own name.
-pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
+pub(super) fn kubectl_plugin_name(arguments: &[OsString]) -> Option<&'static str> {
     (program_file_name(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
@@ -28,8 +28,8 @@ pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
 static PROGRAM_NAME: OnceLock<&'static str> = OnceLock::new();
 
 /// Stores by which name the program was started.
-pub(super) fn note_program_name(arguments: &[OsString]) {
-    _ = PROGRAM_NAME.set(plugin_name(arguments).unwrap_or("tollgate"));
+pub(super) fn store_program_name(arguments: &[OsString]) {
+    _ = PROGRAM_NAME.set(kubectl_plugin_name(arguments).unwrap_or("tollgate"));
 }
 
 /// Returns the command that users type: `tollgate`, or `kubectl tollgate` for the plugin.
@@ -57,7 +57,7 @@ fn program_file_name(arguments: &[OsString]) -> String {
 
 /// Returns the completions for the last of these words, in the format of kubectl.
 fn complete_last_word(root: &Command, words: &[String]) -> String {
-    let Some((current, before)) = words.split_last() else { return format!(":{COMPLETE_FILES}\n") };
+    let Some((current, before)) = words.split_last() else { return format!(":{COMPLETE_FILES_DIRECTIVE}\n") };
     let mut command = root;
     let mut pending: Option<&Arg> = None;
     for word in before {
@@ -77,14 +77,14 @@ fn complete_last_word(root: &Command, words: &[String]) -> String {
         (Some(arg), _) => value_candidates(arg, current, ""),
         (None, Some((name, value))) if name.starts_with('-') => match find_flag(command, name) {
             Some(arg) => value_candidates(arg, value, &format!("{name}=")),
-            None => (Vec::new(), NO_FILE_COMPLETION),
+            None => (Vec::new(), NO_FILES_DIRECTIVE),
         },
-        (None, _) if current.starts_with('-') => (flag_candidates(command), NO_FILE_COMPLETION),
-        (None, _) if command.has_subcommands() => (subcommand_candidates(command), NO_FILE_COMPLETION),
+        (None, _) if current.starts_with('-') => (flag_candidates(command), NO_FILES_DIRECTIVE),
+        (None, _) if command.has_subcommands() => (subcommand_candidates(command), NO_FILES_DIRECTIVE),
         (None, _) => command
             .get_positionals()
             .next()
-            .map_or((Vec::new(), NO_FILE_COMPLETION), |arg| value_candidates(arg, current, "")),
+            .map_or((Vec::new(), NO_FILES_DIRECTIVE), |arg| value_candidates(arg, current, "")),
     };
     let mut out = String::new();
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(current)) {
@@ -151,19 +151,19 @@ fn value_candidates(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) 
         }
     };
     if known.is_empty() {
-        return (Vec::new(), COMPLETE_FILES);
+        return (Vec::new(), COMPLETE_FILES_DIRECTIVE);
     }
     let list = current.rsplit_once(',').map_or("", |(list, _)| list);
     let comma = if list.is_empty() { "" } else { "," };
     let whole = |(value, about): (String, String)| (format!("{before}{list}{comma}{value}"), about);
-    (known.into_iter().map(whole).collect(), NO_FILE_COMPLETION)
+    (known.into_iter().map(whole).collect(), NO_FILES_DIRECTIVE)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{kubectl_completions, plugin_name};
+    use super::{kubectl_completions, kubectl_plugin_name};
     use crate::cli::Arguments;
 
     fn complete_last_word(words: &[&str]) -> Vec<String> {
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn only_its_name_makes_it_a_plugin() {
-        let called = |program: &str| plugin_name(&[program.into()]);
+        let called = |program: &str| kubectl_plugin_name(&[program.into()]);
         assert_eq!(called("/usr/local/bin/kubectl-tollgate"), Some("kubectl tollgate"));
-        assert_eq!((called("tollgate"), called("kubectl"), plugin_name(&[])), (None, None, None));
+        assert_eq!((called("tollgate"), called("kubectl"), kubectl_plugin_name(&[])), (None, None, None));
         assert!(kubectl_completions(&["tollgate".into(), "impact".into()], Arguments::command).is_none());
     }
 

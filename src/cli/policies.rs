@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::files::{self, MAX_FILE};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use tollgate_document::source;
 use tollgate_engine::policy::{
     self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile,
@@ -14,7 +14,7 @@ use tollgate_engine::policy::{
 
 /// The policy files that were found in some paths, the folders that were searched, and the errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct PolicyTexts {
+pub(super) struct FoundPolicyFiles {
     pub(super) files: Vec<PolicyFile>,
     pub(super) folders: Vec<PathBuf>,
     pub(super) errors: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct PolicyTexts {
 
 /// Loads the policies in these paths and these resources. With `root`, files cannot refer to files outside of that
 /// folder. Resources that are not in force are reported on stderr.
-pub(super) fn load_all(
+pub(super) fn load_policy_set(
     paths: &[PathBuf],
     root: Option<&Path>,
     resources: &[PolicyResource],
@@ -56,27 +56,33 @@ pub(super) fn load_all(
 /// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.
 #[cfg(feature = "cluster")]
 pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<PolicyResource>, Failure> {
-    use crate::cluster::{ListEvent, ReadLimits};
+    use crate::cluster::{ListEvent, ReadOptions};
     use policy::PolicyKind;
 
     let endpoint = cluster.endpoint();
     // A user without permissions cannot see from a list whether the kind exists.
-    let installed = cluster.installed_policies().map_err(|error| {
+    let installed = cluster.installed_policy_kinds().map_err(|error| {
         Failure::Input(format!("{endpoint}: cannot read whether policies are installed: {error}"))
     })?;
     let (mut resources, mut left_out) = (Vec::new(), None);
     for listed in &installed {
         let Some(kind) = PolicyKind::parse(listed.kind) else { continue };
         let result =
-            cluster.list(listed, listed.versions, None, ReadLimits::WHOLE, &mut |event| match event {
-                ListEvent::Object { object, .. } => {
-                    resources.push(PolicyResource::new(kind, object.to_json()));
-                }
-                ListEvent::LeftOut { name, why, .. } => {
-                    left_out = Some(format!("{} {name} {why}", kind.name()))
-                }
-                ListEvent::Page { .. } => {}
-            });
+            cluster.list(
+                listed,
+                listed.versions,
+                None,
+                ReadOptions::WHOLE_OBJECTS,
+                &mut |event| match event {
+                    ListEvent::Object { object, .. } => {
+                        resources.push(PolicyResource::new(kind, object.to_json()));
+                    }
+                    ListEvent::LeftOut { name, why, .. } => {
+                        left_out = Some(format!("{} {name} {why}", kind.name()))
+                    }
+                    ListEvent::Page { .. } => {}
+                },
+            );
         if let Err(failed) = result {
             let name = listed.full_name();
             let hint = match failed.error.code() {
@@ -97,7 +103,7 @@ pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<Po
 
 /// Reads a file that a policy refers to. Errors are reported at the field that refers to the file.
 pub(super) fn read_referenced(path: &str) -> Result<String, String> {
-    files::read_regular(Path::new(path), MAX_FILE)
+    files::read_regular(Path::new(path), DEFAULT_MAX_FILE_BYTES)
         .and_then(|bytes| source::decode(path, bytes))
         .map_err(|error| error.message)
 }
@@ -138,11 +144,11 @@ pub(super) fn compile(
     read: ReadFile<'_>,
     resources: &[PolicyResource],
 ) -> Result<PolicySet, Failure> {
-    let set = PolicySet::load_all(texts, read, resources, None).map_err(|errors| {
+    let set = PolicySet::load_with_resources(texts, read, resources, None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })?;
-    set.warnings().iter().for_each(|warning| Console::open().warning(&warning.to_string()));
+    set.load_warnings().iter().for_each(|warning| Console::open().warning(&warning.to_string()));
     Ok(set)
 }
 
@@ -153,12 +159,12 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> 
 }
 
 /// Reads the policy files in these paths, and collects errors instead of failing.
-pub(super) fn read_files_with_errors(paths: &[PathBuf]) -> PolicyTexts {
+pub(super) fn read_files_with_errors(paths: &[PathBuf]) -> FoundPolicyFiles {
     let found = files::collect(paths).without_outside_links();
-    let mut texts = PolicyTexts { folders: found.folders, ..PolicyTexts::default() };
+    let mut texts = FoundPolicyFiles { folders: found.folders, ..FoundPolicyFiles::default() };
     texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {
-        match files::read(input, MAX_FILE) {
+        match files::read(input, DEFAULT_MAX_FILE_BYTES) {
             Ok(text) => texts.files.push(PolicyFile { name: input.name(), text }),
             Err(error) => texts.errors.push(error.to_string()),
         }

@@ -10,8 +10,8 @@ mod stored;
 pub(super) use export::DIGEST_ANNOTATION as EXPORT_DIGEST;
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
-use crate::report::printable;
+use super::outcome::{ExitCounts, Failure};
+use crate::report::replace_control_chars;
 
 /// Compare policies, ask what they allow, and convert them to custom resources or ValidatingAdmissionPolicies
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ enum Command {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         match &self.command {
             Command::Check(check) => check.run(console),
             Command::Diff(diff) => diff.run(console),
@@ -41,5 +41,5 @@ impl Arguments {
 
 /// Returns a text as one line without control characters.
 fn printable_line(text: &str) -> String {
-    printable(text).replace('\n', "\u{fffd}")
+    replace_control_chars(text).replace('\n', "\u{fffd}")
 }

@@ -5,11 +5,11 @@ use std::io::Write as _;
 
 use super::completed::{self, with_completions};
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{ProfileArg, ServerArgs, parse_profile};
 use super::table;
 use super::version::Output;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 /// List the supported releases and drafts
@@ -30,13 +30,13 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let named = self.server.profiles(&self.profiles)?;
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        let named = self.server.profiles_of_args(&self.profiles)?;
         let all: Vec<&'static Profile> = Profile::all_with_patches().collect();
         let wanted = if self.profiles.is_empty() { &all } else { &named };
         match self.output {
             Output::Json => {
-                let records = list(wanted.iter().map(|profile| profile_record(profile)));
+                let records = collect_records(wanted.iter().map(|profile| profile_record(profile)));
                 writeln!(console, "{}", super::to_json(&records)?)?;
             }
             Output::Text if self.profiles.is_empty() => {
@@ -44,7 +44,7 @@ impl Arguments {
             }
             Output::Text => console.write_all(comparison_table(wanted).as_bytes())?,
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 
@@ -52,7 +52,7 @@ fn profile_record(profile: &Profile) -> Json {
     let serves = profile.serves.iter().map(|(kind, versions)| {
         let is_default = |version: &&Version| profile.serves_by_default(*kind, **version);
         let discovered =
-            profile.discovered.map(|served| served.of(*kind).map(Version::name).collect::<Vec<_>>());
+            profile.discovered.map(|served| served.versions_of(*kind).map(Version::name).collect::<Vec<_>>());
         let is_discovered = discovered.is_some();
         record! {
             "kind": kind.name(),
@@ -65,8 +65,8 @@ fn profile_record(profile: &Profile) -> Json {
         let is_known = !profile.gates.are_assumed;
         record! {
             "name": gate.name(),
-            "default": profile.has_on_by_default(gate),
-            "locked": profile.locks(gate),
+            "default": profile.is_gate_on_by_default(gate),
+            "locked": profile.locks_gate_on(gate),
             "enabled" if is_known: profile.gates.on.has(gate),
         }
     });
@@ -74,17 +74,17 @@ fn profile_record(profile: &Profile) -> Json {
         "name": profile.name,
         "about": profile.about,
         "default": profile.name == profile::DEFAULT.name,
-        "serves": list(serves),
+        "serves": collect_records(serves),
         "effects": profile.effects,
         "limits": record! {
-            "taintsPerDevice": taints_per_device(profile),
+            "taintsPerDevice": max_taints_per_device(profile),
             "taintsPerSlice": profile.documented.slice_taints,
             "taintsPerPatch": profile.documented.patch_taints,
             "devicesPerSlice": profile.limits.devices,
-            "devicesPerTaintedSlice": devices_per_tainted_slice(profile),
+            "devicesPerTaintedSlice": max_devices_per_tainted_slice(profile),
             "tolerationsPerRequest": profile.documented.tolerations,
         },
-        "featureGates": list(gates),
+        "featureGates": collect_records(gates),
     }
 }
 
@@ -93,12 +93,12 @@ fn version_names<'v>(versions: impl IntoIterator<Item = &'v Version>) -> Vec<&'s
 }
 
 /// Returns how many taints a device can have; `None` if devices have no taints in this profile.
-fn taints_per_device(profile: &Profile) -> Option<usize> {
+fn max_taints_per_device(profile: &Profile) -> Option<usize> {
     Some(profile.limits.taints_per_device).filter(|limit| *limit > 0)
 }
 
 /// Returns how many devices a slice with taints can have; `None` if such a slice cannot have devices.
-fn devices_per_tainted_slice(profile: &Profile) -> Option<usize> {
+fn max_devices_per_tainted_slice(profile: &Profile) -> Option<usize> {
     Some(profile.limits.tainted_devices).filter(|limit| *limit > 0)
 }
 
@@ -111,7 +111,7 @@ fn profile_table(profiles: &[&Profile]) -> String {
                 version_names(profile.versions(ApiKind::ResourceClaim)).join(", "),
                 version_names(profile.versions(ApiKind::DeviceTaintRule)).join(", "),
                 describe_taint_limit(profile),
-                describe_limit(devices_per_tainted_slice(profile)),
+                describe_limit(max_devices_per_tainted_slice(profile)),
                 profile.effects.join(", "),
                 profile.about.to_owned(),
             ]
@@ -126,14 +126,14 @@ fn profile_table(profiles: &[&Profile]) -> String {
         "EFFECTS",
         "ABOUT",
     ];
-    table::aligned(&header, &rows)
+    table::format_table(&header, &rows)
 }
 
 /// Returns a table with a row for each gate, kind and limit, and a column for each profile, to show what an
 /// upgrade changes.
 fn comparison_table(profiles: &[&Profile]) -> String {
     let header: Vec<&str> = std::iter::once("").chain(profiles.iter().map(|profile| profile.name)).collect();
-    table::aligned(&header, &comparison_rows(profiles))
+    table::format_table(&header, &comparison_rows(profiles))
 }
 
 /// Returns the rows of [`comparison_table`]: the name of a gate, kind or limit, and its value in each profile.
@@ -163,11 +163,11 @@ pub(super) fn comparison_rows(profiles: &[&Profile]) -> Vec<Vec<String>> {
             rows.push(row(name, &|profile| describe_limit(of(profile))));
         }
     };
-    limit("taints per device", taints_per_device);
+    limit("taints per device", max_taints_per_device);
     limit("taints per slice", |profile| profile.documented.slice_taints);
     limit("taints per ResourceSlicePatch", |profile| profile.documented.patch_taints);
     limit("devices per slice", |profile| Some(profile.limits.devices));
-    limit("devices per tainted slice", devices_per_tainted_slice);
+    limit("devices per tainted slice", max_devices_per_tainted_slice);
     rows.push(row("taint effects", &|profile| profile.effects.join(", ")));
     rows
 }
@@ -178,7 +178,7 @@ fn describe_limit(limit: Option<usize>) -> String {
 
 /// Returns the limit on taints per device, such as `16`, or `32 per slice` where only slices have taints.
 fn describe_taint_limit(profile: &Profile) -> String {
-    match (taints_per_device(profile), profile.documented.slice_taints) {
+    match (max_taints_per_device(profile), profile.documented.slice_taints) {
         (None, Some(limit)) => format!("{limit} per slice"),
         (limit, _) => describe_limit(limit),
     }
@@ -187,8 +187,8 @@ fn describe_taint_limit(profile: &Profile) -> String {
 /// Returns the state of a feature gate: `on by default`, or `off (on by default)` where a running server or
 /// `--feature-gates` differs.
 fn describe_gate(profile: &Profile, gate: Gate) -> String {
-    let is_default = profile.has_on_by_default(gate);
-    let usual = match (is_default, profile.locks(gate)) {
+    let is_default = profile.is_gate_on_by_default(gate);
+    let usual = match (is_default, profile.locks_gate_on(gate)) {
         (true, true) => "locked on",
         (true, false) => "on by default",
         (false, _) => "off by default",
@@ -208,7 +208,7 @@ fn describe_versions(profile: &Profile, kind: ApiKind) -> String {
         return "-".to_owned();
     };
     let (on, otherwise) = if let Some(live) = profile.discovered {
-        (live.of(kind).map(Version::name).collect(), "not served")
+        (live.versions_of(kind).map(Version::name).collect(), "not served")
     } else {
         let is_default = |version: &&Version| profile.serves_by_default(kind, **version);
         (version_names(versions.iter().filter(is_default)), "off by default")

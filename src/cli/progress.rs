@@ -14,7 +14,7 @@ const BAR_WIDTH: usize = 30;
 
 /// The progress bar of a run, on a terminal.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ProgressBar {
     total: usize,
     done: usize,
     is_terminal: bool,
@@ -23,28 +23,28 @@ pub(super) struct Progress {
     visible: bool,
 }
 
-impl Progress {
+impl ProgressBar {
     /// Progress of a run over `total` items.
-    pub(super) fn of(total: usize) -> Progress {
+    pub(super) fn with_total(total: usize) -> ProgressBar {
         let is_terminal = Console::is_stderr_terminal();
-        Progress { total, done: 0, is_terminal, started: Instant::now(), drawn: None, visible: false }
+        ProgressBar { total, done: 0, is_terminal, started: Instant::now(), drawn: None, visible: false }
     }
 
     /// Counts one finished item for the progress bar.
-    pub(super) fn step(&mut self) {
+    pub(super) fn count_item(&mut self) {
         self.done += 1;
     }
 
     /// Counts finished items. `remaining`, if known, says how many more there are.
     #[cfg(feature = "cluster")]
-    pub(super) fn advance(&mut self, items: usize, remaining: Option<usize>) {
+    pub(super) fn count_items(&mut self, items: usize, remaining: Option<usize>) {
         self.done += items;
         self.total = remaining.map_or(self.done, |remaining| self.done + remaining);
     }
 
     /// Draws the bar with the number of items and these words: `files, 2 invalid`. Only on a terminal, and not too
     /// often.
-    pub(super) fn show(&mut self, items: std::fmt::Arguments<'_>) {
+    pub(super) fn draw_bar(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
         if !self.is_terminal || recent || self.started.elapsed() < SHOW_DELAY {
             return;
@@ -59,7 +59,7 @@ impl Progress {
     }
 
     /// Erases the bar before other output.
-    pub(super) fn hide(&mut self) {
+    pub(super) fn erase_bar(&mut self) {
         if std::mem::take(&mut self.visible) {
             _ = write!(std::io::stderr(), "\r\x1b[K");
         }

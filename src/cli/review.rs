@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::namespaces;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs};
 use super::stream::{JsonFrame, JsonFrames, MAX_FRAME_BYTES};
 use super::{clock, state};
@@ -20,7 +20,7 @@ use tollgate_document::doc;
 use tollgate_engine::engine::{
     Decision, Endpoint, Engine, NamespaceLookup, Review, bad_request_response, respond,
 };
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
 
 /// Print the responses that the webhook would return to AdmissionReviews
@@ -65,14 +65,14 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let engine = self.engine.engine(DefaultRules::Webhook)?;
         let engine = if self.exact { engine.with_exact_verdicts() } else { engine };
-        let engine = state::with_state(engine, &self.state, console)?;
+        let engine = state::engine_with_state(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
         let stops_after_denial = !self.exit.zero.exit_zero;
-        let tally = Tally::default();
+        let tally = ExitCounts::default();
         let mut reviewer = Reviewer {
             arguments: self,
             engine,
@@ -85,7 +85,7 @@ impl Arguments {
         for file in &self.files {
             reviewer.review_path(file)?;
         }
-        Ok(self.exit.apply(reviewer.tally))
+        Ok(self.exit.apply_exit_flags(reviewer.tally))
     }
 }
 
@@ -96,7 +96,7 @@ struct Reviewer<'r> {
     now: &'r str,
     namespaces: &'r dyn NamespaceLookup,
     console: &'r mut Console,
-    tally: Tally,
+    tally: ExitCounts,
     /// True unless `--exit-zero` is set: after a denial the exit code is final, and reading can stop if nobody
     /// reads the output.
     stops_after_denial: bool,
@@ -148,15 +148,15 @@ impl Reviewer<'_> {
                     if is_other_text {
                         bad.detail += "; `tollgate review` reads JSON (convert YAML with `yq -o=json`)";
                     }
-                    frames.resume(&frame);
+                    frames.resume_in_broken_frame(&frame);
                     self.answer_unreadable(name, &frame, &bad)?;
                 }
             }
-            if frames.is_drained() {
+            if frames.has_only_blanks() {
                 self.console.flush()?;
             }
             // A stream may be endless: stop if the output is closed and the exit code is final.
-            if self.console.is_closed() && self.tally.denied > 0 && self.stops_after_denial {
+            if self.console.is_stdout_closed() && self.tally.denied > 0 && self.stops_after_denial {
                 return Ok(());
             }
         }
@@ -179,7 +179,7 @@ impl Reviewer<'_> {
         let document = doc::parse(&text).map_err(|error| {
             ReviewError::not_json(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
         })?;
-        let request = Request::read(document.root()).map_err(ReviewError::Review)?;
+        let request = Request::from_review(document.root()).map_err(ReviewError::Review)?;
         let endpoint = if self.arguments.mutate { Endpoint::Mutate } else { Endpoint::Validate };
         let decision = Review::from_request(&self.engine, request).decide(
             &self.engine,
@@ -199,9 +199,9 @@ impl Reviewer<'_> {
     fn count_findings(&mut self, decision: &Decision) {
         for diagnostic in decision.verdict.findings() {
             match diagnostic.level {
-                Level::Deny => self.tally.denied += 1,
-                Level::Warn => self.tally.warned += 1,
-                Level::Audit => {}
+                FindingLevel::Deny => self.tally.denied += 1,
+                FindingLevel::Warn => self.tally.warned += 1,
+                FindingLevel::Audit => {}
             }
         }
     }
@@ -209,7 +209,7 @@ impl Reviewer<'_> {
     /// Prints an error and the response to input that is not an AdmissionReview.
     fn answer_unreadable(&mut self, name: &str, frame: &JsonFrame, bad: &BadReview) -> Result<(), Failure> {
         let (line, column) = position_in_input(frame, bad.at);
-        let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
+        let message = format!("{}:{line}:{column}: {}", sanitize::sanitize_line(name), bad.detail);
         self.report_unreadable(&message);
         let line = if self.arguments.findings {
             review_line(&bad.uid, &tollgate_engine::engine::Verdict::Skipped, Some(&message)).into_bytes()
@@ -227,7 +227,7 @@ impl Reviewer<'_> {
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         // The same JSON as the server's, with control characters escaped.
         match std::str::from_utf8(line) {
-            Ok(text) => self.console.write_all(sanitize::json(text).as_bytes())?,
+            Ok(text) => self.console.write_all(sanitize::sanitize_json(text).as_bytes())?,
             Err(_) => self.console.write_all(line)?,
         }
         self.console.write_all(b"\n")

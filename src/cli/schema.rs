@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use crate::config::CONFIG_SCHEMA;
-use tollgate_document::doc::New;
-use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+use tollgate_document::doc::ChangeValue;
+use tollgate_engine::policy::{FieldType, ObjectSchema, PolicyKind, TEST_FILE};
 
 /// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
@@ -50,12 +50,14 @@ enum SchemaSubject {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let schema = match self.what {
-            SchemaSubject::Policy => {
-                schema_of_structs("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
-            }
-            SchemaSubject::Crd => crd::definitions().trim_end().to_owned(),
+            SchemaSubject::Policy => schema_of_structs(
+                "tollgate policy",
+                "oneOf",
+                &PolicyKind::ALL.map(PolicyKind::document_schema),
+            ),
+            SchemaSubject::Crd => crd::all_crds_yaml().trim_end().to_owned(),
             SchemaSubject::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
             SchemaSubject::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG_SCHEMA]),
             SchemaSubject::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
@@ -67,13 +69,13 @@ impl Arguments {
             SchemaSubject::PolicyCheck => include_str!("schema/policy-check.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 
 /// Returns the JSON Schema of files whose documents are one of these structs. `combined` is the keyword that
 /// joins them, such as `oneOf`.
-fn schema_of_structs(title: &str, combined: &str, files: &[&'static Struct]) -> String {
+fn schema_of_structs(title: &str, combined: &str, files: &[&'static ObjectSchema]) -> String {
     let mut definitions = BTreeMap::new();
     let kinds: Vec<String> = files.iter().map(|file| schema_reference(file, &mut definitions)).collect();
     let definitions: Vec<String> =
@@ -88,7 +90,7 @@ fn schema_of_structs(title: &str, combined: &str, files: &[&'static Struct]) -> 
 }
 
 /// Returns a JSON Schema reference to a struct, and adds its definition to `definitions` if it is missing.
-fn schema_reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, String>) -> String {
+fn schema_reference(ty: &'static ObjectSchema, definitions: &mut BTreeMap<&'static str, String>) -> String {
     if !definitions.contains_key(ty.name) {
         definitions.insert(ty.name, String::new());
         let mut properties = Vec::new();
@@ -116,36 +118,36 @@ fn schema_reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str
 }
 
 /// Returns the JSON Schema of a type, and adds the structs that it uses to `definitions`.
-fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
+fn type_schema(ty: &FieldType, definitions: &mut BTreeMap<&'static str, String>) -> String {
     match ty {
-        Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
-        Ty::Str => r#"{"type": "string"}"#.to_owned(),
-        Ty::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", quote_json(format.pattern)),
-        Ty::OneOf(words) => {
+        FieldType::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
+        FieldType::Str => r#"{"type": "string"}"#.to_owned(),
+        FieldType::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", quote_json(format.pattern)),
+        FieldType::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
-        Ty::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
-        Ty::IntOrPercent => {
+        FieldType::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
+        FieldType::IntOrPercent => {
             r#"{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^([1-9][0-9]?|100)%$"}]}"#
                 .to_owned()
         }
-        Ty::Bool => r#"{"type": "boolean"}"#.to_owned(),
-        Ty::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
-        Ty::Schema => r#"{"type": "object"}"#.to_owned(),
-        Ty::Any => r#"{"$comment": "any value"}"#.to_owned(),
-        Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", type_schema(item, definitions)),
-        Ty::NonEmptyList(item) => {
+        FieldType::Bool => r#"{"type": "boolean"}"#.to_owned(),
+        FieldType::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
+        FieldType::Schema => r#"{"type": "object"}"#.to_owned(),
+        FieldType::Any => r#"{"$comment": "any value"}"#.to_owned(),
+        FieldType::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", type_schema(item, definitions)),
+        FieldType::NonEmptyList(item) => {
             let items = type_schema(item, definitions);
             format!("{{\"type\": \"array\", \"minItems\": 1, \"items\": {items}}}")
         }
-        Ty::Word => r#"{"type": ["string", "number"]}"#.to_owned(),
-        Ty::AnyOf(types) => {
+        FieldType::Word => r#"{"type": ["string", "number"]}"#.to_owned(),
+        FieldType::AnyOf(types) => {
             let types: Vec<String> = types.iter().map(|ty| type_schema(ty, definitions)).collect();
             format!("{{\"anyOf\": [{}]}}", types.join(", "))
         }
         // Not `propertyNames`: editors complete properties.
-        Ty::MapOf { keys, values, .. } => {
+        FieldType::MapOf { keys, values, .. } => {
             let values = type_schema(values, definitions);
             let properties: Vec<String> =
                 keys().iter().map(|key| format!("{}: {values}", quote_json(key))).collect();
@@ -154,14 +156,14 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
                 "{{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {{{properties}}}}}"
             )
         }
-        Ty::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
-        Ty::Struct(ty) => schema_reference(ty, definitions),
+        FieldType::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
+        FieldType::Object(ty) => schema_reference(ty, definitions),
     }
 }
 
 /// Returns a text as a JSON string, with its quotes.
 fn quote_json(text: &str) -> String {
-    New::str(text).to_json()
+    ChangeValue::str(text).to_json()
 }
 
 #[cfg(test)]
@@ -174,7 +176,7 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(&super::schema_of_structs(
             "policy",
             "oneOf",
-            &PolicyKind::ALL.map(PolicyKind::schema),
+            &PolicyKind::ALL.map(PolicyKind::document_schema),
         ))
         .unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -248,7 +250,7 @@ mod tests {
             (r#"{"kubernets": "1.37"}"#, false),
         ] {
             assert_eq!(validator.is_valid(&serde_json::from_str(text).unwrap()), expected, "{text}");
-            let read = crate::config::ConfigFile::read("c.yaml", text);
+            let read = crate::config::ConfigFile::parse("c.yaml", text);
             assert_eq!(read.is_ok(), expected, "{text}: {read:?}");
         }
     }

@@ -16,12 +16,12 @@ use base64::Engine as _;
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 
-use super::console::{Console, shell_word};
-use super::outcome::{Failure, Tally};
+use super::console::{Console, quote_for_shell};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::EngineArgs;
 use super::units::{parse_body_size, parse_bytes, parse_duration, parse_interval, parse_nonzero_count};
 use crate::server::{
-    Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
+    CertificateSettings, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
 };
 use load::ServingLoader;
@@ -71,14 +71,14 @@ pub(super) struct Arguments {
 
     /// DNS names and IP addresses in the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
-    #[arg(default_values_t = super::certs::default_names())]
+    #[arg(default_values_t = super::certs::default_cert_names())]
     dns_name: Vec<String>,
 
     /// Minimum TLS version
     #[arg(long, value_name = "VERSION", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_TLS_MIN_VERSION", default_value = "1.3")]
     #[arg(hide_short_help = true)]
-    tls_min_version: MinVersion,
+    tls_min_version: MinTlsVersion,
 
     /// PEM file with the CA of the client certificates; if set, clients must present a certificate. The file is reloaded
     /// when it changes
@@ -149,7 +149,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_FORMAT", default_value = "json")]
     #[arg(hide_short_help = true)]
-    log_format: Format,
+    log_format: LogFormatArg,
 
     /// Log level; `info` logs every decision
     ///
@@ -167,7 +167,7 @@ pub(super) struct Arguments {
 
 /// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
+enum LogFormatArg {
     /// One JSON object per line
     Json,
     /// Human-readable text
@@ -176,7 +176,7 @@ enum Format {
 
 /// Oldest version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum MinVersion {
+enum MinTlsVersion {
     /// For old clients and proxies
     #[value(name = "1.2")]
     Tls12,
@@ -192,10 +192,10 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let format = match self.log_format {
-            Format::Json => LogFormat::Json,
-            Format::Text => LogFormat::Text,
+            LogFormatArg::Json => LogFormat::Json,
+            LogFormatArg::Text => LogFormat::Text,
         };
         let log = Log::install(format, self.log_level, Box::new(std::io::stderr()))?;
         let policies = &self.engine.policies.paths;
@@ -208,9 +208,11 @@ impl Arguments {
             )));
         }
         self.cluster.check_policy_source(!policies.is_empty())?;
-        let opened = self.cluster.open(&self.engine.release, self.server_settings().limits.state_bytes())?;
+        let opened = self
+            .cluster
+            .connect_and_watch(&self.engine.release, self.server_settings().limits.cluster_state_bytes())?;
         let engine = self.engine.serving_engine()?;
-        let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
+        let engine = opened.iter().fold(engine, |engine, opened| opened.engine_with_watched_state(engine));
         let resources = opened.as_ref().and_then(|opened| opened.policies.clone());
         let mut loader = ServingLoader::new(engine, policies.clone(), self.namespaces.clone(), resources);
         let config = match loader.reload().outcome {
@@ -218,7 +220,7 @@ impl Arguments {
             ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
-        let reloader = loader.can_change().then(|| Box::new(move || loader.reload()) as Reloader);
+        let reloader = loader.has_reloadable_inputs().then(|| Box::new(move || loader.reload()) as Reloader);
         let server = Server::bind(self.server_settings(), config, reloader, Some(log)).map_err(|error| {
             match error.downcast::<UnusableFiles>() {
                 Ok(unusable) => Failure::Input(unusable.to_string()),
@@ -227,27 +229,28 @@ impl Arguments {
         })?;
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(&self.engine.release);
-            self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
+            self.cluster.attach_background_tasks(opened, &server, &self.certificates(), profiles)?;
         }
         // A closed pipe or a full disk must not stop the webhook.
         if let Err(failure) = self.print_startup(&server, console) {
             let why = failure.message();
             tracing::warn!(why, "cannot write to stdout");
-            console.discard();
+            console.discard_output();
         }
         server.run()?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 
     /// Returns the certificate files that the flags name, or else settings for a self-signed certificate.
-    fn certificates(&self) -> Certificates {
+    fn certificates(&self) -> CertificateSettings {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
-                Certificates::Files { certificate: certificate.clone(), key: key.clone() }
+                CertificateSettings::Files { certificate: certificate.clone(), key: key.clone() }
             }
-            _ => {
-                Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.certificate_names() }
-            }
+            _ => CertificateSettings::SelfSigned {
+                directory: self.cert_dir.clone(),
+                names: self.certificate_names(),
+            },
         }
     }
 
@@ -287,8 +290,8 @@ impl Arguments {
         let mut settings = Settings::new(self.listen, self.ops_listen);
         settings.certificates = self.certificates();
         settings.tls_versions = match self.tls_min_version {
-            MinVersion::Tls12 => TlsVersions::Tls12AndTls13,
-            MinVersion::Tls13 => TlsVersions::Tls13,
+            MinTlsVersion::Tls12 => TlsVersions::Tls12AndTls13,
+            MinTlsVersion::Tls13 => TlsVersions::Tls13,
         };
         settings.client_ca.clone_from(&self.client_ca);
         settings.client_names.clone_from(&self.client_name);
@@ -309,21 +312,23 @@ impl Arguments {
 
     /// Prints the addresses of the server, and the command that registers it.
     fn print_startup(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
-        let (webhook, ops) = (server.address()?, server.ops_address()?);
+        let (webhook, ops) = (server.webhook_address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
         writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;
         if let Some(bundle) = server.ca_bundle() {
             let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
             writeln!(console, "caBundle  {bundle}")?;
             let from = match &self.cert_dir {
-                Some(directory) => format!("--cert-dir {}", shell_word(&directory.display().to_string())),
+                Some(directory) => {
+                    format!("--cert-dir {}", quote_for_shell(&directory.display().to_string()))
+                }
                 None => format!("--ca-bundle {bundle}"),
             };
             if let (false, Some(host)) = (self.cluster.register.is_enabled(), self.reachable_host()) {
                 let port = webhook.port();
                 write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
                 for path in &self.engine.policies.paths {
-                    write!(console, " --policy {}", shell_word(&path.display().to_string()))?;
+                    write!(console, " --policy {}", quote_for_shell(&path.display().to_string()))?;
                 }
                 writeln!(console, " | kubectl apply -f -")?;
                 if is_loopback(&host) {
@@ -335,6 +340,6 @@ impl Arguments {
                 }
             }
         }
-        Ok(console.finish()?)
+        Ok(console.flush_stdout()?)
     }
 }

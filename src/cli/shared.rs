@@ -14,10 +14,10 @@ pub(super) use context::ContextArgs;
 pub(super) use engine::{DefaultRules, EngineArgs, FileDefaults, PolicyArgs};
 pub(super) use release::{ProfileArg, ReleaseArgs, ServerArgs, parse_profile};
 
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use crate::config::rules_and_origins;
 use tollgate_api::conform::suggest::distance;
-use tollgate_engine::rules::Origin;
+use tollgate_engine::rules::RuleOrigin;
 
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, Args)]
@@ -47,7 +47,7 @@ pub(super) struct StateArgs {
 
 impl StateArgs {
     /// Returns an error if both the state and the other input, which `what` names, would be read from stdin.
-    pub(super) fn check_stdin(&self, others: &[PathBuf], what: &str) -> Result<(), Failure> {
+    pub(super) fn refuse_shared_stdin(&self, others: &[PathBuf], what: &str) -> Result<(), Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         if others.iter().any(is_stdin) && self.paths.iter().any(is_stdin) {
             return Err(Failure::Usage(format!("{what} and --state cannot both be read from stdin")));
@@ -58,7 +58,7 @@ impl StateArgs {
 
 /// The error of commands that read a dump or a cluster, in a build that cannot connect to clusters.
 #[cfg(not(feature = "cluster"))]
-pub(super) fn state_is_required() -> Failure {
+pub(super) fn state_required_error() -> Failure {
     Failure::Usage("--state is required: this build cannot connect to clusters".to_owned())
 }
 
@@ -131,7 +131,7 @@ impl FailOn {
 
 impl ExitZeroArgs {
     /// Returns the counts without findings if `--exit-zero` is given, so that they do not affect the exit code.
-    pub(super) fn apply(self, tally: Tally) -> Tally {
+    pub(super) fn apply_exit_zero(self, tally: ExitCounts) -> ExitCounts {
         if self.exit_zero { tally.without_findings() } else { tally }
     }
 }
@@ -139,17 +139,17 @@ impl ExitZeroArgs {
 impl ExitArgs {
     /// Returns the counts that decide the exit code: with `--fail-on warn`, warnings fail the run; with
     /// `--exit-zero`, no finding does.
-    pub(super) fn apply(self, mut tally: Tally) -> Tally {
+    pub(super) fn apply_exit_flags(self, mut tally: ExitCounts) -> ExitCounts {
         if self.fail_on.fail_on == Some(FailOn::Warn) {
             tally.failing_warnings = tally.failing_warnings.max(tally.warned);
         }
-        self.zero.apply(tally)
+        self.zero.apply_exit_zero(tally)
     }
 }
 
 /// Returns the error message for an unknown rule or origin, with a suggestion.
-pub(super) fn no_such_rule(word: &str) -> String {
-    let origins = Origin::ALL.map(Origin::name).join(", ");
+pub(super) fn unknown_rule_message(word: &str) -> String {
+    let origins = RuleOrigin::ALL.map(RuleOrigin::name).join(", ");
     let hint = did_you_mean(word, &rules_and_origins());
     format!(
         "unknown rule or origin `{word}`{hint}; use a rule ID or one of the origins ({origins}); `tollgate explain` lists all rules"

@@ -18,16 +18,17 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
-use super::live::{ConnectedServer, LiveObjects};
-use super::outcome::{Failure, Tally};
+use super::live::{ClusterLister, ConnectedServer};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::ContextArgs;
 use super::state::RecordedServer;
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
-    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
-    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, ReadLimits, SLICES, STATEFUL_SETS, TEMPLATES,
+    CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS, DAEMON_SETS,
+    DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS,
+    ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS, REPLICA_SETS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
 };
-pub(super) use fields::{Projection, keep_needed_fields};
+pub(super) use fields::{OptionalFields, keep_needed_fields};
 use list_writer::{Format, ListWriter};
 use target::SnapshotTarget;
 use tollgate_document::doc::Value;
@@ -79,16 +80,16 @@ Exit codes:
 /// them.
 pub(super) const SNAPSHOT_KINDS: [ListedKind; 11] = [
     NAMESPACES,
-    CLASSES,
-    TEMPLATES,
-    CLAIMS,
-    SLICES,
+    DEVICE_CLASSES,
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     PODS,
-    BUDGETS,
+    POD_DISRUPTION_BUDGETS,
     FOUNDATIONDB,
     CLASSIC_CLASSES,
     CLASSIC_CLAIMS,
-    RULES,
+    DEVICE_TAINT_RULES,
 ];
 
 /// The workloads that pods belong to, for reports that name them and for forecasts.
@@ -106,12 +107,12 @@ pub(super) const WORKLOAD_KINDS: [ListedKind; 10] = [
 ];
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let asked = self.context.connect(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header_text(asked))?;
-        let mut objects = LiveObjects::new(asked, None);
-        let projection = Projection {
+        let mut objects = ClusterLister::new(asked, None);
+        let projection = OptionalFields {
             with_parameters: self.with_parameters,
             annotations: &self.keep_annotation,
             with_messages: false,
@@ -123,24 +124,24 @@ impl Arguments {
             let before = objects.omissions.failures.len();
             // A kind fails to be written once; the rest of its objects is read in vain, which is rare.
             let mut add = |api_version: &str, object: Value<'_>, console: &mut Console| {
-                list.add(&mut text, api_version, object, projection);
+                list.append_object(&mut text, api_version, object, projection);
                 if text.len() > 1 << 16 && failure.is_none() {
                     failure = target.write(console, &text).err();
                     text.clear();
                 }
             };
             let (listed, forbidden) = if *kind == NODES || WORKLOAD_KINDS.contains(kind) {
-                match objects.read_if_allowed(kind, ReadLimits::WHOLE, console, &mut add) {
+                match objects.list_objects_if_allowed(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add) {
                     Ok(listed) => (listed, None),
                     Err(why) => (None, Some(why)),
                 }
             } else {
-                (objects.read(kind, ReadLimits::WHOLE, console, &mut add), None)
+                (objects.list_objects(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add), None)
             };
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            list.finish(&mut text, listed.as_deref());
+            list.finish_kind(&mut text, listed.as_deref());
             if let Some(why) = objects.omissions.failures.get(before).or(forbidden.as_ref()) {
                 list.mark_incomplete(&mut text, why);
             }
@@ -150,7 +151,7 @@ impl Arguments {
         if let Some(path) = target.finish(console)? {
             console.note(&format!("wrote {written} objects to {}", path.display()));
         }
-        Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
+        Ok(ExitCounts { unreadable: objects.omissions.failures.len(), ..ExitCounts::default() })
     }
 
     fn chosen_format(&self) -> Format {
@@ -168,7 +169,7 @@ impl Arguments {
         }
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
-        let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::line(&text));
+        let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::sanitize_line(&text));
         line(format!(
             "Cluster snapshot, created by tollgate {version} for the option --state of `tollgate impact`, `tollgate \
              audit`, `tollgate devices` and `tollgate forecast`."

@@ -16,7 +16,7 @@ use super::console::Console;
 use super::outcome::Failure;
 use crate::files;
 pub(super) use inventory::{
-    DumpOmissions, Inventory, OmissionTexts, any_of, incomplete_lists, no_objects_message,
+    DumpInventory, DumpOmissions, OmissionTexts, join_with_or, missing_kinds_message, truncated_list_messages,
 };
 pub(super) use objects::StateObjects;
 #[cfg(feature = "ui")]
@@ -24,9 +24,9 @@ pub(super) use owned::OwnedObjects;
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
-use tollgate_document::source::{Lines, documents, list};
+use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 
 /// Maximum size of a dump in bytes.
 pub(super) const MAX_DUMP_BYTES: u64 = 1 << 30;
@@ -42,21 +42,21 @@ pub(super) const KUBECTL_FORECAST_DUMP: &str = "kubectl get nodes,deviceclasses,
 
 /// Reads the cluster state from these inputs, and prints notes about what may be missing.
 pub(super) fn read_snapshot(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
-    let (snapshot, inventory) = read_with_inventory(paths, DeviceDetails::default())?;
-    note_omissions(&inventory.omissions(false).messages(), console);
+    let (snapshot, inventory) = read_with_inventory(paths, StoredDetails::default())?;
+    print_omissions(&inventory.impact_omissions(false).messages(), console);
     Ok(snapshot)
 }
 
 /// Ends of messages about missing kinds, for commands that also work with an incomplete dump.
-pub(super) const MAY_BE_INCOMPLETE: OmissionTexts<'_> = OmissionTexts {
+pub(super) const INCOMPLETE_DUMP_TEXTS: OmissionTexts<'_> = OmissionTexts {
     note: "; it may be incomplete",
     hint: ". If the cluster contains no such objects, add --assume-complete",
 };
 
 /// Prints a note for each kind of object that is missing from a dump.
-pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
+pub(super) fn print_omissions(omissions: &[String], console: &mut Console) {
     if !omissions.is_empty() {
-        console.note(&format!("{}{}", omissions.join("; "), MAY_BE_INCOMPLETE.note));
+        console.note(&format!("{}{}", omissions.join("; "), INCOMPLETE_DUMP_TEXTS.note));
     }
 }
 
@@ -65,38 +65,41 @@ type NamedTexts = Vec<(String, String)>;
 
 /// Reads the files, folders or stdin of `--state`: the name and the text of each.
 pub(super) fn read_texts(paths: &[PathBuf]) -> Result<NamedTexts, Failure> {
-    Ok(files::read_complete(paths, MAX_DUMP_BYTES)?)
+    Ok(files::read_all_or_fail(paths, MAX_DUMP_BYTES)?)
 }
 
 /// Reads the state from these inputs, with an inventory of their kinds.
 pub(super) fn read_with_inventory(
     paths: &[PathBuf],
-    details: DeviceDetails,
-) -> Result<(Snapshot, Inventory), Failure> {
+    details: StoredDetails,
+) -> Result<(Snapshot, DumpInventory), Failure> {
     parse_dump(&read_texts(paths)?, details)
 }
 
 /// Reads the state for `tollgate impact`: with the counters of devices, and with their attributes if a stored
 /// rule needs them or `needs_attributes` is set for a given rule. Also returns the texts, for callers that need
 /// more of the objects than the snapshot contains.
-pub(super) fn read_for_impact(
+pub(super) fn read_impact_state(
     paths: &[PathBuf],
     needs_attributes: bool,
-) -> Result<(Snapshot, Inventory, NamedTexts), Failure> {
+) -> Result<(Snapshot, DumpInventory, NamedTexts), Failure> {
     // Attributes are most of a state, and rules that need them are rare, so the rules are read first.
-    let details = DeviceDetails { attributes: needs_attributes, counters: true };
+    let details = StoredDetails { attributes: needs_attributes, counters: true };
     let texts = read_texts(paths)?;
     let (mut snapshot, mut inventory) = parse_dump(&texts, details)?;
     if !needs_attributes && snapshot.has_class_rules() {
-        (snapshot, inventory) = parse_texts(&texts, DeviceDetails { attributes: true, ..details })?;
+        (snapshot, inventory) = parse_snapshot(&texts, StoredDetails { attributes: true, ..details })?;
     }
     Ok((snapshot, inventory, texts))
 }
 
 /// Parses the texts of a dump; an error if they contain no cluster objects.
-fn parse_dump(texts: &[(String, String)], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
-    let (snapshot, inventory) = parse_texts(texts, details)?;
-    if !inventory.is_useful() {
+fn parse_dump(
+    texts: &[(String, String)],
+    details: StoredDetails,
+) -> Result<(Snapshot, DumpInventory), Failure> {
+    let (snapshot, inventory) = parse_snapshot(texts, details)?;
+    if !inventory.has_impact_objects() {
         let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let message =
             format!("{}: contains no cluster objects; create a dump with `{KUBECTL_DUMP}`", names.join(", "));
@@ -106,11 +109,11 @@ fn parse_dump(texts: &[(String, String)], details: DeviceDetails) -> Result<(Sna
 }
 
 /// Parses texts, each with its name, into a snapshot, with an inventory of their kinds.
-pub(super) fn parse_texts(
+pub(super) fn parse_snapshot(
     texts: &[(String, String)],
-    details: DeviceDetails,
-) -> Result<(Snapshot, Inventory), Failure> {
-    let (mut snapshot, mut inventory) = (Snapshot::with_details(details), Inventory::default());
+    details: StoredDetails,
+) -> Result<(Snapshot, DumpInventory), Failure> {
+    let (mut snapshot, mut inventory) = (Snapshot::with_details(details), DumpInventory::default());
     for (file, text) in texts {
         add_text(file, text, &mut snapshot, &mut inventory)?;
     }
@@ -118,7 +121,7 @@ pub(super) fn parse_texts(
 }
 
 /// Returns the engine with the state of `--state`; unchanged if there are no paths.
-pub(super) fn with_state(
+pub(super) fn engine_with_state(
     engine: Engine,
     paths: &[PathBuf],
     console: &mut Console,
@@ -134,19 +137,19 @@ fn add_text(
     file: &str,
     text: &str,
     snapshot: &mut Snapshot,
-    inventory: &mut Inventory,
+    inventory: &mut DumpInventory,
 ) -> Result<(), Failure> {
-    let lines = Lines::of(text);
+    let lines = LineIndex::from_text(text);
     inventory.add_header(text);
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines))?;
         is_empty = false;
-        inventory.add(file, document.doc.root());
+        inventory.add_document(file, document.doc.root());
         for item in list::objects(document.doc.root()) {
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
-                Failure::at(file, &document.locate(&lines, &item.within(at), false), what)
+                Failure::at_location(file, &document.locate(&lines, &item.path_in_document(at), false), what)
             };
             if object.kind() != doc::ValueKind::Object {
                 return Err(fault(

@@ -57,7 +57,7 @@ impl<R: Read> JsonFrames<R> {
             }
         }
         let (line, column) = (self.line, self.column);
-        let Some(end) = self.find_end()? else {
+        let Some(end) = self.find_frame_end()? else {
             self.skip_rest_of_value()?;
             return Ok(Some(JsonFrame { bytes: Vec::new(), line, column, too_large: true }));
         };
@@ -67,7 +67,7 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// Goes back to the first value that may begin inside a broken frame: an object at the start of a line.
-    pub(super) fn resume(&mut self, frame: &JsonFrame) {
+    pub(super) fn resume_in_broken_frame(&mut self, frame: &JsonFrame) {
         let Some(at) = frame.bytes.windows(2).position(|pair| pair == b"\n{") else { return };
         self.suspect = frame.bytes.len() - (at + 1);
         self.start -= self.suspect;
@@ -76,7 +76,7 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// True if only blanks are buffered, so that the next frame may take a while.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(super) fn has_only_blanks(&self) -> bool {
         self.unread().iter().all(u8::is_ascii_whitespace)
     }
 
@@ -85,12 +85,12 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// Finds the position after the frame's last byte; `None` if the frame is too large.
-    fn find_end(&mut self) -> io::Result<Option<usize>> {
+    fn find_frame_end(&mut self) -> io::Result<Option<usize>> {
         let mut scan = FrameScanner { suspect: self.suspect, ..FrameScanner::default() };
         let mut at = 0;
         loop {
             while let Some(&byte) = self.buffer.get(self.start + at) {
-                if let Some(end) = scan.step(byte, at) {
+                if let Some(end) = scan.scan_byte(byte, at) {
                     return Ok(Some(end));
                 }
                 at += 1;
@@ -175,9 +175,9 @@ struct FrameScanner {
 
 impl FrameScanner {
     /// Reads one byte. Returns the end of the frame if the frame ends with or before this byte.
-    fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
+    fn scan_byte(&mut self, byte: u8, at: usize) -> Option<usize> {
         if self.in_string {
-            return self.step_string(byte, at);
+            return self.scan_string_byte(byte, at);
         }
         let first_of_line = std::mem::replace(&mut self.at_line_start, byte == b'\n');
         if byte.is_ascii_whitespace() {
@@ -205,7 +205,7 @@ impl FrameScanner {
         None
     }
 
-    fn step_string(&mut self, byte: u8, at: usize) -> Option<usize> {
+    fn scan_string_byte(&mut self, byte: u8, at: usize) -> Option<usize> {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,
@@ -232,7 +232,7 @@ mod tests {
             let column = if frame.column == 1 { String::new() } else { format!(":{}", frame.column) };
             out.push(format!("{}{column}{}", frame.line, if good { "" } else { "!" }));
             if !good {
-                frames.resume(&frame);
+                frames.resume_in_broken_frame(&frame);
             }
         }
         out

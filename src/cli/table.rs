@@ -6,8 +6,9 @@ use tollgate_formats::sanitize;
 
 /// Returns a table with aligned columns under a header. The last column is not padded; line breaks in cells are
 /// replaced.
-pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
-    let cells = |row: &Vec<String>| row.iter().map(|cell| sanitize::line(cell).into_owned()).collect();
+pub(super) fn format_table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let cells =
+        |row: &Vec<String>| row.iter().map(|cell| sanitize::sanitize_line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
@@ -53,8 +54,8 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
-        assert_eq!(super::aligned(&["X", "Y"], &rows), "X    Y\na    b\nccc  d\n");
+        assert_eq!(super::format_table(&["X", "Y"], &rows), "X    Y\na    b\nccc  d\n");
         let rows = [vec!["a\nb".to_owned(), "\u{1b}".to_owned()]];
-        assert_eq!(super::aligned(&["X", "Y"], &rows), "X    Y\na\u{fffd}b  \u{fffd}\n");
+        assert_eq!(super::format_table(&["X", "Y"], &rows), "X    Y\na\u{fffd}b  \u{fffd}\n");
     }
 }

@@ -15,16 +15,16 @@ use std::path::PathBuf;
 
 use super::console::Console;
 use super::expiry::Expiry;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::ReleaseArgs;
 use super::{clock, impact, state};
 use mark::TaintArg;
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::rule_name;
 use tollgate_engine::impact::target::{self, DeviceTarget, NameSelector, ResolvedTarget};
-use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, impact_counts};
+use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, StoredDetails, impact_counts};
 use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
@@ -118,8 +118,8 @@ struct StateAndProfiles {
 
 impl SelectionArgs {
     /// Returns which data of devices must be read besides their names and taints.
-    fn needed_details(&self) -> DeviceDetails {
-        DeviceDetails { counters: self.with_partitions, ..DeviceDetails::default() }
+    fn needed_details(&self) -> StoredDetails {
+        StoredDetails { counters: self.with_partitions, ..StoredDetails::default() }
     }
 
     /// Reads the state from the dump, or from the cluster if one is named; without either there is none.
@@ -127,7 +127,7 @@ impl SelectionArgs {
         if !self.state.is_empty() {
             let (snapshot, inventory) = state::read_with_inventory(&self.state, self.needed_details())?;
             let profiles = release.dump_profiles(&inventory, console)?;
-            let omissions = inventory.omissions(false).messages();
+            let omissions = inventory.impact_omissions(false).messages();
             return Ok(StateAndProfiles { state: Some(snapshot), omissions, profiles });
         }
         #[cfg(feature = "cluster")]
@@ -175,7 +175,7 @@ impl SelectionArgs {
         console: &mut Console,
     ) -> Result<Vec<NameSelector>, Failure> {
         match (&self.target, &known.state) {
-            (DeviceTarget::Devices(names), _) if names.is_everything() && !self.all_devices => {
+            (DeviceTarget::Devices(names), _) if names.selects_everything() && !self.all_devices => {
                 Err(Failure::Usage(
                     "this selects all devices of all drivers; specify a driver, or add --all-devices"
                         .to_owned(),
@@ -208,11 +208,11 @@ impl SelectionArgs {
 }
 
 impl Taint {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
         let targets = self.selection.resolve_selectors(&known, true, console)?;
         let StateAndProfiles { state, omissions, profiles } = known;
-        let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
+        let Some(profile) = profiles.first().copied() else { return Ok(ExitCounts::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
             let effects = profile.effects.join(", ");
@@ -224,11 +224,11 @@ impl Taint {
         let version = common_rule_version(&profiles)?;
         let now = self.clock.now();
         if state.is_some() {
-            state::note_omissions(&omissions, console);
+            state::print_omissions(&omissions, console);
         } else {
             self.refuse_driver_without_dot()?;
         }
-        let expires = self.expires.map(|expires| expires.resolve(&now)).transpose()?;
+        let expires = self.expires.map(|expires| expires.resolve_rfc3339(&now)).transpose()?;
         let given = [self.owner.clone(), self.reason.clone(), expires];
         let names = [rule_annotations::OWNER, rule_annotations::REASON, rule_annotations::EXPIRES];
         let annotations = names.into_iter().zip(given).filter_map(|(name, text)| Some((name, text?)));
@@ -245,7 +245,7 @@ impl Taint {
             }
             let mut comments = String::new();
             if let Some(snapshot) = &state {
-                let at = gotime::parse(&now).map_err(Failure::Usage)?;
+                let at = gotime::parse_rfc3339(&now).map_err(Failure::Usage)?;
                 let change =
                     ProposedChange::from_rule_manifest(document.doc.root(), None, snapshot, profile, at)
                         .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
@@ -270,13 +270,13 @@ impl Taint {
             let gates = profile.why_rule_gates_are_off();
             let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
             let inert = why.map(|why| format!("{why}, so the rule has no effect"));
-            let inert = inert.or_else(|| profile.rules_depend_on());
+            let inert = inert.or_else(|| profile.describe_gates_for_rules());
             for problem in unserved.iter().chain(&inert) {
                 console.warning(problem);
             }
         }
         console.write_all(rules.join("---\n").as_bytes())?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 
     /// Refuses a driver name without a dot if it cannot be looked up: it is legal, but nearly always the name of a node
@@ -315,11 +315,11 @@ fn rule_manifest(
         _ = writeln!(out, "    {name}: {}", yaml_string(text));
     }
     out.push_str("spec:\n");
-    if target.is_everything() {
+    if target.selects_everything() {
         out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
     } else {
         out.push_str("  deviceSelector:\n");
-        for (field, value) in target.criteria() {
+        for (field, value) in target.set_names() {
             _ = writeln!(out, "    {field}: {}", yaml_string(value));
         }
     }
@@ -349,7 +349,7 @@ fn parse_own_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
 }
 
 impl Untaint {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
         // Rules can outlive their devices, so devices need not exist.
         let targets = self.selection.resolve_selectors(&known, false, console)?;
@@ -361,7 +361,9 @@ impl Untaint {
                 let effect = profile.effects.first().copied().unwrap_or_default();
                 let rule = rule_manifest(target, &mark, effect, common_rule_version(&[profile])?.name(), &[]);
                 let document = parse_own_manifest(&rule)?;
-                if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
+                if let Some(refusal) =
+                    impact::first_denial(document.doc.root(), profile, &clock::now_rfc3339())
+                {
                     return Err(Failure::Usage(format!(
                         "{} rejects a rule with these values: {refusal}",
                         profile.name
@@ -374,7 +376,7 @@ impl Untaint {
         }
         let (kubectl, names) = (self.release.server.context.kubectl(), names.join(" "));
         writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 
@@ -391,7 +393,7 @@ pub(super) fn common_rule_version(profiles: &[&'static Profile]) -> Result<Versi
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         Failure::Usage(match names.as_slice() {
             [only] => format!("{only} does not support DeviceTaintRules"),
-            _ => format!("{} have no version of DeviceTaintRule in common", and_list(&names)),
+            _ => format!("{} have no version of DeviceTaintRule in common", join_with_and(&names)),
         })
     })
 }

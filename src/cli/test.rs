@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use super::policies;
 use super::shared::ExitZeroArgs;
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use crate::report::junit_escape;
 use case::{CaseOutcome, TestFile};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Document, InputError, Lines};
+use tollgate_document::source::{Document, InputError, LineIndex};
 use tollgate_engine::policy::{self, PolicyFile, PolicySet, TEST_FILE};
 use tollgate_formats::sanitize;
 
@@ -54,7 +54,7 @@ struct CaseResult {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let found = files::collect(&self.paths);
         if let Some(note) = files::outside_links_note(&found.outside) {
             console.note(&note);
@@ -66,8 +66,8 @@ impl Arguments {
         let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
-            let text = files::read(input, MAX_FILE)?;
-            let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
+            let text = files::read(input, DEFAULT_MAX_FILE_BYTES)?;
+            let tests = TestFile::parse(&file, &text).map_err(Failure::Input)?;
             let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
@@ -80,7 +80,7 @@ impl Arguments {
             Format::Text => write_text(console, &results, failed, Console::is_quiet())?,
             Format::Junit => write_junit(console, &results, failed)?,
         }
-        Ok(self.exit.apply(Tally { denied: failed, ..Tally::default() }))
+        Ok(self.exit.apply_exit_zero(ExitCounts { denied: failed, ..ExitCounts::default() }))
     }
 }
 
@@ -109,7 +109,11 @@ fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
 
 /// Returns the errors that would keep a test file from running: wrong fields, policies that do not exist, an
 /// unknown profile. Does not run the tests.
-pub(super) fn errors_in_test_file(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<InputError> {
+pub(super) fn errors_in_test_file(
+    file: &str,
+    document: &Document<'_>,
+    lines: &LineIndex<'_>,
+) -> Vec<InputError> {
     let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
     if !errors.is_empty() {
         return errors;
@@ -119,7 +123,7 @@ pub(super) fn errors_in_test_file(file: &str, document: &Document<'_>, lines: &L
         errors.push(InputError::at(file, lines, document.offset + at.span().start as usize, message));
     };
     let profile = root.get("kubernetes");
-    if profile.exists() && Profile::meant_by(profile.str()).is_none() {
+    if profile.exists() && Profile::from_name_or_version(profile.str()).is_none() {
         add(profile, format!("kubernetes: unknown profile `{}`", profile.str()));
     }
     let named = root.get("policies");
@@ -142,13 +146,13 @@ fn write_text(
     quiet: bool,
 ) -> Result<(), Failure> {
     for CaseResult { file, outcome } in results {
-        let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
+        let (file, name) = (sanitize::sanitize_line(file), sanitize::sanitize_line(&outcome.name));
         match &outcome.failure {
             None if quiet => {}
             None => writeln!(console, "ok    {file}: {name}")?,
             Some(failure) => {
                 writeln!(console, "FAIL  {file}:{}: {name}", outcome.line)?;
-                for line in sanitize::text(failure).lines() {
+                for line in sanitize::sanitize_text(failure).lines() {
                     writeln!(console, "      {line}")?;
                 }
             }
@@ -194,7 +198,7 @@ fn write_junit(console: &mut Console, results: &[CaseResult], failed: usize) -> 
 #[cfg(test)]
 mod tests {
     use super::case::TestFile;
-    use crate::files::{self, Input, MAX_FILE};
+    use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
     use tollgate_engine::policy::{self, Acceptance, PolicyResource, PolicySet};
 
     /// The tests in the repository pass, too, if the policies are custom resources.
@@ -204,8 +208,8 @@ mod tests {
         let found = files::collect(&[root.join("policies"), root.join("examples")]);
         let mut count = 0;
         for input in found.inputs.iter().filter(|input| policy::is_test_file(&input.name())) {
-            let text = files::read(input, MAX_FILE).unwrap();
-            let tests = TestFile::read(&input.name(), &text).unwrap();
+            let text = files::read(input, DEFAULT_MAX_FILE_BYTES).unwrap();
+            let tests = TestFile::parse(&input.name(), &text).unwrap();
             let Ok(set) = super::load_policies(input, &tests) else { panic!("{}", input.name()) };
             for outcome in tests.run(as_resources(&set, input)).unwrap() {
                 // A message names a policy in a file by its name and place, and a resource by its kind and name.
@@ -223,7 +227,8 @@ mod tests {
         let imported = set.to_resources();
         let resources: Vec<PolicyResource> =
             imported.into_iter().map(|policy| PolicyResource::new(policy.kind, policy.json)).collect();
-        let set = PolicySet::load_all(&[], &|_| Err("no files".to_owned()), &resources, None).unwrap();
+        let set =
+            PolicySet::load_with_resources(&[], &|_| Err("no files".to_owned()), &resources, None).unwrap();
         for state in set.resource_states() {
             assert_eq!(state.acceptance, Acceptance::Accepted, "{}: {}", input.name(), state.name);
         }

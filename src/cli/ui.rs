@@ -18,12 +18,12 @@ mod site;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use super::console::{Console, shell_word};
-use super::outcome::{Failure, Tally};
+use super::console::{Console, quote_for_shell};
+use super::outcome::{ExitCounts, Failure};
 use super::shared::{ReleaseArgs, StateArgs};
 use dump::DumpSource;
 use follow::StateFollower;
-use site::ProgramSite;
+use site::UiPages;
 use tollgate_ui::{Board, Limits, LoopbackServer, StartLinks};
 
 /// Show devices, and what a rule or a drain would do, as pages in a browser
@@ -56,22 +56,22 @@ Exit codes:
   4  internal error, or the port is in use";
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let (source, first) = self.open_source(console)?;
         let server = LoopbackServer::bind(self.port)?;
         let board = Arc::new(Board::new(first.page_facts(self.ui_command())));
-        let site = Arc::new(ProgramSite::start(board.clone(), first, self.command_parts())?);
+        let site = Arc::new(UiPages::start(board.clone(), first, self.command_parts())?);
         follow::start_following(source, board, site.clone())?;
         let links = server.start_links();
         writeln!(console, "Open {}", links.issue()?)?;
         console
             .note("the address opens the pages once; to get another one, press Enter; to stop, press Ctrl-C");
-        console.finish()?;
+        console.flush_stdout()?;
         if Console::is_stdin_terminal() {
-            issue_links_on_enter(links)?;
+            print_link_on_enter(links)?;
         }
         server.serve(site, Limits::default())?;
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 
     /// Returns what follows the state, a dump or a cluster, and the first state.
@@ -102,7 +102,7 @@ impl Arguments {
         &self,
         _: &mut Console,
     ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
-        Err(super::shared::state_is_required())
+        Err(super::shared::state_required_error())
     }
 
     /// Returns the command that serves these pages, as a person would type it.
@@ -118,7 +118,7 @@ impl Arguments {
         for path in &self.state.paths {
             let path = path.display().to_string();
             flags.push_str(" --state ");
-            flags.push_str(&shell_word(&path));
+            flags.push_str(&quote_for_shell(&path));
             words.extend(["--state".to_owned(), path]);
         }
         if self.state.assume_complete {
@@ -130,7 +130,7 @@ impl Arguments {
 }
 
 /// Prints a new address whenever a person presses Enter.
-fn issue_links_on_enter(links: StartLinks) -> Result<(), Failure> {
+fn print_link_on_enter(links: StartLinks) -> Result<(), Failure> {
     let print = move || {
         while Console::wait_for_enter() {
             let mut console = Console::open();
@@ -138,7 +138,7 @@ fn issue_links_on_enter(links: StartLinks) -> Result<(), Failure> {
                 Ok(link) => _ = writeln!(console, "Open {link}"),
                 Err(error) => console.error(&format!("{error:#}")),
             }
-            _ = console.finish();
+            _ = console.flush_stdout();
         }
     };
     std::thread::Builder::new().name("links".to_owned()).spawn(print).map_err(anyhow::Error::from)?;

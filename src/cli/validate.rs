@@ -24,20 +24,20 @@ use clap::builder::PossibleValuesParser;
 use super::config::ConfigArgs;
 use super::console::{Console, is_ci};
 use super::namespaces;
-use super::outcome::{Failure, Tally};
-use super::progress::Progress;
+use super::outcome::{ExitCounts, Failure};
+use super::progress::ProgressBar;
 use super::shared::{EngineArgs, ExitArgs};
 use super::{clock, state};
-use crate::files::{Input, MAX_FILE};
-use crate::report::{Format, NotRead, Report, Statistics, Summary};
-use baseline::BaselineRun;
+use crate::files::{DEFAULT_MAX_FILE_BYTES, Input};
+use crate::report::{Format, ReportRenderer, Statistics, Summary, UnreadPathCounts};
+use baseline::NewBaseline;
 pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
 use claims::RunClaims;
 use fix::{FixArguments, FixMode};
-use fold::ReportFolder;
+use fold::FindingCollapser;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, Configurations, ConfiguredWork, GivenSettings};
+use settings::{CheckSettings, ConfiguredInput, GivenSettings, InputConfigurations};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -83,7 +83,7 @@ pub(super) struct Arguments {
     write_baseline: Option<PathBuf>,
 
     /// Maximum size of an input file, in bytes
-    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = DEFAULT_MAX_FILE_BYTES)]
     #[arg(hide_short_help = true)]
     max_file: u64,
 
@@ -120,51 +120,54 @@ struct UniqueFiles(HashSet<PathBuf>);
 impl UniqueFiles {
     /// Adds a path. Returns true unless another path to the same file was added before. Stdin is always the
     /// first.
-    fn is_first(&mut self, path: Option<&Path>) -> bool {
+    fn insert_path(&mut self, path: Option<&Path>) -> bool {
         let real = path.and_then(|path| std::fs::canonicalize(path).ok());
         real.is_none_or(|real| self.0.insert(real))
     }
 }
 
 /// The inputs of a run, each with the index of its settings.
-struct RunWork {
-    items: Vec<ConfiguredWork>,
-    not_read: NotRead,
+struct ConfiguredInputs {
+    items: Vec<ConfiguredInput>,
+    not_read: UnreadPathCounts,
     /// The kustomizations around the inputs.
     kustomizations: Vec<PathBuf>,
 }
 
-impl RunWork {
+impl ConfiguredInputs {
     /// Returns the manifests to read; Markdown files, which are checked as excerpts, are left out.
     fn manifest_inputs(&self) -> impl Iterator<Item = &Input> {
-        self.items.iter().filter_map(|work| work.item.input())
+        self.items.iter().filter_map(|work| work.item.manifest_input())
     }
 }
 
 /// The output and totals of a run so far.
-struct RunState<'r, 'b> {
+struct RunOutput<'r, 'b> {
     targets: ReportTargets<'r>,
-    baselines: BaselineRun<'b>,
-    progress: Progress,
+    baselines: NewBaseline<'b>,
+    progress: ProgressBar,
     /// Files whose fixable findings were counted, to count each file once.
     counted_files: UniqueFiles,
     summary: Summary,
     statistics: Statistics,
-    tally: Tally,
+    tally: ExitCounts,
 }
 
-impl RunState<'_, '_> {
+impl RunOutput<'_, '_> {
     /// Writes and counts the result of the next input, or shows progress while there is none.
-    fn handle_event(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
+    fn handle_event(
+        &mut self,
+        event: order::DeliveryEvent<'_, ConfiguredInput, FileOutput>,
+    ) -> Result<(), Failure> {
         match event {
-            order::Event::Waiting => {
-                self.progress.show(format_args!("files, {} invalid", self.summary.invalid));
+            order::DeliveryEvent::Waiting => {
+                self.progress.draw_bar(format_args!("files, {} invalid", self.summary.invalid));
                 Ok(())
             }
-            order::Event::Done(output) => self.write_output(output),
-            order::Event::Crashed(work) => {
+            order::DeliveryEvent::Done(output) => self.write_output(output),
+            order::DeliveryEvent::Crashed(work) => {
                 self.tally.crashed += 1;
-                self.progress.hide();
+                self.progress.erase_bar();
                 let name = work.item.name();
                 self.targets
                     .console
@@ -176,50 +179,50 @@ impl RunState<'_, '_> {
 
     fn write_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
         let is_fixable = output.summary.fixable + output.summary.fixable_unsafely > 0;
-        if is_fixable && !self.counted_files.is_first(output.path.as_deref()) {
+        if is_fixable && !self.counted_files.insert_path(output.path.as_deref()) {
             (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
         }
         self.summary.merge(&output.summary);
         self.statistics.merge(&output.statistics);
-        self.baselines.add(output.baseline.take());
+        self.baselines.add_checked_file(output.baseline.take());
         if output.fails_on_warn {
             self.tally.failing_warnings += output.summary.warned;
         }
-        self.progress.step();
-        if output.has_text() {
-            self.progress.hide();
+        self.progress.count_item();
+        if output.prints_anything() {
+            self.progress.erase_bar();
         }
         for message in &output.errors {
             self.targets.console.error(message);
         }
         self.targets.console.write_data(&output.printed)?;
-        self.targets.write(&output)
+        self.targets.write_file_part(&output)
     }
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let format = self.stdout_format()?;
         let mode = self.fix_mode()?;
         let found = self.find_inputs(console)?;
-        let mut configurations = Configurations::new(&self.config)?;
+        let mut configurations = InputConfigurations::new(&self.config)?;
         let work = assign_settings(found, &mut configurations, mode.is_some())?;
         let settings = self.read_settings(&mut configurations, console)?;
-        let baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
-        let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_labels());
+        let baselines = NewBaseline::new(self.write_baseline.as_deref(), &self.paths)?;
+        let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_namespace_labels());
         let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.manifest_inputs())).flatten();
         let reads_stdin = work.manifest_inputs().any(|input| *input == Input::Stdin);
         let is_on_stderr = mode.is_some_and(|mode| mode.diff || reads_stdin);
         let reports = self.reports(format, &settings, is_on_stderr, console);
         let (now, baseline_folder) = (self.clock.now(), baselines.folder());
-        let state = RunState {
+        let state = RunOutput {
             targets: self.open_targets(&reports, is_on_stderr, console)?,
             baselines,
-            progress: Progress::of(work.items.len()),
+            progress: ProgressBar::with_total(work.items.len()),
             counted_files: UniqueFiles::default(),
             summary: Summary { not_read: work.not_read, ..Summary::default() },
             statistics: Statistics::default(),
-            tally: Tally::default(),
+            tally: ExitCounts::default(),
         };
         let checker = FileChecker {
             settings: &settings,
@@ -255,7 +258,7 @@ impl Arguments {
     /// with.
     fn read_settings<'c>(
         &self,
-        configurations: &'c mut Configurations,
+        configurations: &'c mut InputConfigurations,
         console: &mut Console,
     ) -> Result<Vec<CheckSettings<'c>>, Failure> {
         let state = match self.state.as_slice() {
@@ -276,7 +279,7 @@ impl Arguments {
     /// Opens the destinations of the reports.
     fn open_targets<'r>(
         &self,
-        reports: &'r [Report],
+        reports: &'r [ReportRenderer],
         is_on_stderr: bool,
         console: &'r mut Console,
     ) -> Result<ReportTargets<'r>, Failure> {
@@ -284,7 +287,7 @@ impl Arguments {
         if is_on_stderr {
             targets.is_on_stderr = true;
         } else if reports.first().is_some_and(|report| report.foldable) {
-            targets.folds = Some(ReportFolder::new(&self.paths));
+            targets.folds = Some(FindingCollapser::new(&self.paths));
         }
         Ok(targets)
     }
@@ -292,11 +295,11 @@ impl Arguments {
     /// Writes the new baseline, and returns the counts for the exit code.
     fn finish_run(
         &self,
-        (baselines, summary, mut tally): (BaselineRun<'_>, Summary, Tally),
+        (baselines, summary, mut tally): (NewBaseline<'_>, Summary, ExitCounts),
         mode: Option<FixMode>,
         console: &mut Console,
-    ) -> Result<Tally, Failure> {
-        baselines.write(&summary, console)?;
+    ) -> Result<ExitCounts, Failure> {
+        baselines.write_baseline(&summary, console)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
@@ -305,7 +308,7 @@ impl Arguments {
             tally.unreadable += 1;
         }
         tally.unfixed = if mode.is_some_and(|mode| mode.diff) { summary.fixed } else { 0 };
-        Ok(self.exit.apply(tally))
+        Ok(self.exit.apply_exit_flags(tally))
     }
 
     /// Refuses `--output-file` if it would overwrite a source file, and removes reports of earlier runs from the
@@ -356,14 +359,14 @@ impl Arguments {
         settings: &[CheckSettings<'_>],
         is_on_stderr: bool,
         console: &Console,
-    ) -> Vec<Report> {
+    ) -> Vec<ReportRenderer> {
         let mut profiles: Vec<&'static str> = Vec::new();
         for profile in settings.iter().flat_map(|settings| &settings.configured.engine.profiles) {
             if !profiles.contains(&profile.name) {
                 profiles.push(profile.name);
             }
         }
-        let report = |format| Report {
+        let report = |format| ReportRenderer {
             format,
             profiles: profiles.clone(),
             styled: false,
@@ -373,7 +376,8 @@ impl Arguments {
             of_cluster: false,
             foldable: false,
         };
-        let mut first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
+        let mut first =
+            ReportRenderer { styled: console.styled, statistics: self.statistics, ..report(first) };
         first.foldable = !is_on_stderr && is_read_on_terminal(&first);
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
@@ -382,38 +386,38 @@ impl Arguments {
 /// Assigns its settings to each input. If fixes are written, further paths to the same file are left out.
 fn assign_settings(
     found: FoundInputs,
-    configurations: &mut Configurations,
+    configurations: &mut InputConfigurations,
     is_fixing: bool,
-) -> Result<RunWork, Failure> {
+) -> Result<ConfiguredInputs, Failure> {
     let FoundInputs { work, mut not_read, kustomizations, .. } = found;
     let (mut items, excluded) = configurations.assign_settings(work)?;
     if is_fixing {
         let mut once = UniqueFiles::default();
-        items.retain(|work| once.is_first(work.item.path()));
+        items.retain(|work| once.insert_path(work.item.path()));
     }
     not_read.excluded += excluded;
-    Ok(RunWork { items, not_read, kustomizations })
+    Ok(ConfiguredInputs { items, not_read, kustomizations })
 }
 
 /// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the
 /// exit code.
 fn check_all<'b>(
-    work: &[ConfiguredWork],
+    work: &[ConfiguredInput],
     checker: &FileChecker<'_>,
-    mut state: RunState<'_, 'b>,
-) -> Result<(BaselineRun<'b>, Summary, Tally), Failure> {
-    state.targets.begin()?;
+    mut state: RunOutput<'_, 'b>,
+) -> Result<(NewBaseline<'b>, Summary, ExitCounts), Failure> {
+    state.targets.write_headers()?;
     order::run_in_order(work, |work| checker.check_input(work), |event| state.handle_event(event))?;
-    state.progress.hide();
-    let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
+    state.progress.erase_bar();
+    let RunOutput { mut targets, baselines, mut summary, statistics, tally, .. } = state;
     summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
-    targets.end(&summary, &statistics)?;
+    targets.write_footers(&summary, &statistics)?;
     Ok((baselines, summary, tally))
 }
 
 /// True if a person reads the report on a terminal, and can run the command again to see folded findings. In CI
 /// the log is read later, so nothing is folded.
-fn is_read_on_terminal(report: &Report) -> bool {
+fn is_read_on_terminal(report: &ReportRenderer) -> bool {
     report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::ValueEnum;
 
 use super::console::Console;
-use super::outcome::{Failure, Tally};
+use super::outcome::{ExitCounts, Failure};
 use crate::report::record::record;
 use tollgate_api::profile;
 use tollgate_engine::rules;
@@ -28,7 +28,7 @@ pub(super) enum Output {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let version = env!("CARGO_PKG_VERSION");
         let record = record! {
             "version": version,
@@ -39,6 +39,6 @@ impl Arguments {
             Output::Json => writeln!(console, "{}", super::to_json(&record)?)?,
             Output::Text => writeln!(console, "tollgate {version}")?,
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }

@@ -12,7 +12,7 @@ use super::baseline::KnownFindings;
 use super::file::Override;
 use super::levels::{LevelSetting, Levels};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
-use tollgate_engine::rules::{Level, Origin};
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
 /// The levels and overrides that decide which findings of one file are reported, accepted or allowed.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct ObjectName<'a> {
 
 /// The findings about one object: those to report, and those that are accepted.
 #[derive(Default, Debug)]
-pub(crate) struct SortedFindings {
+pub(crate) struct SplitFindings {
     /// Findings to report.
     pub(crate) reported: Vec<LocatedFinding>,
     /// Findings that are only counted, with what accepts them.
@@ -44,23 +44,23 @@ pub(crate) struct SortedFindings {
     pub(crate) allowed: usize,
 }
 
-impl SortedFindings {
+impl SplitFindings {
     /// True if a reported finding denies the object.
     pub(crate) fn is_denied(&self) -> bool {
-        self.reported.iter().any(|located| located.diagnostic.level == Level::Deny)
+        self.reported.iter().any(|located| located.diagnostic.level == FindingLevel::Deny)
     }
 }
 
 impl Acceptance<'_> {
     /// Sorts the findings about an object into those to report, those that are accepted, and those of allowed
     /// rules. Findings in the baseline are removed from `known`.
-    pub(crate) fn sort_findings(
+    pub(crate) fn split_accepted(
         &self,
         object: ObjectName<'_>,
         findings: Vec<LocatedFinding>,
         known: &mut KnownFindings,
-    ) -> SortedFindings {
-        let mut sorted = SortedFindings::default();
+    ) -> SplitFindings {
+        let mut sorted = SplitFindings::default();
         if findings.is_empty() {
             return sorted;
         }
@@ -68,12 +68,12 @@ impl Acceptance<'_> {
             self.overrides.iter().copied().filter(|item| item.matches(object)).collect();
         let levels = self.levels_with_overrides(&overrides);
         for mut located in findings {
-            if let Some(reason) = accepting_override(&overrides, &located) {
+            if let Some(reason) = accepting_override_reason(&overrides, &located) {
                 let by = AcceptedBy::Override { reason: reason.to_owned() };
                 sorted.accepted.push(AcceptedFinding { located, by });
-            } else if !levels.apply(&mut located.diagnostic) {
+            } else if !levels.apply_to_finding(&mut located.diagnostic) {
                 sorted.allowed += 1;
-            } else if known.take_or_add(object, &located) {
+            } else if known.use_up_or_add(object, &located) {
                 sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });
             } else {
                 sorted.reported.push(located);
@@ -99,9 +99,9 @@ impl Acceptance<'_> {
 
 /// Returns the reason of the override that accepts a lint; `None` if none does. The last override that names the
 /// rule decides.
-fn accepting_override<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
+fn accepting_override_reason<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
     let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
-    let is_lint = origin == Origin::Lint;
+    let is_lint = origin == RuleOrigin::Lint;
     let decides = |item: &&&'o Override| item.levels.setting_for_rule(rule, origin).is_some();
     let item = overrides.iter().rev().find(decides).filter(|_| is_lint)?;
     (item.levels.setting_for_rule(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())

@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 
 use super::acceptance::ObjectName;
 use crate::report::LocatedFinding;
-use tollgate_document::field::{FieldPath, Name};
-use tollgate_document::source::{InputError, Lines, documents};
-use tollgate_engine::policy::{Struct, Ty, document_errors, field, required};
-use tollgate_engine::rules::{self, Origin, RuleSet};
-use tollgate_formats::gofmt::json_string;
+use tollgate_document::field::{FieldPath, SegmentName};
+use tollgate_document::source::{InputError, LineIndex, documents};
+use tollgate_engine::policy::{FieldType, ObjectSchema, document_errors, optional_field, required_field};
+use tollgate_engine::rules::{self, RuleOrigin, RuleSet};
+use tollgate_formats::gofmt::push_json_string;
 
 /// The version of the baseline format that is written.
 const FORMAT_VERSION: &str = "tollgate.dev/baseline/v1";
@@ -23,24 +23,24 @@ const FORMAT_PREFIX: &str = "tollgate.dev/baseline/";
 /// Maximum size of a baseline in bytes.
 pub(crate) const MAX_BASELINE_BYTES: u64 = 64 << 20;
 
-static BASELINE_SCHEMA: Struct = Struct {
+static BASELINE_SCHEMA: ObjectSchema = ObjectSchema {
     name: "Baseline",
     fields: &[
-        required("version", Ty::OneOf(&[FORMAT_VERSION]), "Version of the format"),
-        required("findings", Ty::List(&Ty::Struct(&FINDING_SCHEMA)), "Known findings"),
+        required_field("version", FieldType::OneOf(&[FORMAT_VERSION]), "Version of the format"),
+        required_field("findings", FieldType::List(&FieldType::Object(&FINDING_SCHEMA)), "Known findings"),
     ],
 };
 
-static FINDING_SCHEMA: Struct = Struct {
+static FINDING_SCHEMA: ObjectSchema = ObjectSchema {
     name: "KnownFinding",
     fields: &[
-        required("file", Ty::NonEmptyStr, "File, relative to the baseline"),
-        required("rule", Ty::NonEmptyStr, "Rule"),
-        field("kind", Ty::Str, "Kind of the object"),
-        field("namespace", Ty::Str, "Namespace of the object"),
-        field("name", Ty::Str, "Name of the object"),
-        field("field", Ty::Str, "Field, without indexes"),
-        field("count", Ty::Int(1), "Number of findings (default: 1)"),
+        required_field("file", FieldType::NonEmptyStr, "File, relative to the baseline"),
+        required_field("rule", FieldType::NonEmptyStr, "Rule"),
+        optional_field("kind", FieldType::Str, "Kind of the object"),
+        optional_field("namespace", FieldType::Str, "Namespace of the object"),
+        optional_field("name", FieldType::Str, "Name of the object"),
+        optional_field("field", FieldType::Str, "Field, without indexes"),
+        optional_field("count", FieldType::Int(1), "Number of findings (default: 1)"),
     ],
 };
 
@@ -55,7 +55,7 @@ struct FindingKey {
 }
 
 impl FindingKey {
-    fn of(object: ObjectName<'_>, located: &LocatedFinding) -> FindingKey {
+    fn from_finding(object: ObjectName<'_>, located: &LocatedFinding) -> FindingKey {
         FindingKey {
             kind: object.kind.to_owned(),
             namespace: object.namespace.to_owned(),
@@ -88,8 +88,8 @@ impl Baseline {
     }
 
     /// Parses a baseline file; `name` is its path in errors.
-    pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<InputError>> {
-        let lines = Lines::of(text);
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Baseline, Vec<InputError>> {
+        let lines = LineIndex::from_text(text);
         let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
         let document = match documents(text).with_max_size(usize::MAX).next() {
             Some(Ok(document)) => document,
@@ -105,7 +105,7 @@ impl Baseline {
             let text = |key| item.get(key).str().to_owned();
             let rule = text("rule");
             // A rule that is gone, or is none, finds nothing: the entry is stale. One that is no lint must not be silenced.
-            if let Some(known) = rules::find(&rule).filter(|known| known.origin != Origin::Lint) {
+            if let Some(known) = rules::find(&rule).filter(|known| known.origin != RuleOrigin::Lint) {
                 let origin = known.origin.name();
                 let message = format!("a baseline can contain only lints, but {rule} has origin {origin}");
                 return Err(fault(document.offset + item.get("rule").span().start as usize, &message));
@@ -130,14 +130,14 @@ impl Baseline {
     }
 
     /// Returns the files with known findings, and how many each has.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, usize)> {
+    pub(crate) fn files_with_counts(&self) -> impl Iterator<Item = (&str, usize)> {
         self.files.iter().map(|(file, counts)| {
             (file.as_str(), counts.values().fold(0_usize, |sum, count| sum.saturating_add(*count)))
         })
     }
 
     /// Adds the findings of a file.
-    pub(crate) fn add(&mut self, file: &str, found: KnownFindings) {
+    pub(crate) fn add_file_findings(&mut self, file: &str, found: KnownFindings) {
         if !found.left.is_empty() {
             self.files.entry(file.to_owned()).or_default().extend(found.left);
         }
@@ -145,7 +145,7 @@ impl Baseline {
 
     /// Number of findings in all files.
     pub(crate) fn len(&self) -> usize {
-        self.files().fold(0, |sum, (_, count)| sum.saturating_add(count))
+        self.files_with_counts().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
     /// Returns the text of the baseline file.
@@ -167,7 +167,7 @@ impl Baseline {
                 ];
                 for (name, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
                     _ = write!(out, "{lead}\"{name}\": ");
-                    json_string(&mut out, text);
+                    push_json_string(&mut out, text);
                     lead = ", ";
                 }
                 if *count > 1 {
@@ -189,18 +189,18 @@ pub(crate) struct KnownFindings {
 }
 
 impl KnownFindings {
-    /// Findings for a new baseline: [`Self::take_or_add`] adds every lint and returns true.
-    pub(crate) fn collecting() -> KnownFindings {
+    /// Findings for a new baseline: [`Self::use_up_or_add`] adds every lint and returns true.
+    pub(crate) fn for_new_baseline() -> KnownFindings {
         KnownFindings { left: FindingCounts::new(), is_new: true }
     }
 
     /// True if the finding is in the baseline: one occurrence is then used up. When a new baseline is written,
     /// every lint is added and counts as known. Findings of other origins are never in a baseline.
-    pub(super) fn take_or_add(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
-        if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
+    pub(super) fn use_up_or_add(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+        if located.diagnostic.origin != RuleOrigin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }
-        let key = FindingKey::of(object, located);
+        let key = FindingKey::from_finding(object, located);
         if self.is_new {
             *self.left.entry(key).or_default() += 1;
             return true;
@@ -228,10 +228,10 @@ fn without_indexes(at: &FieldPath) -> String {
     let mut out = String::new();
     for step in at.user_steps() {
         match step {
-            Name::Index(_) => out.push_str("[]"),
-            Name::Field(name) if out.is_empty() => out.push_str(name),
-            Name::Field(name) => _ = write!(out, ".{name}"),
-            Name::Key(key) => _ = write!(out, "[{key}]"),
+            SegmentName::Index(_) => out.push_str("[]"),
+            SegmentName::Field(name) if out.is_empty() => out.push_str(name),
+            SegmentName::Field(name) => _ = write!(out, ".{name}"),
+            SegmentName::Key(key) => _ = write!(out, "[{key}]"),
         }
     }
     out
@@ -248,15 +248,15 @@ mod tests {
              {{\"file\": \"a.yaml\", \"kind\": \"ResourceClaim\", \"namespace\": \"ml\", \"name\": \"c\", \"field\": \"spec[]\", \"rule\": \"blanket-toleration\", \"count\": 2}},\n\
              {{\"file\": \"b \\\"c\\\".yaml\", \"kind\": \"DeviceTaintRule\", \"name\": \"r\", \"rule\": \"gone\"}}\n]}}\n"
         );
-        let baseline = Baseline::read("b.json", &text).expect("a baseline");
+        let baseline = Baseline::parse("b.json", &text).expect("a baseline");
         assert_eq!(baseline.to_yaml(), text);
-        assert_eq!((baseline.len(), baseline.files().count()), (3, 2));
+        assert_eq!((baseline.len(), baseline.files_with_counts().count()), (3, 2));
         assert_eq!(
             Baseline::default().to_yaml(),
             format!("{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [\n]}}\n")
         );
         let mut other = Baseline::default();
-        other.add("a.yaml", KnownFindings::collecting());
+        other.add_file_findings("a.yaml", KnownFindings::for_new_baseline());
         assert_eq!(other.len(), 0);
     }
 
@@ -277,11 +277,11 @@ mod tests {
             (finding("duplicate-taint", ", \"count\": 0"), "b:2:51: findings[0].count: 0 is too small"),
             (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: unknown field"),
         ] {
-            let errors = Baseline::read("b", &text).expect_err(&text);
+            let errors = Baseline::parse("b", &text).expect_err(&text);
             assert!(errors[0].to_string().starts_with(expected), "{} {expected}", errors[0]);
         }
         let huge = finding("duplicate-taint", ", \"count\": 9223372036854775807");
         let twice = huge.replace("}]", "},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807}]");
-        assert_eq!(Baseline::read("b", &twice).expect("a baseline").len(), usize::MAX);
+        assert_eq!(Baseline::parse("b", &twice).expect("a baseline").len(), usize::MAX);
     }
 }

@@ -10,9 +10,9 @@ use super::fields::CONFIG_SCHEMA;
 use super::levels::{LevelSetting, LevelTarget, Levels};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::policy::{document_errors, glob_matches};
-use tollgate_engine::rules::{self, Origin, Rule};
+use tollgate_engine::rules::{self, Rule, RuleOrigin};
 
 /// A value of the configuration file, with its position for errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,18 +81,18 @@ impl ObjectPattern {
 
 impl ConfigFile {
     /// Parses a configuration file. Returns all errors if it is invalid. An empty file sets nothing.
-    pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<InputError>> {
-        let (config, errors) = ConfigFile::read_with_errors(name, text)?;
+    pub(crate) fn parse(name: &str, text: &str) -> Result<ConfigFile, Vec<InputError>> {
+        let (config, errors) = ConfigFile::parse_with_errors(name, text)?;
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
     /// Parses the valid parts of a configuration file, and returns its errors as well. Fails if nothing can
     /// be parsed.
-    pub(crate) fn read_with_errors(
+    pub(crate) fn parse_with_errors(
         name: &str,
         text: &str,
     ) -> Result<(ConfigFile, Vec<InputError>), Vec<InputError>> {
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
         let mut all = documents(text);
         let document = match all.next() {
@@ -131,7 +131,7 @@ impl ConfigFile {
 struct ConfigReader<'r> {
     name: &'r str,
     document: &'r Document<'r>,
-    lines: &'r Lines<'r>,
+    lines: &'r LineIndex<'r>,
     errors: Vec<InputError>,
 }
 
@@ -171,30 +171,36 @@ impl ConfigReader<'_> {
             namespace: object.get("namespace").str().to_owned(),
             name: object.get("name").str().to_owned(),
         });
-        let paths = self.strings_at(item.get("paths"), &at.field("paths"));
+        let paths = self.read_string_or_strings(item.get("paths"), &at.field("paths"));
         let objects: Vec<ObjectPattern> = objects.collect();
         if paths.is_empty() && objects.is_empty() {
-            self.report(
+            self.add_error(
                 at,
                 "requires `paths` or `objects`; to set levels everywhere, use the top-level `levels`",
             );
         }
         let reason = item.get("reason").str().trim();
         if reason.is_empty() {
-            self.report(&at.field("reason"), "must not be empty");
+            self.add_error(&at.field("reason"), "must not be empty");
         }
         let mut levels = Levels::default();
         for level in self.read_levels(item.get("levels"), &at.field("levels")) {
             levels.set(level.value.0, level.value.1);
         }
-        Override { paths, objects, levels, reason: reason.to_owned(), line: self.position(at, false).0 }
+        Override {
+            paths,
+            objects,
+            levels,
+            reason: reason.to_owned(),
+            line: self.line_and_column(at, false).0,
+        }
     }
 
     fn read_levels(&mut self, levels: Value<'_>, at: &Path<'_>) -> Vec<Setting<(LevelTarget, LevelSetting)>> {
         let mut read = Vec::new();
         for (key, member) in levels.members() {
             let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
-            let Some((target, setting)) = LevelTarget::named(key.text()).zip(setting) else { continue };
+            let Some((target, setting)) = LevelTarget::from_name(key.text()).zip(setting) else { continue };
             let member_at = at.field(key.text());
             if lowers_non_lint(target, setting) {
                 let name = target.name();
@@ -202,9 +208,9 @@ impl ConfigReader<'_> {
                     "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
                     setting.name()
                 );
-                self.report(&member_at, message);
+                self.add_error(&member_at, message);
             }
-            let (line, column) = self.position(&member_at, true);
+            let (line, column) = self.line_and_column(&member_at, true);
             read.push(Setting { value: (target, setting), line, column });
         }
         read
@@ -214,14 +220,14 @@ impl ConfigReader<'_> {
         let value = root.get(key);
         let at = Path::ROOT;
         let at = at.field(key);
-        let (line, column) = self.position(&at, true);
-        value.exists().then(|| Setting { value: self.strings_at(value, &at), line, column })
+        let (line, column) = self.line_and_column(&at, true);
+        value.exists().then(|| Setting { value: self.read_string_or_strings(value, &at), line, column })
     }
 
     /// Reads the strings of a value that is a string or a list of strings.
-    fn strings_at(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
+    fn read_string_or_strings(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
-            let (line, column) = self.position(at, false);
+            let (line, column) = self.line_and_column(at, false);
             Setting { value: scalar_text(value).to_owned(), line, column }
         };
         match value.kind() {
@@ -238,16 +244,16 @@ impl ConfigReader<'_> {
     ) -> Option<Setting<T>> {
         let value = root.get(key);
         let at = Path::ROOT;
-        let (line, column) = self.position(&at.field(key), false);
+        let (line, column) = self.line_and_column(&at.field(key), false);
         value.exists().then(|| Setting { value: read(value), line, column })
     }
 
-    fn position(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {
+    fn line_and_column(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {
         let location = self.document.locate(self.lines, &at.owned(), on_key);
         (location.line, location.column)
     }
 
-    fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
+    fn add_error(&mut self, at: &Path<'_>, message: impl Into<String>) {
         let at = at.owned();
         let message = format!("{}: {}", at.print(tollgate_document::field::PathStyle::User), message.into());
         let at = self.document.locate(self.lines, &at, false).bytes.start;
@@ -270,8 +276,8 @@ fn scalar_text(value: Value<'_>) -> &str {
 fn lowers_non_lint(target: LevelTarget, setting: LevelSetting) -> bool {
     let is_lowered = |rule: &Rule| setting.level().is_none_or(|level| level < rule.level);
     match target {
-        LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),
-        LevelTarget::Origin(Origin::Lint) => false,
+        LevelTarget::Rule(rule) => rule.origin != RuleOrigin::Lint && is_lowered(rule),
+        LevelTarget::Origin(RuleOrigin::Lint) => false,
         LevelTarget::Origin(origin) => rules::all().filter(|rule| rule.origin == origin).any(is_lowered),
     }
 }
@@ -281,7 +287,7 @@ mod tests {
     use super::ConfigFile;
 
     fn errors(text: &str) -> String {
-        let errors = ConfigFile::read("c.yaml", text).expect_err(text);
+        let errors = ConfigFile::parse("c.yaml", text).expect_err(text);
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
@@ -291,7 +297,7 @@ mod tests {
                     policies:\n- policies\n- more.yaml\nnamespaces: ns.yaml\nlevels:\n  lint: deny\n  duplicate-taint: allow\n\
                     failOn: warn\nexclude: [vendor/]\noverrides:\n- paths: [charts/**]\n  objects: [{kind: Resource*, name: a}]\n  \
                     levels: {blanket-toleration: allow}\n  reason: not ours\n";
-        let config = ConfigFile::read("c.yaml", text).expect("a configuration");
+        let config = ConfigFile::parse("c.yaml", text).expect("a configuration");
         let first = |strings: &Option<super::StringSettings>| {
             let strings = strings.as_ref().expect("set");
             (
@@ -313,9 +319,9 @@ mod tests {
         assert_eq!((only.line, only.reason.as_str()), (14, "not ours"));
         let object = |name| super::ObjectName { kind: "ResourceClaim", namespace: "any", name };
         assert!(only.matches(object("a")) && !only.matches(object("b")));
-        let config = ConfigFile::read("c.yaml", "kubernetes: [1.36, 1.40]\n").expect("a configuration");
+        let config = ConfigFile::parse("c.yaml", "kubernetes: [1.36, 1.40]\n").expect("a configuration");
         assert_eq!(first(&config.kubernetes).1, [("1.36".to_owned(), 1), ("1.40".to_owned(), 1)]);
-        assert!(ConfigFile::read("c.yaml", "# nothing\n").expect("nothing").levels.is_empty());
+        assert!(ConfigFile::parse("c.yaml", "# nothing\n").expect("nothing").levels.is_empty());
     }
 
     #[test]
@@ -337,7 +343,7 @@ mod tests {
             let in_levels = format!("levels: {{{line}}}");
             let in_override = format!("overrides: [{{paths: ['*'], reason: because, levels: {{{line}}}}}]");
             for text in [in_levels, in_override] {
-                let result = ConfigFile::read("c.yaml", &text);
+                let result = ConfigFile::parse("c.yaml", &text);
                 assert_eq!(result.is_err(), lowered, "{text}");
                 if let Err(errors) = result {
                     let name = line.split(':').next().unwrap_or_default();

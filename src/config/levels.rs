@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tollgate_document::finding::RuleId;
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::table::FINDINGS_LEFT_OUT;
-use tollgate_engine::rules::{self, Level, Origin};
+use tollgate_engine::rules::{self, FindingLevel, RuleOrigin};
 
 /// The level that a rule is set to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,11 +36,11 @@ impl LevelSetting {
     }
 
     /// Returns the level that findings get; `None` if they are not reported.
-    pub(super) fn level(self) -> Option<Level> {
+    pub(super) fn level(self) -> Option<FindingLevel> {
         match self {
             LevelSetting::Allow => None,
-            LevelSetting::Warn => Some(Level::Warn),
-            LevelSetting::Deny => Some(Level::Deny),
+            LevelSetting::Warn => Some(FindingLevel::Warn),
+            LevelSetting::Deny => Some(FindingLevel::Deny),
         }
     }
 }
@@ -51,13 +51,13 @@ pub(crate) enum LevelTarget {
     /// A single rule.
     Rule(RuleId),
     /// All rules of an origin.
-    Origin(Origin),
+    Origin(RuleOrigin),
 }
 
 impl LevelTarget {
     /// Returns the rule or origin of that name; `None` if there is none.
-    pub(crate) fn named(name: &str) -> Option<LevelTarget> {
-        let origin = Origin::ALL.into_iter().find(|origin| origin.name() == name);
+    pub(crate) fn from_name(name: &str) -> Option<LevelTarget> {
+        let origin = RuleOrigin::ALL.into_iter().find(|origin| origin.name() == name);
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
     }
 
@@ -74,7 +74,7 @@ impl LevelTarget {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Levels {
     rules: BTreeMap<RuleId, LevelSetting>,
-    origins: BTreeMap<Origin, LevelSetting>,
+    origins: BTreeMap<RuleOrigin, LevelSetting>,
 }
 
 impl Levels {
@@ -99,7 +99,7 @@ impl Levels {
 
     /// Returns the setting of exactly this rule or origin; a rule without one does not inherit that of its
     /// origin.
-    pub(crate) fn setting(&self, target: LevelTarget) -> Option<LevelSetting> {
+    pub(crate) fn own_setting(&self, target: LevelTarget) -> Option<LevelSetting> {
         match target {
             LevelTarget::Rule(rule) => self.rules.get(&rule),
             LevelTarget::Origin(origin) => self.origins.get(&origin),
@@ -114,12 +114,12 @@ impl Levels {
     }
 
     /// Returns the setting that applies to a rule: its own, or else that of its origin.
-    pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
+    pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: RuleOrigin) -> Option<LevelSetting> {
         self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
     }
 
     /// Sets the level of a finding to the one for its rule. Returns false if it must not be reported.
-    pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
+    pub(crate) fn apply_to_finding(&self, diagnostic: &mut Diagnostic) -> bool {
         let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
             self.setting_for_left_out_findings(diagnostic.level)
         } else {
@@ -134,11 +134,11 @@ impl Levels {
     /// Returns the setting for the finding that says how many findings were omitted: its own; or `Deny` if any
     /// rule or origin is set to it, because a denied finding may be among those omitted. `None` keeps its
     /// `level`.
-    fn setting_for_left_out_findings(&self, level: Level) -> Option<LevelSetting> {
+    fn setting_for_left_out_findings(&self, level: FindingLevel) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
         named.or_else(|| {
-            (level == Level::Warn && all.any(|setting| *setting == LevelSetting::Deny))
+            (level == FindingLevel::Warn && all.any(|setting| *setting == LevelSetting::Deny))
                 .then_some(LevelSetting::Deny)
         })
     }
@@ -151,35 +151,35 @@ mod tests {
     use tollgate_document::field::FieldPath;
     use tollgate_document::finding::{BadValue, ErrorType, Finding};
     use tollgate_engine::engine::Diagnostic;
-    use tollgate_engine::rules::{self, Level};
+    use tollgate_engine::rules::{self, FindingLevel};
 
     type Given<'a> = &'a [(&'a str, LevelSetting)];
 
     fn levels(list: Given<'_>) -> Levels {
         let mut levels = Levels::default();
         for (name, setting) in list {
-            levels.set(LevelTarget::named(name).unwrap(), *setting);
+            levels.set(LevelTarget::from_name(name).unwrap(), *setting);
         }
         levels
     }
 
     /// The level of a rule's findings after applying the settings.
-    fn level(levels: &Levels, rule: &str) -> Option<Level> {
+    fn level(levels: &Levels, rule: &str) -> Option<FindingLevel> {
         let rule = rules::find(rule).unwrap();
         let finding = Finding::new(rule, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
         let mut diagnostic = Diagnostic::new(finding, Vec::new());
-        levels.apply(&mut diagnostic).then_some(diagnostic.level)
+        levels.apply_to_finding(&mut diagnostic).then_some(diagnostic.level)
     }
 
     #[test]
     fn a_rule_wins_over_its_origin_and_the_last_one_over_the_first() {
-        let table: [(Given<'_>, &str, Option<Level>); 7] = [
-            (&[], "blanket-toleration", Some(Level::Warn)),
-            (&[("lint", Deny)], "blanket-toleration", Some(Level::Deny)),
+        let table: [(Given<'_>, &str, Option<FindingLevel>); 7] = [
+            (&[], "blanket-toleration", Some(FindingLevel::Warn)),
+            (&[("lint", Deny)], "blanket-toleration", Some(FindingLevel::Deny)),
             (&[("blanket-toleration", Allow), ("lint", Deny)], "blanket-toleration", None),
-            (&[("lint", Allow), ("lint", Deny)], "blanket-toleration", Some(Level::Deny)),
-            (&[("lint", Deny)], "taint-effect", Some(Level::Deny)),
-            (&[("taint-effect", Warn)], "taint-effect", Some(Level::Warn)),
+            (&[("lint", Allow), ("lint", Deny)], "blanket-toleration", Some(FindingLevel::Deny)),
+            (&[("lint", Deny)], "taint-effect", Some(FindingLevel::Deny)),
+            (&[("taint-effect", Warn)], "taint-effect", Some(FindingLevel::Warn)),
             (&[("upstream", Allow)], "taint-effect", None),
         ];
         for (list, rule, expected) in table {
@@ -191,17 +191,20 @@ mod tests {
     fn what_was_left_out_is_lowered_only_by_its_own_name() {
         let left_out = |list: Given<'_>, counted| {
             let mut finding = Diagnostic {
-                finding: Finding::left_out(FINDINGS_LEFT_OUT, 7),
-                origin: rules::Origin::Upstream,
+                finding: Finding::for_omitted(FINDINGS_LEFT_OUT, 7),
+                origin: rules::RuleOrigin::Upstream,
                 level: counted,
                 profiles: vec![],
                 policy: None,
             };
-            levels(list).apply(&mut finding).then_some(finding.level)
+            levels(list).apply_to_finding(&mut finding).then_some(finding.level)
         };
-        assert_eq!(left_out(&[("upstream", Allow)], Level::Deny), Some(Level::Deny));
-        assert_eq!(left_out(&[("lint", Allow)], Level::Warn), Some(Level::Warn));
-        assert_eq!(left_out(&[("lint", Allow), ("duplicate-taint", Deny)], Level::Warn), Some(Level::Deny));
-        assert_eq!(left_out(&[("findings-left-out", Allow)], Level::Deny), None);
+        assert_eq!(left_out(&[("upstream", Allow)], FindingLevel::Deny), Some(FindingLevel::Deny));
+        assert_eq!(left_out(&[("lint", Allow)], FindingLevel::Warn), Some(FindingLevel::Warn));
+        assert_eq!(
+            left_out(&[("lint", Allow), ("duplicate-taint", Deny)], FindingLevel::Warn),
+            Some(FindingLevel::Deny)
+        );
+        assert_eq!(left_out(&[("findings-left-out", Allow)], FindingLevel::Deny), None);
     }
 }

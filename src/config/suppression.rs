@@ -11,10 +11,10 @@ use std::ops::Range;
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
 use tollgate_document::field::FieldPath;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
-use tollgate_document::source::{Lines, comments};
+use tollgate_document::source::{LineIndex, comment_ranges};
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::table::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
-use tollgate_engine::rules::{self, DependsOn, Origin, RuleSet};
+use tollgate_engine::rules::{self, DependsOn, RuleOrigin, RuleSet};
 
 /// Prefix of suppression comments.
 const COMMENT_PREFIX: &str = "tollgate:";
@@ -60,18 +60,18 @@ struct SuppressionFault {
 
 impl Suppressions {
     /// Finds the suppression comments of a text.
-    pub fn parse_text(text: &str, lines: &Lines<'_>) -> Suppressions {
+    pub fn parse_text(text: &str, lines: &LineIndex<'_>) -> Suppressions {
         let mut all = Suppressions::default();
         if !text.contains(COMMENT_PREFIX) {
             return all;
         }
         let mut next_lines = None;
-        for bytes in comments(text) {
+        for bytes in comment_ranges(text) {
             let comment = text.get(bytes.clone()).unwrap_or_default();
             let body = comment.trim_start_matches('#').trim_start();
             let Some(rest) = body.strip_prefix(COMMENT_PREFIX) else { continue };
-            let line = lines.position(bytes.start).0;
-            let before = text.get(lines.line(line).start..bytes.start).unwrap_or_default().trim();
+            let line = lines.line_and_column(bytes.start).0;
+            let before = text.get(lines.line_range(line).start..bytes.start).unwrap_or_default().trim();
             let is_own_line = before.is_empty() || before == "---";
             let about = if is_own_line {
                 let next = next_lines.get_or_insert_with(|| next_content_lines(text, lines));
@@ -134,9 +134,9 @@ impl Suppressions {
 
     /// Returns the problems of suppressions up to a line that were not reported before: unknown names, missing
     /// reasons, and suppressions without effect. `profiles` are those of the run.
-    pub fn faults(
+    pub fn suppression_problems(
         &mut self,
-        lines: &Lines<'_>,
+        lines: &LineIndex<'_>,
         last_line: impl Fn() -> usize,
         rules: &RuleSet,
         profiles: &[&'static str],
@@ -179,7 +179,7 @@ impl Suppressions {
     }
 
     /// Forgets the suppressions up to a line, because the documents that they are about were not checked.
-    pub fn skip(&mut self, last_line: impl Fn() -> usize) {
+    pub fn forget_up_to_line(&mut self, last_line: impl Fn() -> usize) {
         if self.next >= self.list.len() {
             return;
         }
@@ -193,7 +193,7 @@ impl Suppressions {
 fn locate_fault(
     rule: RuleId,
     fault: &SuppressionFault,
-    lines: &Lines<'_>,
+    lines: &LineIndex<'_>,
     profiles: &[&'static str],
 ) -> LocatedFinding {
     let value = BadValue::str(&fault.value);
@@ -215,7 +215,7 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
     };
     let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
     let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
-        let shown = tollgate_formats::gofmt::head(rest.trim(), 64);
+        let shown = tollgate_formats::gofmt::byte_prefix(rest.trim(), 64);
         let detail = format!("`{shown}` is not a valid suppression");
         suppression.faults.push(malformed(ErrorType::Invalid, shown, &detail));
         return suppression;
@@ -236,10 +236,10 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
         let start = at + (word.len() - word.trim_start().len());
         at += word.len() + 1;
         let bytes = start..start + name.len().max(1);
-        match rule_to_suppress(name) {
+        match suppressible_lint(name) {
             Ok(rule) => suppression.names.push(SuppressedRule { rule, bytes, is_used: false }),
             Err((detail, help)) => {
-                let value = tollgate_formats::gofmt::head(name, 64).to_owned();
+                let value = tollgate_formats::gofmt::byte_prefix(name, 64).to_owned();
                 suppression.faults.push(SuppressionFault {
                     bytes,
                     kind: ErrorType::Invalid,
@@ -254,18 +254,18 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
 }
 
 /// Returns the lint with this name. The error says why the name is not accepted, and what to do instead.
-fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
+fn suppressible_lint(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
-    if Origin::ALL.iter().any(|origin| origin.name() == name) {
+    if RuleOrigin::ALL.iter().any(|origin| origin.name() == name) {
         return Err((format!("`{name}` is an origin; a suppression must name rules"), lists));
     }
     let Some(rule) = rules::find(name) else {
-        let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id);
+        let lints = rules::all().filter(|rule| rule.origin == RuleOrigin::Lint).map(|rule| rule.id);
         let help = tollgate_engine::policy::nearest_name(lints, name)
             .map_or(lists, |near| format!("did you mean `{near}`?"));
-        return Err((format!("`{}` is not a rule", tollgate_formats::gofmt::head(name, 64)), help));
+        return Err((format!("`{}` is not a rule", tollgate_formats::gofmt::byte_prefix(name, 64)), help));
     };
-    if rule.origin != Origin::Lint {
+    if rule.origin != RuleOrigin::Lint {
         let detail = format!("only lints can be suppressed; {name} has origin {}", rule.origin.name());
         return Err((detail, format!("use `--allow {name}` on the command line")));
     }
@@ -278,9 +278,9 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
 
 /// Returns for each line the first line from there on that is neither blank nor a comment. A document separator
 /// counts as blank if only comments precede it, because these comments belong to the next document.
-fn next_content_lines(text: &str, lines: &Lines<'_>) -> Vec<usize> {
-    let last = lines.position(text.len()).0;
-    let line = |number| text.get(lines.line(number)).unwrap_or_default();
+fn next_content_lines(text: &str, lines: &LineIndex<'_>) -> Vec<usize> {
+    let last = lines.line_and_column(text.len()).0;
+    let line = |number| text.get(lines.line_range(number)).unwrap_or_default();
     let is_separator = |number| line(number).starts_with("---");
     let is_blank = |number| {
         let line = line(number).trim_start();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::Answer;
-use super::compare::{Comparison, SameParts};
+use super::compare::{AgreeingParts, Comparison};
 use tollgate_api::profile::{ApiKind, Version};
 
 /// Number of compared cases, and how many of them agree.
@@ -14,7 +14,7 @@ pub struct AgreementCount {
 }
 
 impl AgreementCount {
-    fn add(&mut self, same: Option<bool>) {
+    fn count_case(&mut self, same: Option<bool>) {
         if let Some(same) = same {
             self.of += 1;
             self.same += usize::from(same);
@@ -58,14 +58,14 @@ impl AgreementRow {
         self.other_admission + self.not_served + self.not_allowed + self.failed
     }
 
-    fn add_same(&mut self, same: SameParts) {
-        self.verdict.add(Some(same.verdict));
-        self.fields.add(same.fields);
-        self.texts.add(same.texts);
-        self.differing += usize::from(!same.all());
+    fn count_compared(&mut self, same: AgreeingParts) {
+        self.verdict.count_case(Some(same.verdict));
+        self.fields.count_case(same.fields);
+        self.texts.count_case(same.texts);
+        self.differing += usize::from(!same.all_agree());
     }
 
-    fn add_answer(&mut self, answer: &Answer) {
+    fn count_without_verdict(&mut self, answer: &Answer) {
         match answer {
             Answer::OtherAdmission(_) => self.other_admission += 1,
             Answer::NotServed => self.not_served += 1,
@@ -84,11 +84,11 @@ pub struct Agreement {
 
 impl Agreement {
     /// Adds the comparison of one case to the counts.
-    pub fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
+    pub fn add_case(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
         for row in [self.rows.entry((kind, version)).or_default(), &mut self.total] {
             match comparison {
-                Comparison::Compared(same) => row.add_same(same),
-                Comparison::NoVerdict => row.add_answer(answer),
+                Comparison::Compared(same) => row.count_compared(same),
+                Comparison::NoVerdict => row.count_without_verdict(answer),
             }
         }
     }
@@ -96,7 +96,7 @@ impl Agreement {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agreement, AgreementCount, Answer, ApiKind, Comparison, SameParts, Version};
+    use super::{AgreeingParts, Agreement, AgreementCount, Answer, ApiKind, Comparison, Version};
 
     #[test]
     fn only_complete_agreement_is_100_percent() {
@@ -112,9 +112,9 @@ mod tests {
     fn failures_never_count_as_agreement() {
         let mut agreement = Agreement::default();
         let mut add = |answer: Answer, comparison| {
-            agreement.add(ApiKind::DeviceClass, Version::V1, &answer, comparison)
+            agreement.add_case(ApiKind::DeviceClass, Version::V1, &answer, comparison)
         };
-        let same = SameParts { verdict: true, fields: None, texts: Some(false) };
+        let same = AgreeingParts { verdict: true, fields: None, texts: Some(false) };
         add(Answer::Accepted, Comparison::Compared(same));
         add(Answer::Failed("503".to_owned()), Comparison::NoVerdict);
         add(Answer::OtherAdmission("no".to_owned()), Comparison::NoVerdict);

@@ -46,7 +46,7 @@ impl Answer {
         let document = doc::parse(body).ok();
         let root = document.as_ref().map_or(Value::absent(), |document| document.root());
         if code == 200 || code == 201 {
-            return answer_to_success(root);
+            return classify_success(root);
         }
         let message = root.get("message").str();
         let failed = || {
@@ -56,17 +56,17 @@ impl Answer {
         if root.get("kind").str() != "Status" {
             return failed();
         }
-        if is_from_admission(message) {
+        if is_from_webhook_or_policy(message) {
             return Answer::OtherAdmission(first_line(message));
         }
         match (code, root.get("reason").str()) {
-            (422, "Invalid") => answer_to_invalid(root).unwrap_or_else(failed),
+            (422, "Invalid") => classify_invalid(root).unwrap_or_else(failed),
             (400, "BadRequest") => match message.split_once(" cannot be handled as a ") {
                 Some((_, rest)) => {
                     let words = rest.split_once(": ").map_or(rest, |(_, words)| words);
                     Answer::Refused(Refusal::Undecodable(words.to_owned()))
                 }
-                None if is_bad_request(message) => failed(),
+                None if is_about_request(message) => failed(),
                 // Plugins of the server answer so, too.
                 None => Answer::OtherAdmission(first_line(message)),
             },
@@ -87,7 +87,7 @@ impl Answer {
 
 /// Returns the answer in a successful response: `Persisted` if the object has a resourceVersion, which a dry run
 /// does not set.
-fn answer_to_success(object: Value<'_>) -> Answer {
+fn classify_success(object: Value<'_>) -> Answer {
     let metadata = object.get("metadata");
     match (metadata.exists(), metadata.get("resourceVersion").str()) {
         (true, "") => Answer::Accepted,
@@ -98,7 +98,7 @@ fn answer_to_success(object: Value<'_>) -> Answer {
 
 /// True if the message comes from a webhook or a policy. The status code does not show it, because each
 /// chooses its own.
-fn is_from_admission(message: &str) -> bool {
+fn is_from_webhook_or_policy(message: &str) -> bool {
     let webhook =
         message.starts_with("admission webhook \"") || message.contains(": failed calling webhook \"");
     let policy = ["ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '"];
@@ -114,7 +114,7 @@ fn is_from_authorizer(message: &str) -> bool {
 }
 
 /// True if the message is about the request and not about the object: the server wrote it before admission.
-fn is_bad_request(message: &str) -> bool {
+fn is_about_request(message: &str) -> bool {
     [
         "the namespace of the ",
         "the name of the object",
@@ -126,7 +126,7 @@ fn is_bad_request(message: &str) -> bool {
 }
 
 /// Returns the answer in a `Status` with reason `Invalid`; `None` if it lists no errors.
-fn answer_to_invalid(status: Value<'_>) -> Option<Answer> {
+fn classify_invalid(status: Value<'_>) -> Option<Answer> {
     let (mut fields, mut texts) = (BTreeSet::new(), BTreeSet::new());
     for cause in status.get("details").get("causes").items() {
         let [kind, field, message] = ["reason", "field", "message"].map(|name| cause.get(name).str());

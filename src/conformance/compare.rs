@@ -16,7 +16,7 @@ const RANDOM_SUFFIX_LENGTH: usize = 5;
 
 /// Checks cases as an API server of one release would, with its feature gates and namespace.
 #[derive(Debug)]
-pub struct Judge {
+pub struct CaseChecker {
     engine: Engine,
     /// Labels of the namespace, JSON.
     labels: String,
@@ -26,7 +26,7 @@ pub struct Judge {
 
 /// Tollgate's verdict on a case.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct OwnAnswer {
+pub struct TollgateVerdict {
     pub allowed: bool,
     /// Type and field of each error.
     pub fields: BTreeSet<(String, String)>,
@@ -36,26 +36,31 @@ pub struct OwnAnswer {
     details: BTreeSet<String>,
 }
 
-impl Judge {
+impl CaseChecker {
     /// Creates a judge for a server of this profile. `labels` are those of the namespace, as JSON.
-    pub fn new(profile: &'static Profile, namespace: &str, labels: &str, now: &str) -> Result<Judge, String> {
+    pub fn new(
+        profile: &'static Profile,
+        namespace: &str,
+        labels: &str,
+        now: &str,
+    ) -> Result<CaseChecker, String> {
         let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).with_exact_verdicts();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
-        Ok(Judge { engine, labels, namespace, now })
+        Ok(CaseChecker { engine, labels, namespace, now })
     }
 
     /// Checks a case and returns Tollgate's verdict.
-    pub fn judge(&self, case: &Case) -> OwnAnswer {
+    pub fn check_case(&self, case: &Case) -> TollgateVerdict {
         let (Ok(object), Ok(labels)) = (doc::parse(&case.object), doc::parse(&self.labels)) else {
-            return OwnAnswer::default();
+            return TollgateVerdict::default();
         };
         let namespace = if case.kind.is_namespaced() { self.namespace.as_str() } else { "" };
-        let attributes = Attributes::create(object.root(), namespace, &self.now);
+        let attributes = Attributes::for_create(object.root(), namespace, &self.now);
         let verdict = self.engine.validate(&attributes, Labels::Known(labels.root()));
-        let mut own = OwnAnswer { allowed: verdict.allowed(), ..OwnAnswer::default() };
+        let mut own = TollgateVerdict { allowed: verdict.is_allowed(), ..TollgateVerdict::default() };
         for diagnostic in verdict.findings() {
             let finding = &diagnostic.finding;
-            let (field, body) = (finding.server_field(), finding.body());
+            let (field, body) = (finding.server_path(), finding.server_message());
             own.fields.insert((finding.kind.cause().to_owned(), field.clone()));
             own.details.insert(finding.detail.to_string());
             own.texts.insert(if field.is_empty() { body } else { format!("{field}: {body}") });
@@ -67,15 +72,15 @@ impl Judge {
 /// Which parts of Tollgate's verdict agree with that of the server; `None` for a part that the server's verdict
 /// does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SameParts {
+pub struct AgreeingParts {
     pub verdict: bool,
     pub fields: Option<bool>,
     pub texts: Option<bool>,
 }
 
-impl SameParts {
+impl AgreeingParts {
     /// True if every part that can be compared agrees.
-    pub fn all(self) -> bool {
+    pub fn all_agree(self) -> bool {
         self.verdict && self.fields != Some(false) && self.texts != Some(false)
     }
 }
@@ -84,28 +89,30 @@ impl SameParts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
     /// The server gave a verdict, and these parts of it agree.
-    Compared(SameParts),
+    Compared(AgreeingParts),
     /// The server returned no verdict.
     NoVerdict,
 }
 
 impl Comparison {
     /// Compares a server's answer with Tollgate's.
-    pub fn of(answer: &Answer, own: &OwnAnswer) -> Comparison {
+    pub fn from_verdicts(answer: &Answer, own: &TollgateVerdict) -> Comparison {
         let same = match answer {
-            Answer::Accepted => SameParts {
+            Answer::Accepted => AgreeingParts {
                 verdict: own.allowed,
                 fields: Some(own.fields.is_empty()),
                 texts: Some(own.texts.is_empty()),
             },
             // The first error of a decoder names no field.
-            Answer::Refused(Refusal::Undecodable(words)) => {
-                SameParts { verdict: !own.allowed, fields: None, texts: Some(own.details.contains(words)) }
-            }
-            Answer::Refused(Refusal::Invalid { fields, texts }) => SameParts {
+            Answer::Refused(Refusal::Undecodable(words)) => AgreeingParts {
+                verdict: !own.allowed,
+                fields: None,
+                texts: Some(own.details.contains(words)),
+            },
+            Answer::Refused(Refusal::Invalid { fields, texts }) => AgreeingParts {
                 verdict: !own.allowed,
                 fields: Some(*fields == own.fields),
-                texts: Some(are_same_texts(texts, &own.texts)),
+                texts: Some(are_equal_but_suffix(texts, &own.texts)),
             },
             _ => return Comparison::NoVerdict,
         };
@@ -114,7 +121,7 @@ impl Comparison {
 }
 
 /// True if both have the same texts, except for the random suffix of a generated name.
-fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
+fn are_equal_but_suffix(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
     if server.len() != own.len() {
         return false;
     }
@@ -129,13 +136,15 @@ fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Case, Comparison, Judge, OwnAnswer, Refusal, SameParts, are_same_texts};
+    use super::{
+        AgreeingParts, Answer, Case, CaseChecker, Comparison, Refusal, TollgateVerdict, are_equal_but_suffix,
+    };
     use tollgate_api::profile::{ApiKind, GateChoice, Profile, Version};
 
-    fn judge(release: &str, gates: &str, labels: &str) -> Judge {
+    fn judge(release: &str, gates: &str, labels: &str) -> CaseChecker {
         let profile = Profile::named(release).expect("a release");
         let profile = profile.with_gates(&GateChoice::parse(gates).expect("gates")).expect("gates");
-        Judge::new(profile, "default", labels, "2026-01-02T03:04:05Z").expect("a judge")
+        CaseChecker::new(profile, "default", labels, "2026-01-02T03:04:05Z").expect("a judge")
     }
 
     fn slice(effect: &str) -> Case {
@@ -154,16 +163,16 @@ mod tests {
         })
     }
 
-    fn compared(answer: &Answer, own: &OwnAnswer) -> (bool, Option<bool>, Option<bool>) {
-        match Comparison::of(answer, own) {
-            Comparison::Compared(SameParts { verdict, fields, texts }) => (verdict, fields, texts),
+    fn compared(answer: &Answer, own: &TollgateVerdict) -> (bool, Option<bool>, Option<bool>) {
+        match Comparison::from_verdicts(answer, own) {
+            Comparison::Compared(AgreeingParts { verdict, fields, texts }) => (verdict, fields, texts),
             Comparison::NoVerdict => panic!("{answer:?}"),
         }
     }
 
     #[test]
     fn parts_are_compared_one_by_one() {
-        let own = judge("1.36", "all", "{}").judge(&slice(r#""Never""#));
+        let own = judge("1.36", "all", "{}").check_case(&slice(r#""Never""#));
         let (kind, field) = ("FieldValueNotSupported", "spec.devices[0].taints[0].effect");
         let text = r#"Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None""#;
         let yes = Some(true);
@@ -172,13 +181,13 @@ mod tests {
         assert_eq!(compared(&refused("FieldValueInvalid", field, text), &own), (true, Some(false), yes));
         assert_eq!(compared(&Answer::Accepted, &own), (false, Some(false), Some(false)));
         // A server with the gate off drops the taint, and so does the judge.
-        let own = judge("1.35", "default", "{}").judge(&slice(r#""Never""#));
+        let own = judge("1.35", "default", "{}").check_case(&slice(r#""Never""#));
         assert_eq!(compared(&Answer::Accepted, &own), (true, yes, yes));
     }
 
     #[test]
     fn a_decoder_has_words_and_no_fields() {
-        let own = judge("1.36", "all", "{}").judge(&slice("7"));
+        let own = judge("1.36", "all", "{}").check_case(&slice("7"));
         let said = own.details.iter().next().expect("an error").clone();
         let undecodable = |words: &str| Answer::Refused(Refusal::Undecodable(words.to_owned()));
         assert_eq!(compared(&undecodable(&said), &own), (true, None, Some(true)));
@@ -187,7 +196,7 @@ mod tests {
 
     #[test]
     fn failures_are_not_compared() {
-        let own = OwnAnswer { allowed: true, ..OwnAnswer::default() };
+        let own = TollgateVerdict { allowed: true, ..TollgateVerdict::default() };
         for answer in [
             Answer::OtherAdmission("no".to_owned()),
             Answer::Failed("503".to_owned()),
@@ -195,7 +204,7 @@ mod tests {
             Answer::NotServed,
             Answer::Persisted,
         ] {
-            assert_eq!(Comparison::of(&answer, &own), Comparison::NoVerdict);
+            assert_eq!(Comparison::from_verdicts(&answer, &own), Comparison::NoVerdict);
         }
     }
 
@@ -203,8 +212,8 @@ mod tests {
     fn a_random_name_is_any_name() {
         let texts = |text: &str| [text.to_owned()].into();
         let own = texts(r#"metadata.name: Invalid value: "A-<rand>": no"#);
-        assert!(are_same_texts(&texts(r#"metadata.name: Invalid value: "A-x7k2p": no"#), &own));
-        assert!(!are_same_texts(&texts(r#"metadata.name: Invalid value: "B-x7k2p": no"#), &own));
-        assert!(!are_same_texts(&texts(r#"metadata.name: Invalid value: "A-x7k2": no"#), &own));
+        assert!(are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "A-x7k2p": no"#), &own));
+        assert!(!are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "B-x7k2p": no"#), &own));
+        assert!(!are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "A-x7k2": no"#), &own));
     }
 }

@@ -22,7 +22,7 @@ pub enum CorpusSet {
 
 impl CorpusSet {
     /// Returns the compressed cases.
-    const fn bytes(self) -> &'static [u8] {
+    const fn compressed_bytes(self) -> &'static [u8] {
         match self {
             CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
             CorpusSet::Generated => include_bytes!("generated.jsonl.gz"),
@@ -32,7 +32,7 @@ impl CorpusSet {
     /// Decompresses the cases: a line about what is left out, then one JSON object per line and case.
     pub fn to_jsonl(self) -> Result<String, String> {
         let mut text = String::new();
-        let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
+        let read = GzDecoder::new(self.compressed_bytes()).read_to_string(&mut text);
         read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
     }
 }
@@ -90,9 +90,9 @@ impl Corpus {
 pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
-    let (kind, version) = (ApiKind::of(group, kind)?, Version::parse(version)?);
+    let (kind, version) = (ApiKind::from_group_and_name(group, kind)?, Version::parse(version)?);
     let serves = |profile: &&Profile| profile.is_release && profile.versions(kind).contains(&version);
-    (kind.only_version().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
+    (kind.version_in_all_profiles().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
 }
 
 /// Returns an object (JSON) with its namespace replaced, if it names one, because it must be that of the request.

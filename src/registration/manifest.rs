@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{POLICIES, WebhookEntries};
 
 /// The base configurations, and the entries that only derived registrations have; validating first.
-const BASE_FILES: [[&str; 2]; 2] = [
+const BASE_MANIFESTS: [[&str; 2]; 2] = [
     [
         include_str!("../../manifests/webhooks/validating.yaml"),
         include_str!("../../manifests/webhooks/derived-validating.yaml"),
@@ -48,7 +48,7 @@ impl OptionalApi {
     }
 
     /// Returns its webhook configurations: the label of each in metrics, and its manifest.
-    pub(crate) fn configurations(self) -> &'static [(&'static str, &'static str)] {
+    pub(crate) fn labels_and_manifests(self) -> &'static [(&'static str, &'static str)] {
         match self {
             OptionalApi::Pods => {
                 &[("pods-validating", include_str!("../../manifests/webhooks/pods-validating.yaml"))]
@@ -79,7 +79,7 @@ impl OptionalApi {
 const SERVICE_LINE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
 /// End of the list of exempt namespaces, with the namespace of the server. It is omitted for a server outside
 /// the cluster, because anyone who can create a namespace with this name would be exempt.
-const OWN_NAMESPACE_END: &str = ", tollgate-system]";
+const EXEMPT_NAMESPACES_END: &str = ", tollgate-system]";
 /// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
@@ -90,7 +90,7 @@ const WEBHOOKS_LINE: &str = "webhooks:\n";
 /// How the API server reaches the webhook (Service or URL), and the names and common fields of the webhook
 /// configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Destination {
+pub(crate) struct WebhookDestination {
     /// URL of a webhook outside of the cluster; `None` for the Service of the manifests.
     pub url: Option<String>,
     /// The namespace of the Service.
@@ -103,31 +103,31 @@ pub(crate) struct Destination {
     pub fail_closed: bool,
 }
 
-impl Destination {
+impl WebhookDestination {
     /// Default name of the webhook configurations.
-    pub(crate) const NAME: &'static str = "tollgate";
+    pub(crate) const DEFAULT_NAME: &'static str = "tollgate";
     /// Default namespace of the Service.
-    pub(crate) const NAMESPACE: &'static str = "tollgate-system";
+    pub(crate) const DEFAULT_NAMESPACE: &'static str = "tollgate-system";
 
     /// A webhook at the Service of the manifests in this namespace, with default names.
     #[cfg(feature = "serve")]
-    pub(crate) fn service(namespace: &str) -> Destination {
-        let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
-        Destination { url: None, namespace, name, only: None, fail_closed: false }
+    pub(crate) fn default_service(namespace: &str) -> WebhookDestination {
+        let (namespace, name) = (namespace.to_owned(), WebhookDestination::DEFAULT_NAME.to_owned());
+        WebhookDestination { url: None, namespace, name, only: None, fail_closed: false }
     }
 
     /// Returns the host name that the API server connects to, for which the certificate must be valid.
-    pub(crate) fn server_name(&self) -> String {
+    pub(crate) fn webhook_host_name(&self) -> String {
         match &self.url {
             Some(url) => host_of_url(url).to_owned(),
-            None => format!("{}.{}.svc", Destination::NAME, self.namespace),
+            None => format!("{}.{}.svc", WebhookDestination::DEFAULT_NAME, self.namespace),
         }
     }
 
     /// Returns the two base configurations as YAML, validating first, with these entries. Their lists of webhooks
     /// may be empty.
     pub(crate) fn base_configurations(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
-        BASE_FILES.map(|[text, derived]| {
+        BASE_MANIFESTS.map(|[text, derived]| {
             let (head, all) = text.split_once(WEBHOOKS_LINE).unwrap_or((text, ""));
             let more = derived.split_once(WEBHOOKS_LINE).map_or("", |(_, more)| more);
             let found: Vec<(&str, &str)> = split_entries(all).chain(split_entries(more)).collect();
@@ -148,7 +148,7 @@ impl Destination {
         let is_needed = |files: [&'static str; 2]| {
             files.into_iter().flat_map(split_entries).any(|(name, _)| entries.names.contains(&name))
         };
-        let base = self.base_configurations(entries, bundle).into_iter().zip(BASE_FILES);
+        let base = self.base_configurations(entries, bundle).into_iter().zip(BASE_MANIFESTS);
         base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
     }
 
@@ -159,7 +159,7 @@ impl Destination {
         entries: &WebhookEntries,
         bundle: Option<&str>,
     ) -> Vec<String> {
-        api.configurations().iter().map(|(_, text)| self.fill_in(text, entries, bundle)).collect()
+        api.labels_and_manifests().iter().map(|(_, text)| self.fill_in(text, entries, bundle)).collect()
     }
 
     /// Returns a configuration with name, address and caBundle filled in, and with the failure policy that the
@@ -167,7 +167,7 @@ impl Destination {
     fn fill_in(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
         let (mut fails_closed, mut is_policies) = (self.fail_closed, false);
-        let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
+        let in_namespace = |line: &str| line.replace(WebhookDestination::DEFAULT_NAMESPACE, &self.namespace);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("- name: ") {
                 is_policies = name == POLICIES;
@@ -177,8 +177,8 @@ impl Destination {
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
-                (None, Some(_), None) if line.contains(OWN_NAMESPACE_END) => {
-                    line.replace(OWN_NAMESPACE_END, "]")
+                (None, Some(_), None) if line.contains(EXEMPT_NAMESPACES_END) => {
+                    line.replace(EXEMPT_NAMESPACES_END, "]")
                 }
                 _ if fails_closed && line == FAILS_OPEN_LINE => "  failurePolicy: Fail".to_owned(),
                 _ => in_namespace(line),
@@ -238,15 +238,15 @@ fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{
-        BASE_FILES, Destination, FAILS_OPEN_LINE, OptionalApi, POLICIES, WEBHOOKS_LINE, host_of_url,
-        split_entries,
+        BASE_MANIFESTS, FAILS_OPEN_LINE, OptionalApi, POLICIES, WEBHOOKS_LINE, WebhookDestination,
+        host_of_url, split_entries,
     };
     use crate::registration::{ALL_ENTRIES, WebhookEntries};
 
     #[test]
     fn every_entry_has_a_text_and_every_text_is_an_entry() {
         let mut names: Vec<&str> = Vec::new();
-        for text in BASE_FILES.as_flattened() {
+        for text in BASE_MANIFESTS.as_flattened() {
             let (_, list) = text.split_once(WEBHOOKS_LINE).expect("a list");
             let entries: Vec<(&str, &str)> = split_entries(list).collect();
             assert_eq!(entries.iter().map(|(_, text)| *text).collect::<String>(), list, "nothing is lost");
@@ -262,20 +262,26 @@ mod tests {
         WebhookEntries { names: names.to_vec(), closed: Vec::new() }
     }
 
-    fn here() -> Destination {
-        Destination { url: None, namespace: "a".into(), name: "b".into(), only: None, fail_closed: false }
+    fn here() -> WebhookDestination {
+        WebhookDestination {
+            url: None,
+            namespace: "a".into(),
+            name: "b".into(),
+            only: None,
+            fail_closed: false,
+        }
     }
 
     #[test]
     fn an_installation_that_fails_closed_has_no_entry_that_fails_open() {
-        let all = |here: &Destination| {
+        let all = |here: &WebhookDestination| {
             let base = here.base_configurations(&entries(&ALL_ENTRIES), None);
             let others = OptionalApi::ALL
                 .into_iter()
                 .flat_map(|api| here.optional_configurations(api, &entries(&[]), None));
             base.into_iter().chain(others).collect::<String>()
         };
-        let (open, closed) = (all(&here()), all(&Destination { fail_closed: true, ..here() }));
+        let (open, closed) = (all(&here()), all(&WebhookDestination { fail_closed: true, ..here() }));
         let entries = open.matches("\n- name: ").count();
         assert!(open.contains(FAILS_OPEN_LINE) && open.matches("\n  failurePolicy: ").count() == entries);
         assert_eq!(closed.matches("\n  failurePolicy: Fail\n").count(), entries - 1, "{closed}");
@@ -294,7 +300,7 @@ mod tests {
         ] {
             assert_eq!(host_of_url(url), expected);
         }
-        assert_eq!(here().server_name(), "tollgate.a.svc");
+        assert_eq!(here().webhook_host_name(), "tollgate.a.svc");
     }
 
     #[test]
@@ -307,7 +313,7 @@ mod tests {
         assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
         let url = Some("https://hook.tollgate-system.svc.example.org".to_owned());
         let [validating, _] =
-            Destination { url, ..here }.base_configurations(&entries(&ALL_ENTRIES[..1]), None);
+            WebhookDestination { url, ..here }.base_configurations(&entries(&ALL_ENTRIES[..1]), None);
         assert!(
             validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
             "{validating}"
@@ -317,7 +323,7 @@ mod tests {
     #[test]
     fn only_the_namespace_of_the_server_is_exempt() {
         let every = entries(&ALL_ENTRIES);
-        let texts = |here: &Destination| -> Vec<String> {
+        let texts = |here: &WebhookDestination| -> Vec<String> {
             let others = OptionalApi::ALL
                 .into_iter()
                 .flat_map(|api| here.optional_configurations(api, &entries(&[]), None));
@@ -328,7 +334,7 @@ mod tests {
         assert_eq!(exempt(&inside), inside.matches("operator: NotIn").count());
         assert!(exempt(&inside) > 0);
         let url = Some("https://example.org".to_owned());
-        let outside = texts(&Destination { url, ..here() }).concat();
+        let outside = texts(&WebhookDestination { url, ..here() }).concat();
         let kept = outside.matches("operator: NotIn, values: [kube-system]}").count();
         assert_eq!(kept, exempt(&inside), "{outside}");
     }

@@ -4,14 +4,14 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use super::{Destination, OptionalApi, WebhookEntries};
+use super::{OptionalApi, WebhookDestination, WebhookEntries};
 use tollgate_api::profile::{self, ApiKind};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::source;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
 use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate_expression};
 use tollgate_engine::rules::table::RULE_TAKES_EFFECT;
-use tollgate_engine::rules::{DependsOn, Origin, RuleSet};
+use tollgate_engine::rules::{DependsOn, RuleOrigin, RuleSet};
 
 /// An entry of a configuration: which requests it is sent.
 struct WebhookEntry {
@@ -30,7 +30,7 @@ fn read(configurations: &[String]) -> Vec<WebhookEntry> {
     for text in configurations {
         let document = source::documents(text).next().expect("a document").expect("YAML");
         for webhook in document.doc.root().get("webhooks").items() {
-            let rule = webhook.get("rules").at(0);
+            let rule = webhook.get("rules").item(0);
             entries.push(WebhookEntry {
                 name: webhook.get("name").str().to_owned(),
                 groups: texts(rule.get("apiGroups")),
@@ -46,8 +46,14 @@ fn read(configurations: &[String]) -> Vec<WebhookEntry> {
     entries
 }
 
-fn here() -> Destination {
-    Destination { url: None, namespace: "n".to_owned(), name: "t".to_owned(), only: None, fail_closed: false }
+fn here() -> WebhookDestination {
+    WebhookDestination {
+        url: None,
+        namespace: "n".to_owned(),
+        name: "t".to_owned(),
+        only: None,
+        fail_closed: false,
+    }
 }
 
 fn every() -> WebhookEntries {
@@ -209,7 +215,7 @@ fn engine(policies: &str) -> Engine {
         "" => PolicySet::default(),
         _ => PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load"),
     };
-    let rules = RuleSet::compile(|rule| rule.origin != Origin::Strict);
+    let rules = RuleSet::compile(|rule| rule.origin != RuleOrigin::Strict);
     Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set))
 }
 
@@ -238,7 +244,8 @@ fn is_ours(diagnostic: &Diagnostic) -> bool {
     let rule = diagnostic.finding.rule;
     let is_of_files =
         matches!(rule.depends_on, DependsOn::Server | DependsOn::Drafts) || rule == RULE_TAKES_EFFECT;
-    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&diagnostic.origin) && !is_of_files
+    [RuleOrigin::Documented, RuleOrigin::Lint, RuleOrigin::Policy].contains(&diagnostic.origin)
+        && !is_of_files
 }
 
 #[test]
@@ -280,20 +287,21 @@ fn check_calls() {
                 object.get("apiVersion").str().split('/').next().unwrap_or_default(),
                 object.get("kind").str(),
             );
-            let Some(kind) = ApiKind::of(group, name).filter(|_| request.get("subresource").str().is_empty())
+            let Some(kind) = ApiKind::from_group_and_name(group, name)
+                .filter(|_| request.get("subresource").str().is_empty())
             else {
                 continue;
             };
             // A lookup that fails is a violation.
             let is_blind = set.contains("namespaceSelector");
             let labels = if is_blind { Labels::Unknown } else { Labels::Known(Value::absent()) };
-            let admission = Attributes::create(object, "default", "2026-01-02T03:04:05Z");
+            let admission = Attributes::for_create(object, "default", "2026-01-02T03:04:05Z");
             let verdict = engine.validate(&admission, labels);
             let findings = verdict.findings();
             // What the API server refuses never comes to us.
             let refused = findings
                 .iter()
-                .any(|diagnostic| [Origin::Upstream, Origin::Decoding].contains(&diagnostic.origin));
+                .any(|diagnostic| [RuleOrigin::Upstream, RuleOrigin::Decoding].contains(&diagnostic.origin));
             if refused || !findings.iter().any(is_ours) {
                 continue;
             }
@@ -349,7 +357,8 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
         short(&both),
         format!("{} classes.validate claims.mutate", lints.replace("claim-details", "other-claims"))
     );
-    let quiet = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin == Origin::Upstream));
+    let quiet =
+        Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin == RuleOrigin::Upstream));
     assert_eq!(short(&WebhookEntries::needed_by(&quiet)), "");
 }
 
@@ -408,5 +417,5 @@ fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
     let (open, shut) = (entries(&validations("Allow")), entries(&parameters("ResourceClaim")));
     let both = open.union(&shut);
     assert_eq!(closed(&both), "claim-details.validate", "between two sets, both are served");
-    assert!(both.contains(super::OTHER_CLAIMS));
+    assert!(both.contains(super::CLAIMS_WITHOUT_TOLERATIONS));
 }

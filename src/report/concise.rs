@@ -6,40 +6,40 @@
 
 use std::fmt::Write as _;
 
-use super::text::{message, skip_message};
-use super::{DocumentResult, Report, ReportWriter, profiles_if_several};
-use tollgate_engine::rules::Level;
+use super::text::{shortened_message, skip_message};
+use super::{DocumentResult, ReportRenderer, ReportWriter, profiles_if_several};
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
 
 /// Writes `-o concise`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {
         if let Some(error) = entry.error {
             let place = position_prefix(entry.file, error.line, error.column, report);
             let label = level_and_rule("error", "unreadable", report);
-            _ = writeln!(out, "{place} {label} {}", sanitize::line(&error.message));
+            _ = writeln!(out, "{place} {label} {}", sanitize::sanitize_line(&error.message));
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             let place = position_prefix(entry.file, entry.line, 1, report);
             let message = skip_message(entry, reason);
-            _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::line(&message));
+            _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::sanitize_line(&message));
         }
         for located in entry.findings {
             let level = match located.diagnostic.level {
-                Level::Deny => "error",
-                Level::Warn => "warning",
-                Level::Audit if report.of_cluster => Level::Audit.name(),
+                FindingLevel::Deny => "error",
+                FindingLevel::Warn => "warning",
+                FindingLevel::Audit if report.of_cluster => FindingLevel::Audit.name(),
                 // Not for the author of the manifest: the summary counts them.
-                Level::Audit => continue,
+                FindingLevel::Audit => continue,
             };
             let finding = &located.diagnostic.finding;
             let place = position_prefix(entry.file, located.location.line, located.location.column, report);
             let label = level_and_rule(level, finding.rule.id, report);
-            _ = write!(out, "{place} {label} {}", sanitize::line(&message(&located.diagnostic)));
+            _ = write!(out, "{place} {label} {}", sanitize::sanitize_line(&shortened_message(&located.diagnostic)));
             if let Some(help) = &finding.help {
-                _ = write!(out, " (help: {})", sanitize::line(help));
+                _ = write!(out, " (help: {})", sanitize::sanitize_line(help));
             }
             if let Some(profiles) = profiles_if_several(located, report) {
                 _ = write!(out, " (profiles: {profiles})");
@@ -50,14 +50,14 @@ impl ReportWriter for Writer {
 }
 
 /// Returns the position at the start of a line, such as `a.yaml:3:5:`.
-fn position_prefix(file: &str, line: usize, column: usize, report: &Report) -> String {
-    let file = sanitize::line(file);
+fn position_prefix(file: &str, line: usize, column: usize, report: &ReportRenderer) -> String {
+    let file = sanitize::sanitize_line(file);
     let (on, off) = if report.styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }
 
 /// Returns the level and rule of a finding, such as `error[taint-effect]`.
-fn level_and_rule(level: &str, rule: &str, report: &Report) -> String {
+fn level_and_rule(level: &str, rule: &str, report: &ReportRenderer) -> String {
     let (on, off) = match (report.styled, level) {
         (false, _) => ("", ""),
         (true, "error") => ("\x1b[1;31m", "\x1b[0m"),

@@ -21,7 +21,7 @@ pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -
         entry.kind,
         entry.namespace,
         entry.name,
-        &finding.field(),
+        &finding.user_path(),
         &message,
         located.diagnostic.policy.as_deref().unwrap_or_default(),
     ])

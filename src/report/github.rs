@@ -5,16 +5,16 @@
 
 use std::fmt::Write as _;
 
-use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, docs_url, profiles_if_several};
-use tollgate_engine::rules::Level;
+use super::text::shortened_message;
+use super::{DocumentResult, LocatedFinding, ReportRenderer, ReportWriter, docs_url, profiles_if_several};
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
 
 /// Writes `-o github`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {
         if let Some(error) = entry.error {
             _ = write!(out, "::error file={}", escape_property(entry.file));
             if error.line > 0 {
@@ -29,13 +29,13 @@ impl ReportWriter for Writer {
 }
 
 /// Appends the workflow command that annotates a finding.
-fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &Report) {
+fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &ReportRenderer) {
     let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
-        Level::Deny => "error",
-        Level::Warn => "warning",
+        FindingLevel::Deny => "error",
+        FindingLevel::Warn => "warning",
         // Not for the author of the manifest: the summary counts them.
-        Level::Audit => return,
+        FindingLevel::Audit => return,
     };
     _ = write!(
         out,
@@ -48,7 +48,7 @@ fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &Locat
     if location.line == location.end_line {
         _ = write!(out, ",col={},endColumn={}", location.column, location.end_column);
     }
-    let mut text = message(diagnostic);
+    let mut text = shortened_message(diagnostic);
     if let Some(help) = &diagnostic.finding.help {
         _ = write!(text, "\nhelp: {help}");
     }
@@ -61,7 +61,7 @@ fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &Locat
 
 /// The message of a workflow command, escaped.
 fn escape_data(text: &str) -> String {
-    sanitize::characters(text).replace('%', "%25").replace('\n', "%0A")
+    sanitize::replace_unsafe(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// The value of a property in a workflow command, escaped.

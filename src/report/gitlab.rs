@@ -7,21 +7,21 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::json::{SEPARATOR, push_record};
+use super::json::{LIST_ITEM_SEPARATOR, push_record};
 use super::record::record;
-use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, fingerprint};
-use tollgate_engine::rules::Level;
+use super::text::shortened_message;
+use super::{DocumentResult, LocatedFinding, ReportRenderer, ReportWriter, Summary, docs_url, fingerprint};
+use tollgate_engine::rules::FindingLevel;
 
 /// Writes `-o gitlab`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn begin(&self, _: &Report) -> String {
+    fn begin(&self, _: &ReportRenderer) -> String {
         "[\n".to_owned()
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &ReportRenderer) {
         // The fingerprint is the first member: `close` looks for it there.
         if let Some(error) = entry.error {
             let issue = record! {
@@ -39,7 +39,7 @@ impl ReportWriter for Writer {
         }
         for located in entry.findings {
             let finding = &located.diagnostic.finding;
-            let mut description = message(&located.diagnostic);
+            let mut description = shortened_message(&located.diagnostic);
             if let Some(help) = &finding.help {
                 _ = write!(description, " (help: {help})");
             }
@@ -61,10 +61,10 @@ impl ReportWriter for Writer {
     }
 
     /// Returns the issues of a file with fingerprints that differ: repetitions get a new one.
-    fn close(&self, piece: String, _: &str, _: &Summary, _: &Report) -> String {
+    fn close(&self, piece: String, _: &str, _: &Summary, _: &ReportRenderer) -> String {
         let mut times: HashMap<&str, usize> = HashMap::new();
         let mut out = String::with_capacity(piece.len());
-        for issue in piece.split_inclusive(SEPARATOR) {
+        for issue in piece.split_inclusive(LIST_ITEM_SEPARATOR) {
             let at = ISSUE_PREFIX.len()..ISSUE_PREFIX.len() + fingerprint::FINGERPRINT_DIGITS;
             let Some(own) = issue.get(at.clone()) else {
                 out.push_str(issue);
@@ -85,7 +85,7 @@ impl ReportWriter for Writer {
         out
     }
 
-    fn end(&self, _: &Summary, _: &Report) -> String {
+    fn end(&self, _: &Summary, _: &ReportRenderer) -> String {
         "\n]\n".to_owned()
     }
 }
@@ -94,11 +94,11 @@ impl ReportWriter for Writer {
 const ISSUE_PREFIX: &str = "{\"fingerprint\":\"";
 
 /// Returns the severity of a level in GitLab.
-fn severity(level: Level) -> &'static str {
+fn severity(level: FindingLevel) -> &'static str {
     match level {
-        Level::Deny => "critical",
-        Level::Warn => "minor",
-        Level::Audit => "info",
+        FindingLevel::Deny => "critical",
+        FindingLevel::Warn => "minor",
+        FindingLevel::Audit => "info",
     }
 }
 

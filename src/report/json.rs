@@ -5,8 +5,8 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::record::{Json, json, list, record};
-use super::{DocumentResult, Report, ReportWriter, SkipReason, Summary, docs_url};
+use super::record::{Json, to_raw_json, collect_records, record};
+use super::{DocumentResult, ReportRenderer, ReportWriter, SkipReason, Summary, docs_url};
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};
 use tollgate_engine::engine::{Diagnostic, Verdict};
@@ -16,12 +16,12 @@ use tollgate_formats::sanitize;
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn begin(&self, report: &Report) -> String {
+    fn begin(&self, report: &ReportRenderer) -> String {
         let (version, profiles) = (env!("CARGO_PKG_VERSION"), &report.profiles);
-        format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(profiles))
+        format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", to_escaped_json(&version), to_escaped_json(profiles))
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {
         let differs = !entry.profiles.is_empty() && entry.profiles != report.profiles;
         let findings: Vec<Json> = entry
             .findings
@@ -46,18 +46,18 @@ impl ReportWriter for Writer {
         push_record(out, &document);
     }
 
-    fn end(&self, summary: &Summary, _: &Report) -> String {
-        format!("\n],\n\"summary\":{}}}\n", encode(summary))
+    fn end(&self, summary: &Summary, _: &ReportRenderer) -> String {
+        format!("\n],\n\"summary\":{}}}\n", to_escaped_json(summary))
     }
 }
 
 /// Formats one line of `review --findings`.
 pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> String {
     let findings = verdict.findings().iter().map(|diagnostic| finding_record(diagnostic, None, None));
-    encode(&record! {
+    to_escaped_json(&record! {
         "uid": uid,
-        "allowed": error.is_none() && verdict.allowed(),
-        "findings": list(findings),
+        "allowed": error.is_none() && verdict.is_allowed(),
+        "findings": collect_records(findings),
         "error" if given: error,
     })
 }
@@ -71,7 +71,7 @@ fn finding_record(diagnostic: &Diagnostic, location: Option<&SourceLocation>, fi
         "origin": diagnostic.origin.name(),
         "level": diagnostic.level.name(),
         "type": finding.kind.cause(),
-        "field": finding.field(),
+        "field": finding.user_path(),
         "upstreamField" if given: finding.server_at,
         "value" if has_value: bad_value_json(&finding.value),
         "detail": finding.detail,
@@ -102,19 +102,19 @@ fn fix_record(fix: &TextFix) -> Json {
     record! {
         "title": fix.title,
         "applicability": fix.applicability.name(),
-        "edits": list(edits),
+        "edits": collect_records(edits),
     }
 }
 
 fn bad_value_json(bad: &BadValue) -> Json {
     match bad {
-        BadValue::Omitted | BadValue::Null => json(&()),
-        BadValue::Str(text) => json(text),
-        BadValue::Int(number) => json(number),
-        BadValue::Excess { count, .. } => json(&i64::try_from(*count).unwrap_or(i64::MAX)),
-        BadValue::Bool(value) => json(value),
+        BadValue::Omitted | BadValue::Null => to_raw_json(&()),
+        BadValue::Str(text) => to_raw_json(text),
+        BadValue::Int(number) => to_raw_json(number),
+        BadValue::Excess { count, .. } => to_raw_json(&i64::try_from(*count).unwrap_or(i64::MAX)),
+        BadValue::Bool(value) => to_raw_json(value),
         // Some releases print Go's notation here, which is no JSON: then it is a text.
-        BadValue::Json(text) => RawValue::from_string(text.to_string()).unwrap_or_else(|_| json(text)),
+        BadValue::Json(text) => RawValue::from_string(text.to_string()).unwrap_or_else(|_| to_raw_json(text)),
     }
 }
 
@@ -127,18 +127,18 @@ fn error_record(error: &InputError) -> Json {
 }
 
 /// Precedes every item of a JSON list; removed from the first one.
-pub(super) const SEPARATOR: &str = ",\n";
+pub(super) const LIST_ITEM_SEPARATOR: &str = ",\n";
 
 /// Appends a record, with the separator before it.
 pub(super) fn push_record(out: &mut String, record: &Json) {
-    out.push_str(SEPARATOR);
-    out.push_str(&encode(record));
+    out.push_str(LIST_ITEM_SEPARATOR);
+    out.push_str(&to_escaped_json(record));
 }
 
 /// Serialises a value as compact JSON, in which characters that could control a terminal are escaped.
-pub(super) fn encode(value: &impl Serialize) -> String {
+pub(super) fn to_escaped_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
-    sanitize::json(&text).into_owned()
+    sanitize::sanitize_json(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_escaped_reads_as_it_was_written() {
         let written = "a\u{9b}\u{202e}\u{e0041}\u{1b}\"\\##[error]##vso[x]\n::error::";
-        let encoded = super::encode(&[written]);
+        let encoded = super::to_escaped_json(&[written]);
         assert!(!encoded.contains("##") && encoded.is_ascii(), "{encoded}");
         let read: Vec<String> = serde_json::from_str(&encoded).expect("JSON");
         assert_eq!(read, [written]);

@@ -4,22 +4,22 @@
 
 use std::fmt::Write as _;
 
-use super::text::message;
+use super::text::shortened_message;
 use super::{
-    DocumentResult, DocumentStatus, Report, ReportWriter, SkipReason, Summary, docs_url, profiles_if_several,
+    DocumentResult, DocumentStatus, ReportRenderer, ReportWriter, SkipReason, Summary, docs_url, profiles_if_several,
 };
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
 
 /// Writes `-o junit`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn begin(&self, _: &Report) -> String {
+    fn begin(&self, _: &ReportRenderer) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {
         _ = write!(
             out,
             "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
@@ -30,12 +30,12 @@ impl ReportWriter for Writer {
         if entry.line > 0 {
             _ = write!(out, " line=\"{}\"", entry.line);
         }
-        let texts = |level: Level| {
+        let texts = |level: FindingLevel| {
             let mut text = String::new();
             for located in entry.findings.iter().filter(|located| located.diagnostic.level == level) {
                 let finding = &located.diagnostic.finding;
                 let (line, column) = (located.location.line, located.location.column);
-                let message = message(&located.diagnostic);
+                let message = shortened_message(&located.diagnostic);
                 _ = writeln!(text, "{}:{line}:{column}: {message} [{}]", entry.file, finding.rule);
                 if let Some(help) = &finding.help {
                     _ = writeln!(text, "  help: {help}");
@@ -47,7 +47,7 @@ impl ReportWriter for Writer {
             }
             text
         };
-        let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
+        let (denied, warned) = (texts(FindingLevel::Deny), texts(FindingLevel::Warn));
         out.push_str(">\n");
         match (entry.status, entry.error) {
             (DocumentStatus::Skipped, _) => {
@@ -59,9 +59,9 @@ impl ReportWriter for Writer {
                 _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
             }
             (DocumentStatus::Invalid, _) => {
-                let first = entry.findings.iter().find(|located| located.diagnostic.level == Level::Deny);
+                let first = entry.findings.iter().find(|located| located.diagnostic.level == FindingLevel::Deny);
                 let (rule, first) = first.map_or(("", String::new()), |located| {
-                    (located.diagnostic.finding.rule.id, message(&located.diagnostic))
+                    (located.diagnostic.finding.rule.id, shortened_message(&located.diagnostic))
                 });
                 let (first, denied) = (escape(&first), escape(&denied));
                 _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");
@@ -75,7 +75,7 @@ impl ReportWriter for Writer {
     }
 
     /// Returns the suite of a file, which contains its cases.
-    fn close(&self, cases: String, file: &str, counted: &Summary, report: &Report) -> String {
+    fn close(&self, cases: String, file: &str, counted: &Summary, report: &ReportRenderer) -> String {
         let profiles = report.profiles.join(", ");
         let properties = format!(
             "    <properties>\n      <property name=\"profiles\" value=\"{profiles}\"/>\n    </properties>\n"
@@ -90,7 +90,7 @@ impl ReportWriter for Writer {
         )
     }
 
-    fn end(&self, _: &Summary, _: &Report) -> String {
+    fn end(&self, _: &Summary, _: &ReportRenderer) -> String {
         "</testsuites>\n".to_owned()
     }
 }

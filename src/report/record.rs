@@ -15,17 +15,17 @@ pub(crate) type Json = Box<RawValue>;
 /// condition is the name of a `bool`.
 macro_rules! record {
     ($($name:literal $(if $condition:ident)?: $value:expr),* $(,)?) => {{
-        let mut members = $crate::report::record::Members::default();
+        let mut members = $crate::report::record::JsonObjectBuilder::default();
         $(
-            let text = $crate::report::record::text(&$value);
+            let text = $crate::report::record::to_json_text(&$value);
             if $crate::report::record::record!(@is_written text $($condition)?) {
-                members.add($name, &text);
+                members.add_json_member($name, &text);
             }
         )*
         members.finish()
     }};
     (@is_written $text:ident) => { true };
-    (@is_written $text:ident given) => { $crate::report::record::is_given(&$text) };
+    (@is_written $text:ident given) => { $crate::report::record::is_non_empty_json(&$text) };
     (@is_written $text:ident $condition:ident) => { $condition };
 }
 
@@ -33,41 +33,41 @@ pub(crate) use record;
 
 /// The members of an object that is being built, as text.
 #[derive(Default, Debug)]
-pub(crate) struct Members(String);
+pub(crate) struct JsonObjectBuilder(String);
 
-impl Members {
+impl JsonObjectBuilder {
     /// Adds a member whose value is JSON already.
-    pub(crate) fn add(&mut self, name: &str, value: &str) {
+    pub(crate) fn add_json_member(&mut self, name: &str, value: &str) {
         let separator = if self.0.is_empty() { "\"" } else { ",\"" };
         self.0.extend([separator, name, "\":", value]);
     }
 
     /// Returns the finished JSON object.
     pub(crate) fn finish(self) -> Json {
-        raw_json(format!("{{{}}}", self.0))
+        json_from_text(format!("{{{}}}", self.0))
     }
 }
 
 /// Serializes a value as JSON.
-pub(crate) fn json(value: &impl Serialize) -> Json {
-    raw_json(text(value))
+pub(crate) fn to_raw_json(value: &impl Serialize) -> Json {
+    json_from_text(to_json_text(value))
 }
 
-fn raw_json(text: String) -> Json {
+fn json_from_text(text: String) -> Json {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Collects JSON records into a list, for a member of [`record!`].
-pub(crate) fn list(records: impl Iterator<Item = Json>) -> Vec<Json> {
+pub(crate) fn collect_records(records: impl Iterator<Item = Json>) -> Vec<Json> {
     records.collect()
 }
 
 /// Serializes a value as compact JSON text; `null` if that fails.
-pub(crate) fn text(value: &(impl Serialize + ?Sized)) -> String {
+pub(crate) fn to_json_text(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 /// True if the JSON value is not null, false, zero or empty.
-pub(crate) fn is_given(json: &str) -> bool {
+pub(crate) fn is_non_empty_json(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "[]" | "{}")
 }

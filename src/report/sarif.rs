@@ -7,15 +7,15 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::json::{encode, push_record};
-use super::record::{Json, list, record};
-use super::text::message;
+use super::json::{to_escaped_json, push_record};
+use super::record::{Json, collect_records, record};
+use super::text::shortened_message;
 use super::{
-    AcceptedBy, DocumentResult, Report, ReportWriter, Summary, docs_url, fingerprint, first_sentence,
+    AcceptedBy, DocumentResult, ReportRenderer, ReportWriter, Summary, docs_url, fingerprint, first_sentence,
 };
-use crate::pages::page;
+use crate::pages::rule_page;
 use tollgate_document::source::{SourceLocation, TextFix};
-use tollgate_engine::rules::{self, Level, RuleId};
+use tollgate_engine::rules::{self, FindingLevel, RuleId};
 
 const SARIF_SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Rule ID for unreadable input, because SARIF requires a rule for every result.
@@ -26,22 +26,22 @@ pub(super) struct Writer;
 
 impl ReportWriter for Writer {
     /// Writes the tool and its rules.
-    fn begin(&self, report: &Report) -> String {
+    fn begin(&self, report: &ReportRenderer) -> String {
         let rules = rules::all().map(rule_descriptor).chain([unreadable_descriptor()]);
-        let rules: Vec<String> = rules.map(|rule| encode(&rule)).collect();
+        let rules: Vec<String> = rules.map(|rule| to_escaped_json(&rule)).collect();
         format!(
             "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
          \"semanticVersion\":{},\"informationUri\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\
          \"properties\":{{\"profiles\":{}}},\"results\":[\n",
-            encode(&SARIF_SCHEMA_URL),
-            encode(&env!("CARGO_PKG_VERSION")),
-            encode(&env!("CARGO_PKG_REPOSITORY")),
+            to_escaped_json(&SARIF_SCHEMA_URL),
+            to_escaped_json(&env!("CARGO_PKG_VERSION")),
+            to_escaped_json(&env!("CARGO_PKG_REPOSITORY")),
             rules.join(",\n"),
-            encode(&report.profiles),
+            to_escaped_json(&report.profiles),
         )
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &ReportRenderer) {
         let file = entry.file;
         if let Some(error) = entry.error {
             let start = |number: usize| (error.line > 0).then_some(number);
@@ -64,7 +64,7 @@ impl ReportWriter for Writer {
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
         for (located, by) in reported.chain(accepted) {
             let finding = &located.diagnostic.finding;
-            let mut text = message(&located.diagnostic);
+            let mut text = shortened_message(&located.diagnostic);
             if let Some(help) = &finding.help {
                 text.push_str("\nhelp: ");
                 text.push_str(help);
@@ -76,7 +76,7 @@ impl ReportWriter for Writer {
                 "ruleIndex": finding.rule.number,
                 "level": sarif_level(located.diagnostic.level),
                 "message": record! { "text": text },
-                "locations": [location(file, &located.location, Some(finding.field()))],
+                "locations": [location(file, &located.location, Some(finding.user_path()))],
                 "relatedLocations" if given: also,
                 "fixes" if given: fixes,
                 "partialFingerprints": record! {
@@ -89,17 +89,17 @@ impl ReportWriter for Writer {
         }
     }
 
-    fn end(&self, _: &Summary, _: &Report) -> String {
+    fn end(&self, _: &Summary, _: &ReportRenderer) -> String {
         "\n]}]}\n".to_owned()
     }
 }
 
 /// Returns the SARIF descriptor of a rule.
 fn rule_descriptor(rule: RuleId) -> Json {
-    let about = first_sentence(page(rule));
+    let about = first_sentence(rule_page(rule));
     let about = if about.is_empty() { rule.id } else { &about };
     let uri = docs_url(rule.id);
-    descriptor(rule.id, about, Some(&uri), page(rule), sarif_level(rule.level), rule.origin.name())
+    descriptor(rule.id, about, Some(&uri), rule_page(rule), sarif_level(rule.level), rule.origin.name())
 }
 
 /// Returns the SARIF descriptor of the rule for unreadable input.
@@ -158,7 +158,7 @@ fn fix_record(fix: &TextFix, file: &str) -> Json {
     });
     let change = record! {
         "artifactLocation": artifact_location(file),
-        "replacements": list(replacements),
+        "replacements": collect_records(replacements),
     };
     record! {
         "description": record! { "text": fix.title },
@@ -167,11 +167,11 @@ fn fix_record(fix: &TextFix, file: &str) -> Json {
     }
 }
 
-fn sarif_level(level: Level) -> &'static str {
+fn sarif_level(level: FindingLevel) -> &'static str {
     match level {
-        Level::Deny => "error",
-        Level::Warn => "warning",
-        Level::Audit => "note",
+        FindingLevel::Deny => "error",
+        FindingLevel::Warn => "warning",
+        FindingLevel::Audit => "note",
     }
 }
 
@@ -188,8 +188,8 @@ fn artifact_location(file: &str) -> Json {
 
 /// Encodes a path as RFC 3986 requires.
 fn percent_encode(path: &str) -> String {
-    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    utf8_percent_encode(path, &KEPT).to_string()
+    const UNENCODED_CHARS: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(path, &UNENCODED_CHARS).to_string()
 }
 
 #[cfg(test)]

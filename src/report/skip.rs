@@ -68,7 +68,7 @@ pub struct SkipCounts([usize; SkipReason::ALL.len()]);
 
 impl SkipCounts {
     /// Counts a document that was skipped for this reason.
-    pub fn add(&mut self, reason: SkipReason) {
+    pub fn count_document(&mut self, reason: SkipReason) {
         self.0
             .iter_mut()
             .zip(SkipReason::ALL)
@@ -123,9 +123,9 @@ mod tests {
     fn counts_are_shown_where_they_say_something() {
         let mut counts = SkipCounts::default();
         assert_eq!(counts.counts_in_parentheses(), "");
-        counts.add(SkipReason::OtherKind);
+        counts.count_document(SkipReason::OtherKind);
         assert_eq!(counts.counts_in_parentheses(), "");
-        counts.add(SkipReason::Empty);
+        counts.count_document(SkipReason::Empty);
         let mut all = counts;
         all.merge(&counts);
         assert_eq!(all.counts_in_parentheses(), " (2 with unsupported kinds, 2 empty)");

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::json::encode;
-use super::record::{list, record};
-use super::{DocumentResult, Format, Report, Summary, docs_url};
-use tollgate_engine::rules::{Level, Origin};
+use super::json::to_escaped_json;
+use super::record::{collect_records, record};
+use super::{DocumentResult, Format, ReportRenderer, Summary, docs_url};
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
 /// Number of findings for each rule, origin and level.
 #[derive(Clone, Default, Debug)]
@@ -19,12 +19,13 @@ const UNREADABLE: (&str, &str, &str) = ("unreadable", "input", "error");
 
 impl Statistics {
     /// Counts the findings of a document.
-    pub fn add(&mut self, entry: &DocumentResult<'_>) {
+    pub fn count_findings(&mut self, entry: &DocumentResult<'_>) {
         if entry.error.is_some() {
             *self.counts.entry(UNREADABLE).or_default() += 1;
         }
         for located in entry.findings {
-            let (origin, level): (Origin, Level) = (located.diagnostic.origin, located.diagnostic.level);
+            let (origin, level): (RuleOrigin, FindingLevel) =
+                (located.diagnostic.origin, located.diagnostic.level);
             let key = (located.diagnostic.finding.rule.id, origin.name(), level.name());
             *self.counts.entry(key).or_default() += 1;
         }
@@ -38,7 +39,7 @@ impl Statistics {
     }
 
     /// Returns the counts per rule as a report, the most frequent rule first.
-    pub(super) fn render(&self, report: &Report, summary: &Summary) -> String {
+    pub(super) fn render(&self, report: &ReportRenderer, summary: &Summary) -> String {
         let mut rows: Vec<_> = self.counts.iter().collect();
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         if report.format == Format::Json {
@@ -53,10 +54,10 @@ impl Statistics {
             });
             return format!(
                 "{{\"version\":{},\"profiles\":{},\n\"statistics\":{},\n\"summary\":{}}}\n",
-                encode(&env!("CARGO_PKG_VERSION")),
-                encode(&report.profiles),
-                encode(&list(counted)),
-                encode(summary)
+                to_escaped_json(&env!("CARGO_PKG_VERSION")),
+                to_escaped_json(&report.profiles),
+                to_escaped_json(&collect_records(counted)),
+                to_escaped_json(summary)
             );
         }
         let count = rows.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or_default();

@@ -13,14 +13,14 @@ use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Render
 use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
-    DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
+    DocumentResult, LocatedFinding, UncheckedMentionCounts, UnreadPathCounts, ReportRenderer, ReportWriter, SkipReason, Summary, replace_control_chars,
     profiles_if_several,
 };
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
 use tollgate_engine::engine::Diagnostic;
-use tollgate_engine::rules::{Level, Origin as RuleOrigin};
-use tollgate_formats::count::counted;
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::{gofmt, sanitize};
 
 /// Maximum number of characters of a value that are shown.
@@ -41,7 +41,7 @@ const EXCERPT_RADIUS_BYTES: usize = 60;
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {
         let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii);
         let mark = |out: &mut String| out.extend(report.foldable.then_some(FINDING_MARK));
@@ -57,11 +57,11 @@ impl ReportWriter for Writer {
             entry.findings.iter().filter(|found| !cascade::follows_from_other_finding(found, entry.findings))
         {
             let severity = match located.diagnostic.level {
-                Level::Deny => Severity::ERROR,
-                Level::Warn => Severity::WARNING,
-                Level::Audit if report.of_cluster => Severity::INFO.with_name(Level::Audit.name()),
+                FindingLevel::Deny => Severity::ERROR,
+                FindingLevel::Warn => Severity::WARNING,
+                FindingLevel::Audit if report.of_cluster => Severity::INFO.with_name(FindingLevel::Audit.name()),
                 // Audit findings are not for the author of the manifest: the summary counts them.
-                Level::Audit => continue,
+                FindingLevel::Audit => continue,
             };
             mark(out);
             push_finding(out, located, severity, entry, report, &renderer);
@@ -74,7 +74,7 @@ impl ReportWriter for Writer {
         }
     }
 
-    fn end(&self, summary: &Summary, report: &Report) -> String {
+    fn end(&self, summary: &Summary, report: &ReportRenderer) -> String {
         let fixes = if report.quiet { String::new() } else { fixes_line(summary) };
         report.summary(summary) + &fixes
     }
@@ -86,38 +86,38 @@ fn push_finding(
     located: &LocatedFinding,
     severity: Severity<'static>,
     entry: &DocumentResult<'_>,
-    report: &Report,
+    report: &ReportRenderer,
     renderer: &Renderer,
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let policy = PolicyMessageParts::of(diagnostic);
+    let policy = PolicyMessageParts::from_diagnostic(diagnostic);
     let title =
-        printable(&policy.as_ref().map_or_else(|| message(diagnostic), |policy| policy.title.clone()));
-    let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
+        replace_control_chars(&policy.as_ref().map_or_else(|| shortened_message(diagnostic), |policy| policy.title.clone()));
+    let line = SnippetLine::cut_around_mark(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.id));
     let mut group = line.add_to_group(group, AnnotationKind::Primary, entry.file, located.location.column);
     for also in &located.also {
-        let line = SnippetLine::around(entry.text, also.line, &also.shown);
+        let line = SnippetLine::cut_around_mark(entry.text, also.line, &also.shown);
         group = line.add_to_group(group, AnnotationKind::Context, entry.file, also.column);
     }
     for (name, text) in policy.iter().flat_map(PolicyMessageParts::lines) {
-        group = group.element(Severity::NOTE.with_name(name).message(printable(&text)));
+        group = group.element(Severity::NOTE.with_name(name).message(replace_control_chars(&text)));
     }
     if let Some(consequences) = cascade::describe_consequences(located, entry.findings) {
-        group = group.element(Severity::NOTE.message(printable(&consequences)));
+        group = group.element(Severity::NOTE.message(replace_control_chars(&consequences)));
     }
     if entry.hidden.iter().any(|hidden| std::ptr::eq(hidden, located)) {
         group = group.element(Severity::NOTE.message(cascade::HIDDEN_ERROR_NOTE));
     }
     if let Some(help) = &finding.help {
-        group = group.element(Severity::HELP.message(printable(help)));
+        group = group.element(Severity::HELP.message(replace_control_chars(help)));
     }
     let refused = matches!(diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding);
     // In a list the server sees the item alone: that its path is shorter is no news.
-    let elsewhere = |server_at: &&String| refused && !finding.field().ends_with(server_at.as_str());
+    let elsewhere = |server_at: &&String| refused && !finding.user_path().ends_with(server_at.as_str());
     if let Some(server_at) = finding.server_at.as_ref().filter(elsewhere) {
-        let note = format!("the API server calls this field {}", printable(server_at));
+        let note = format!("the API server calls this field {}", replace_control_chars(server_at));
         group = group.element(Severity::NOTE.message(note));
     }
     if let Some(profiles) = profiles_if_several(located, report) {
@@ -140,21 +140,21 @@ struct PolicyMessageParts {
 }
 
 impl PolicyMessageParts {
-    fn of(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
+    fn from_diagnostic(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
         let finding = &diagnostic.finding;
         let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
-        let whole = message(diagnostic);
+        let whole = shortened_message(diagnostic);
         if whole.chars().count() <= MAX_TITLE_CHARS {
             return None;
         }
-        let title = format!("{}: {short}", finding.field());
+        let title = format!("{}: {short}", finding.user_path());
         let detail = gofmt::shorten(&finding.detail, MAX_MESSAGE_CHARS).into_owned();
         let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
             Some((why, instead)) => (why.to_owned(), Some(instead.to_owned())),
             None => (detail, None),
         };
         let ask = finding.advice.as_deref().map(ToOwned::to_owned);
-        let why = ask.as_deref().map_or(why.clone(), |ask| why_without_contact(&why, ask));
+        let why = ask.as_deref().map_or(why.clone(), |ask| remove_contact_and_docs(&why, ask));
         Some(PolicyMessageParts { title, why, instead, ask })
     }
 
@@ -171,7 +171,7 @@ impl PolicyMessageParts {
 
 /// Removes the contact and docs of the policy from the explanation, because `advice` names them: ` (contact:
 /// gpu-team, docs: https://…)`.
-fn why_without_contact(why: &str, advice: &str) -> String {
+fn remove_contact_and_docs(why: &str, advice: &str) -> String {
     let start = ["contact: ", "docs: "].into_iter().find_map(|name| advice.find(name));
     let contact = start.and_then(|start| advice.get(start..)).unwrap_or_default();
     why.replace(&format!(" ({})", contact.replace("; docs: ", ", docs: ")), "")
@@ -197,13 +197,13 @@ fn wrap_text(text: &str) -> String {
 
 /// Appends an error about input that cannot be read.
 fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
-    let title = Severity::ERROR.primary_title(printable(&error.message)).id("unreadable");
+    let title = Severity::ERROR.primary_title(replace_control_chars(&error.message)).id("unreadable");
     let group = if error.line == 0 {
-        title.element(Origin::path(sanitize::line(&error.file).into_owned()))
+        title.element(Origin::path(sanitize::sanitize_line(&error.file).into_owned()))
     } else {
-        let line = SnippetLine::around(text, error.line, &(error.at..error.at));
+        let line = SnippetLine::cut_around_mark(text, error.line, &(error.at..error.at));
         if text.is_empty() {
-            title.element(origin(&error.file, error.line, error.column))
+            title.element(snippet_origin(&error.file, error.line, error.column))
         } else {
             line.add_to_group(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
         }
@@ -213,7 +213,7 @@ fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &
 
 /// Appends `skipped: charts/gpu/values.yaml: part of a Helm chart …`.
 fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
-    let file = sanitize::line(entry.file);
+    let file = sanitize::sanitize_line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
     _ = writeln!(out, "skipped: {file}{line}: {}", skip_message(entry, reason));
@@ -224,7 +224,7 @@ pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> St
     let object = if entry.kind.is_empty() {
         String::new()
     } else {
-        format!(" ({})", printable(&entry.object_label()))
+        format!(" ({})", replace_control_chars(&entry.object_label()))
     };
     format!("{}{object}", reason.text())
 }
@@ -258,7 +258,7 @@ struct SnippetLine<'a> {
 
 impl<'a> SnippetLine<'a> {
     /// Finds the line around `mark`; a long one is cut around it. `number` is its line number.
-    fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
+    fn cut_around_mark(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
         let at = text.floor_char_boundary(mark.start);
         // A line is looked at no further than it is shown whole.
         let (from, to) = (
@@ -272,7 +272,7 @@ impl<'a> SnippetLine<'a> {
             (text.floor_char_boundary(mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
         if !is_cut {
             let text = text.get(start..end).unwrap_or_default();
-            let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
+            let (text, mark) = sanitize::sanitize_excerpt(text, at - start..mark_end - start);
             return SnippetLine { text, number, mark, is_cut };
         }
         let from = text.floor_char_boundary(start.max(at.saturating_sub(EXCERPT_RADIUS_BYTES)));
@@ -281,7 +281,7 @@ impl<'a> SnippetLine<'a> {
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
         let text = [left, text.get(from..to).unwrap_or_default(), right].concat();
-        let (text, mark) = sanitize::excerpt(&text, mark);
+        let (text, mark) = sanitize::sanitize_excerpt(&text, mark);
         SnippetLine { text: text.into_owned().into(), number, mark, is_cut }
     }
 
@@ -292,19 +292,19 @@ impl<'a> SnippetLine<'a> {
         let label = (kind == AnnotationKind::Context).then_some("see also here");
         let snippet = Snippet::source(self.text).line_start(self.number).annotation(annotation.label(label));
         if self.is_cut {
-            group.element(origin(file, self.number, column)).element(snippet)
+            group.element(snippet_origin(file, self.number, column)).element(snippet)
         } else {
-            group.element(snippet.path(sanitize::line(file).into_owned()))
+            group.element(snippet.path(sanitize::sanitize_line(file).into_owned()))
         }
     }
 }
 
-fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
-    Origin::path(sanitize::line(file).into_owned()).line(line).char_column(column)
+fn snippet_origin(file: &str, line: usize, column: usize) -> Origin<'static> {
+    Origin::path(sanitize::sanitize_line(file).into_owned()).line(line).char_column(column)
 }
 
 /// Returns the message of a finding, with a long value shortened.
-pub(crate) fn message(diagnostic: &Diagnostic) -> String {
+pub(crate) fn shortened_message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() <= MAX_VALUE_CHARS {
         return gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE_CHARS).into_owned();
@@ -318,7 +318,7 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
 
 /// Returns the summary, such as `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against
 /// 1.37); 2 audit findings, see -o json`.
-pub(super) fn summary(summary: &Summary, report: &Report) -> String {
+pub(super) fn summary_line(summary: &Summary, report: &ReportRenderer) -> String {
     let clean = summary.valid - summary.warned_documents;
     let skipped = format!("skipped{}", summary.skipped_by.counts_in_parentheses());
     let parts = counts_above_zero(&[
@@ -336,14 +336,14 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
         _ => format!(" (checked against {})", report.profiles.join(", ")),
     };
     let documents = if report.of_cluster {
-        counted(summary.documents, "object")
+        count_with_noun(summary.documents, "object")
     } else {
-        format!("{}, {}", counted(summary.files, "file"), counted(summary.documents, "document"))
+        format!("{}, {}", count_with_noun(summary.files, "file"), count_with_noun(summary.documents, "document"))
     };
     let audited = match summary.audited {
         0 => String::new(),
-        count if report.of_cluster => format!("; {}", counted(count, "audit finding")),
-        count => format!("; {}, see -o json", counted(count, "audit finding")),
+        count if report.of_cluster => format!("; {}", count_with_noun(count, "audit finding")),
+        count => format!("; {}, see -o json", count_with_noun(count, "audit finding")),
     };
     let silent = counts_above_zero(&[
         (summary.allowed, "allowed"),
@@ -353,7 +353,7 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let stale = match summary.stale {
         0 => String::new(),
         count => {
-            let stale = counted(count, "stale finding");
+            let stale = count_with_noun(count, "stale finding");
             format!("; {stale} in the baseline: update it with --write-baseline")
         }
     };
@@ -368,11 +368,11 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
 /// Returns the part of the summary about unchecked files, such as `; 0 objects checked; 12 Markdown files and 3
 /// skipped templates mention resource.k8s.io`.
 fn mentions_part(summary: &Summary) -> String {
-    let Mentions { markdown, templates } = summary.mentions;
+    let UncheckedMentionCounts { markdown, templates } = summary.mentions;
     let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| counted(count, word))
+        .map(|(count, word)| count_with_noun(count, word))
         .collect();
     if parts.is_empty() {
         return String::new();
@@ -384,7 +384,7 @@ fn mentions_part(summary: &Summary) -> String {
 }
 
 /// Returns the part of the summary about ignored files, such as `; not read: 2 ignored, 1 excluded`.
-fn not_read_part(paths: &NotRead) -> String {
+fn not_read_part(paths: &UnreadPathCounts) -> String {
     let parts = counts_above_zero(&[
         (paths.ignored, "ignored"),
         (paths.excluded, "excluded"),
@@ -403,7 +403,7 @@ fn counts_above_zero(counts: &[(usize, &str)]) -> String {
 fn fixes_line(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {
-        let (findings, files) = (counted(summary.fixed, "finding"), counted(summary.fixed_files, "file"));
+        let (findings, files) = (count_with_noun(summary.fixed, "finding"), count_with_noun(summary.fixed_files, "file"));
         let verb = if summary.is_diff { "Would fix" } else { "Fixed" };
         out = format!("{verb} {findings} in {files}.\n");
     }

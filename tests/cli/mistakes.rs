@@ -79,7 +79,7 @@ fn findings_by_file(folder: &Path) -> BTreeMap<String, Vec<(String, usize, Strin
     let (_, json, _) = run(folder, &[&JUDGE[..], &["-o", "json"]].concat());
     let (_, sarif, _) = run(folder, &[&JUDGE[..], &["-o", "sarif"]].concat());
     let sarif = tollgate::parse_json(&sarif).expect("SARIF");
-    let messages: Vec<Value<'_>> = sarif.root().get("runs").at(0).get("results").items().collect();
+    let messages: Vec<Value<'_>> = sarif.root().get("runs").item(0).get("results").items().collect();
     let mut messages = messages.into_iter().map(|result| result.get("message").get("text").str());
     let json = tollgate::parse_json(&json).expect("JSON");
     let mut found: BTreeMap<String, Vec<(String, usize, String, String)>> = BTreeMap::new();

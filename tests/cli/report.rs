@@ -84,7 +84,7 @@ fn sarif_refers_to_its_own_rules() {
     let text = report("sarif", &[]);
     let doc = tollgate::parse_json(&text).expect("JSON");
     assert_eq!(doc.root().get("version").str(), "2.1.0");
-    let run = doc.root().get("runs").at(0);
+    let run = doc.root().get("runs").item(0);
     let rules = run.get("tool").get("driver").get("rules");
     for rule in rules.items() {
         for text in [
@@ -99,9 +99,9 @@ fn sarif_refers_to_its_own_rules() {
     for result in run.get("results").items() {
         let index =
             result.get("ruleIndex").int().and_then(|index| usize::try_from(index).ok()).expect("an index");
-        assert_eq!(rules.at(index).get("id").str(), result.get("ruleId").str());
+        assert_eq!(rules.item(index).get("id").str(), result.get("ruleId").str());
         assert!(["error", "warning", "note"].contains(&result.get("level").str()));
-        let location = result.get("locations").at(0).get("physicalLocation");
+        let location = result.get("locations").item(0).get("physicalLocation");
         assert!(location.get("artifactLocation").get("uri").str().starts_with("corpus/"));
         let region = location.get("region");
         assert!(region.is_null() || region.get("startLine").int().is_some_and(|line| line > 0));

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate::cluster::{
-    AccessAttributes, BUDGETS, CLAIMS, Cluster, DRAIN_LEASE, JOB_SETS, NODES, ObjectWatch, PODS, ProjectFn,
-    RULES, SLICES, Target, Timing, WatchState, WriteRequest,
+    AccessAttributes, Cluster, ClusterTarget, DEVICE_TAINT_RULES, DRAIN_LEASE, DrainApiRequest, JOB_SETS,
+    NODES, ObjectWatch, POD_DISRUPTION_BUDGETS, PODS, ProjectFn, RESOURCE_CLAIMS, RESOURCE_SLICES, Timing,
+    WatchState,
 };
 use tollgate_api::profile::Version;
 use tollgate_document::doc::{Builder, Syntax};
@@ -24,7 +25,7 @@ fn open(double: &Double) -> Cluster {
     let kubeconfig = double.kubeconfig();
     let (min_backoff, max_backoff) = (Duration::from_millis(20), Duration::from_millis(100));
     let timing = Timing { min_backoff, max_backoff, ..Timing::default() };
-    Cluster::open(Target { kubeconfig: Some(&kubeconfig), context: None }, timing).expect("a client")
+    Cluster::open(ClusterTarget { kubeconfig: Some(&kubeconfig), context: None }, timing).expect("a client")
 }
 
 fn text(text: &str) -> String {
@@ -48,7 +49,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    fn send(&self, request: &WriteRequest) -> (u16, Value) {
+    fn send(&self, request: &DrainApiRequest) -> (u16, Value) {
         let before = self.double.requests().len();
         let (code, body) = self.cluster.send(request.clone()).expect("a response");
         let (method, path) = request.method_and_path();
@@ -58,7 +59,7 @@ impl Sender<'_> {
         (code, serde_json::from_str(&body).expect("JSON"))
     }
 
-    fn code(&self, request: &WriteRequest) -> u16 {
+    fn code(&self, request: &DrainApiRequest) -> u16 {
         self.send(request).0
     }
 }
@@ -71,14 +72,14 @@ fn rules_are_created_updated_and_deleted() {
     let (version, name) = (Version::V1beta2, text("drain-1"));
     let stored = || double.object(state::RULES, "drain-1");
     let create =
-        |is_dry_run| WriteRequest::CreateRule { version, object: rule("None").to_string(), is_dry_run };
+        |is_dry_run| DrainApiRequest::CreateRule { version, object: rule("None").to_string(), is_dry_run };
     assert_eq!((sender.code(&create(true)), stored()), (201, None));
     assert_eq!(sender.code(&create(false)), 201);
-    let get = WriteRequest::GetRule { version, name: name.clone() };
+    let get = DrainApiRequest::GetRule { version, name: name.clone() };
     let (code, mut read) = sender.send(&get);
     assert_eq!((code, &read["spec"]["taint"]["effect"]), (200, &json!("None")));
     read["spec"]["taint"]["effect"] = json!("NoSchedule");
-    let update = |is_dry_run| WriteRequest::UpdateRule {
+    let update = |is_dry_run| DrainApiRequest::UpdateRule {
         version,
         name: name.clone(),
         object: read.to_string(),
@@ -91,7 +92,7 @@ fn rules_are_created_updated_and_deleted() {
     let (code, refusal) = sender.send(&update(false));
     assert_eq!((code, &refusal["kind"]), (409, &json!("Status")), "what was read is old by now");
     let now = stored().expect("stored");
-    let delete = |uid: &Value, resource_version: &Value| WriteRequest::DeleteRule {
+    let delete = |uid: &Value, resource_version: &Value| DrainApiRequest::DeleteRule {
         version,
         name: name.clone(),
         uid: text(uid.as_str().expect("a UID")),
@@ -112,7 +113,7 @@ fn pods_leave_only_if_they_are_the_ones_that_were_meant() {
     }
     let sender = Sender { double: &double, cluster: open(&double) };
     let evict =
-        |uid: &str| WriteRequest::EvictPod { namespace: text("ml"), name: text("one"), uid: text(uid) };
+        |uid: &str| DrainApiRequest::EvictPod { namespace: text("ml"), name: text("one"), uid: text(uid) };
     let budget = "Cannot evict pod as it would violate the pod's disruption budget.";
     double.plan("one", 429, json!({"kind": "Status", "message": budget, "code": 429}));
     let (code, refusal) = sender.send(&evict("uid-one"));
@@ -126,7 +127,7 @@ fn pods_leave_only_if_they_are_the_ones_that_were_meant() {
     assert_eq!(other.code(&evict("uid-one")), 201);
     assert_eq!(other.code(&evict("uid-one")), 404);
     let delete =
-        |uid: &str| WriteRequest::DeletePod { namespace: text("ml"), name: text("two"), uid: text(uid) };
+        |uid: &str| DrainApiRequest::DeletePod { namespace: text("ml"), name: text("two"), uid: text(uid) };
     assert_eq!((sender.code(&delete("uid-before")), sender.code(&delete("uid-two"))), (409, 200));
     assert_eq!(double.objects(state::PODS).len(), 1, "the other one is still there");
 }
@@ -137,13 +138,13 @@ fn the_lease_and_access_reviews_are_requested() {
     double.serves(LEASES);
     let sender = Sender { double: &double, cluster: open(&double) };
     let namespace = || text("tollgate-system");
-    let get = WriteRequest::GetLease { namespace: namespace() };
+    let get = DrainApiRequest::GetLease { namespace: namespace() };
     assert_eq!(sender.code(&get), 404);
     double.put(LEASES, json!({"metadata": {"namespace": "tollgate-system", "name": DRAIN_LEASE}}));
     let (code, mut lease) = sender.send(&get);
     assert_eq!(code, 200);
     lease["spec"] = json!({"holderIdentity": "us"});
-    let update = WriteRequest::UpdateLease { namespace: namespace(), object: lease.to_string() };
+    let update = DrainApiRequest::UpdateLease { namespace: namespace(), object: lease.to_string() };
     assert_eq!((sender.code(&update), sender.code(&update)), (200, 409), "somebody else took it meanwhile");
     let review = AccessAttributes {
         verb: text("create"),
@@ -151,7 +152,7 @@ fn the_lease_and_access_reviews_are_requested() {
         subresource: text("eviction"),
         ..AccessAttributes::default()
     };
-    let (code, answer) = sender.send(&WriteRequest::ReviewAccess(review));
+    let (code, answer) = sender.send(&DrainApiRequest::ReviewAccess(review));
     assert_eq!((code, &answer["status"]["allowed"]), (201, &json!(true)));
 }
 
@@ -161,7 +162,7 @@ fn nothing_is_sent_without_a_name_or_uid() {
     let double = Double::start("drain-nameless");
     let cluster = open(&double);
     let version = Version::V1;
-    let pod = |namespace: &str, name: &str, uid: &str| WriteRequest::DeletePod {
+    let pod = |namespace: &str, name: &str, uid: &str| DrainApiRequest::DeletePod {
         namespace: text(namespace),
         name: text(name),
         uid: text(uid),
@@ -171,9 +172,9 @@ fn nothing_is_sent_without_a_name_or_uid() {
         pod("", "p", "u"),
         pod("ml", "p", ""),
         pod("ml", "..", "u"),
-        WriteRequest::DeleteRule { version, name: text(""), uid: text("u"), resource_version: text("1") },
-        WriteRequest::DeleteRule { version, name: text("r"), uid: text("u"), resource_version: text("") },
-        WriteRequest::GetLease { namespace: text("") },
+        DrainApiRequest::DeleteRule { version, name: text(""), uid: text("u"), resource_version: text("1") },
+        DrainApiRequest::DeleteRule { version, name: text("r"), uid: text("u"), resource_version: text("") },
+        DrainApiRequest::GetLease { namespace: text("") },
     ] {
         let error = cluster.send(request.clone()).expect_err("not sent");
         assert!(error.to_string().contains("is not sent"), "{request:?}: {error}");
@@ -190,7 +191,7 @@ fn keep_all() -> ProjectFn {
         if object.get("broken").exists() {
             return Err(format!("{} of {api_version} is broken", kind.kind));
         }
-        let mut copy = Builder::with_capacity("", Syntax::Json, object.size());
+        let mut copy = Builder::with_capacity("", Syntax::Json, object.node_count());
         copy.copy(object);
         Ok(copy.finish())
     })
@@ -198,7 +199,9 @@ fn keep_all() -> ProjectFn {
 
 fn double(name: &str) -> Double {
     let double = Double::start(name);
-    for collection in [state::SLICES, state::CLAIMS, state::RULES, state::PODS, state::BUDGETS, NODE_PATH] {
+    for collection in
+        [state::SLICES, state::CLAIMS, state::RULES, state::PODS, state::BUDGETS, NODE_PATH]
+    {
         double.serves(collection);
     }
     double.put(NODE_PATH, json!({"metadata": {"name": "n"}}));
@@ -209,7 +212,7 @@ fn double(name: &str) -> Double {
 }
 
 fn watch(double: &Double) -> ObjectWatch {
-    let needed = [NODES, SLICES, CLAIMS, RULES, PODS, BUDGETS];
+    let needed = [NODES, RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS, POD_DISRUPTION_BUDGETS];
     ObjectWatch::start(&open(double), &needed, &[JOB_SETS], &keep_all(), "manifests/components/drain")
 }
 
@@ -249,7 +252,7 @@ fn several_kinds_are_watched() {
             "Pod v1 a/one"
         ]
     );
-    assert!(watch.is_synced() && watch.failures().is_empty() && watch.notes().is_empty());
+    assert!(watch.is_synced() && watch.failures().is_empty() && watch.omitted_kind_notes().is_empty());
     let of = |kind| watch.status().into_iter().find(|status| status.kind == kind).expect("watched").state;
     assert_eq!([of(PODS), of(JOB_SETS)], [WatchState::Current, WatchState::NotServed]);
     // Changes arrive in order, with the version that is served.
@@ -258,21 +261,21 @@ fn several_kinds_are_watched() {
     double.put(state::RULES, rule("None"));
     let after = watch.wait_for_change(before, LONG);
     assert_eq!((after, changes(&watch, before)), (5, vec![text("+/drain-1")]));
-    let found = watch.get(&RULES, "", "drain-1").expect("cached");
+    let found = watch.get(&DEVICE_TAINT_RULES, "", "drain-1").expect("cached");
     assert_eq!(*found.api_version, *"resource.k8s.io/v1beta2");
     let stored = double.object(state::RULES, "drain-1").expect("stored");
     assert_eq!(stored["metadata"]["resourceVersion"], *found.resource_version);
     double.put(state::RULES, rule("NoSchedule"));
     watch.wait_for_change(5, LONG);
     let effect = |watch: &ObjectWatch| {
-        let rule = watch.get(&RULES, "", "drain-1").expect("cached");
+        let rule = watch.get(&DEVICE_TAINT_RULES, "", "drain-1").expect("cached");
         rule.object.root().get("spec").get("taint").get("effect").str().to_owned()
     };
     assert_eq!(effect(&watch), "NoSchedule");
     double.delete(state::RULES, "drain-1");
     watch.wait_for_change(6, LONG);
     assert_eq!(changes(&watch, 5), ["+/drain-1", "-/drain-1"]);
-    assert!(watch.get(&RULES, "", "drain-1").is_none());
+    assert!(watch.get(&DEVICE_TAINT_RULES, "", "drain-1").is_none());
     // What cannot be read is missing, and said.
     let mut broken = pod("a", "one");
     broken["broken"] = json!(true);
@@ -304,10 +307,10 @@ fn a_broken_watch_goes_on_where_it_was() {
     double.stop_listening();
     let is_interrupted = |failure: &String| failure.starts_with("pods: the watch is interrupted");
     until("interrupted", || watch.failures().iter().any(is_interrupted));
-    assert!(watch.age().is_some() && watch.is_synced() && names(&watch).len() == 5);
+    assert!(watch.stale_for().is_some() && watch.is_synced() && names(&watch).len() == 5);
     double.delete(state::PODS, "a/one");
     double.listen_again();
-    until("back", || watch.age().is_none() && watch.revision() == 6);
+    until("back", || watch.stale_for().is_none() && watch.revision() == 6);
     assert_eq!(changes(&watch, 5), ["-a/one"]);
     // The versions are forgotten: everything is listed again, and only what changed is a change.
     for collection in [state::SLICES, state::PODS] {
@@ -331,7 +334,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     let watch = watch(&double);
     watch.wait_until_synced(LONG).expect("nobody needs JobSets");
     assert!(watch.failures().is_empty());
-    let notes = watch.notes();
+    let notes = watch.omitted_kind_notes();
     assert!(
         notes.len() == 1
             && notes[0].starts_with("jobsets.jobset.x-k8s.io: not listed yet: the API server returned 403: ")
@@ -339,7 +342,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
         "{notes:?}"
     );
     double.refuse(&[]);
-    until("granted later", || watch.notes().is_empty());
+    until("granted later", || watch.omitted_kind_notes().is_empty());
     // A needed kind.
     double.refuse(&[(NODE_PATH, 403)]);
     let other = crate::drain_client::watch(&double);
@@ -359,7 +362,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     let is_refused =
         |failure: &String| failure.starts_with("pods: the watch is interrupted") && failure.contains("403");
     until("refused", || other.failures().iter().any(is_refused));
-    assert!(other.age().is_some() && other.wait_until_synced(LONG).is_err());
+    assert!(other.stale_for().is_some() && other.wait_until_synced(LONG).is_err());
     double.refuse(&[]);
     // A page of a proxy is not an empty list.
     double.answer_with(NODE_PATH, r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#);

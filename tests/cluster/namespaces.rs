@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, LabelsInCache, NamespaceWatch, Target, Timing};
+use tollgate::cluster::{Cluster, ClusterTarget, LabelsInCache, NamespaceWatch, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -245,8 +245,9 @@ fn a_watch_without_a_word_is_given_up() {
         silence_timeout: Duration::from_millis(100),
         ..Timing::default()
     };
-    let cluster = Cluster::open(Target { kubeconfig: Some(&double.kubeconfig()), context: None }, timing)
-        .expect("a kubeconfig");
+    let cluster =
+        Cluster::open(ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None }, timing)
+            .expect("a kubeconfig");
     let namespaces = NamespaceWatch::new(&cluster, 1 << 20);
     assert_eq!(double.count(""), 0, "nothing is asked before somebody needs it");
     namespaces.start();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, ManifestFn, Registration, Target, Timing};
+use tollgate::cluster::{Cluster, ClusterTarget, DesiredConfigFn, Registration, Timing};
 use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
@@ -595,12 +595,12 @@ fn manifest(bundle: &str) -> String {
 
 const NOW: i64 = 1_800_000_000;
 
-fn own(made: &Arc<SelfSignedCerts>) -> ManifestFn {
+fn own(made: &Arc<SelfSignedCerts>) -> DesiredConfigFn {
     let made = made.clone();
     Arc::new(move |in_use| Ok(manifest(&made.merged_bundle(in_use, NOW))))
 }
 
-fn plain(desired: ManifestFn, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
+fn plain(desired: DesiredConfigFn, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
     let (_, revision) = tokio::sync::watch::channel(1);
     let may_narrow = Arc::new(|| true);
     Registration { desired, revision, may_narrow, ready, delay: Duration::ZERO, owner: None }
@@ -611,7 +611,7 @@ fn made(now: i64) -> Arc<SelfSignedCerts> {
 }
 
 fn open(double: &Double) -> Cluster {
-    Cluster::open(Target { kubeconfig: Some(&double.kubeconfig()), context: None }, timing())
+    Cluster::open(ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None }, timing())
         .expect("a kubeconfig")
 }
 
@@ -703,7 +703,7 @@ fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
         VALIDATING,
         json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [own_entry, leftover]}),
     );
-    let desired: ManifestFn = Arc::new(|_| {
+    let desired: DesiredConfigFn = Arc::new(|_| {
         let entry = json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://a"}, "failurePolicy": "Ignore",
             "matchPolicy": "Equivalent"});
         Ok(json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]})

@@ -76,7 +76,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
             let new = DecodedObject::decode(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
             assert!(!new.has_errors() && new.strict.is_empty());
             let ready = new.defaulted(None, profile, NOW);
-            let admission = Attributes::create(new.object(&ready), "default", "");
+            let admission = Attributes::for_create(new.view_of_defaulted(&ready), "default", "");
             let context = Context {
                 profile,
                 labels: Labels::Unknown,
@@ -132,6 +132,6 @@ fn every_part_of_the_large_slice_is_checked() {
         let case = format!(r#"{{"operation":"CREATE","object":{broken}}}"#);
         let doc = doc::parse(&case).expect("JSON");
         let verdict = support::judge("1.37", "upstream", doc.root());
-        assert!(!verdict.allowed(), "{bad} was not noticed");
+        assert!(!verdict.is_allowed(), "{bad} was not noticed");
     }
 }

@@ -33,8 +33,8 @@ fn reported_messages(release: &str, object: &str, old: Option<&str>) -> Vec<Stri
         Labels::Unknown,
     );
     let findings = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
-    let spec = findings.filter(|finding| finding.server_field().starts_with("spec"));
-    spec.map(|finding| format!("{}: {}", finding.server_field(), finding.body())).collect()
+    let spec = findings.filter(|finding| finding.server_path().starts_with("spec"));
+    spec.map(|finding| format!("{}: {}", finding.server_path(), finding.server_message())).collect()
 }
 
 fn claim(version: &str, devices: &str) -> String {

@@ -55,8 +55,8 @@ fn actual_errors(verdict: &Verdict) -> Errors {
     let mut errors = Errors::default();
     for diagnostic in verdict.findings() {
         let finding = &diagnostic.finding;
-        errors.0.insert((finding.kind.cause().to_owned(), finding.server_field()));
-        errors.1.insert(format!("{}: {}", finding.server_field(), finding.body()));
+        errors.0.insert((finding.kind.cause().to_owned(), finding.server_path()));
+        errors.1.insert(format!("{}: {}", finding.server_path(), finding.server_message()));
     }
     errors
 }
@@ -81,7 +81,7 @@ fn run(release: &str) {
             continue;
         }
         let verdict = support::judge(release, "upstream,decoding", case);
-        let agrees = Some(verdict.allowed()) == expected.get("valid").bool();
+        let agrees = Some(verdict.is_allowed()) == expected.get("valid").bool();
         let detailed = !expected.get("decodeError").exists() && !expected.get("panic").exists();
         let (want, got) = (expected_errors(expected), actual_errors(&verdict));
         let score = Score {

@@ -9,7 +9,7 @@ use cases::{Dice, Tally};
 use tollgate_api::view::{Toleration, View as _};
 use tollgate_document::doc;
 use tollgate_engine::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
+    EffectSet, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 
 #[test]
@@ -34,19 +34,19 @@ fn containment_agrees_with_brute_force() {
 
 fn entry(keys: &str, values: Option<&[&str]>, effects: &[&str], seconds: Option<i64>) -> PolicyEntry {
     let values = values.map(|values| values.iter().map(|value| Box::from(*value)).collect());
-    let effects = effects.iter().fold(Effects::EMPTY, |all, name| all.or(Effects::named(name)));
-    let effects = if effects.is_empty() { Effects::ALL } else { effects };
+    let effects = effects.iter().fold(EffectSet::EMPTY, |all, name| all.union(EffectSet::from_name(name)));
+    let effects = if effects.is_empty() { EffectSet::ALL } else { effects };
     PolicyEntry { keys: KeyPattern::parse(keys).unwrap(), values, effects, seconds }
 }
 
 fn is_covered(toleration: &str, entries: &[PolicyEntry]) -> bool {
     let document = doc::parse(toleration).unwrap();
-    uncovered_effects(&ToleratedTaints::as_written(Toleration::of(document.root())), entries).is_empty()
+    uncovered_effects(&ToleratedTaints::from_toleration(Toleration::of(document.root())), entries).is_empty()
 }
 
 fn is_hit(toleration: &str, by: &PolicyEntry) -> bool {
     let document = doc::parse(toleration).unwrap();
-    by.intersects(&ToleratedTaints::as_written(Toleration::of(document.root())))
+    by.intersects(&ToleratedTaints::from_toleration(Toleration::of(document.root())))
 }
 
 /// PodTolerationRestriction: an empty whitelist allows everything. Here no entry covers nothing.
@@ -155,9 +155,9 @@ fn the_nearest_entry_is_the_one_with_the_right_key() {
     ];
     let text = r#"{"key":"a.io/x","operator":"Exists","effect":"NoExecute"}"#;
     let document = doc::parse(text).unwrap();
-    let tolerated = ToleratedTaints::as_written(Toleration::of(document.root()));
+    let tolerated = ToleratedTaints::from_toleration(Toleration::of(document.root()));
     let missing = uncovered_effects(&tolerated, &entries);
-    assert_eq!(missing, Effects::NO_EXECUTE);
+    assert_eq!(missing, EffectSet::NO_EXECUTE);
     let (index, shortfall) = nearest_entry(&tolerated, missing, &entries).unwrap();
     assert_eq!((index, shortfall.seconds, shortfall.keys, shortfall.values), (3, Some(600), false, false));
 }

@@ -8,7 +8,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 use super::support::NOW;
 
@@ -111,9 +111,9 @@ fn each_action_denies_the_excess_by_itself() {
         policy("Toleration", name, &format!("{{action: {action}, allow: [{{key: '*'}}]}}"))
     });
     let (findings, _) = check_object(&policies.concat(), &tolerating(&list(5_000, toleration)), None);
-    let mut levels: Vec<Level> = findings.iter().map(|diagnostic| diagnostic.level).collect();
+    let mut levels: Vec<FindingLevel> = findings.iter().map(|diagnostic| diagnostic.level).collect();
     levels.sort_unstable();
-    assert_eq!(levels, [Level::Audit, Level::Warn, Level::Deny]);
+    assert_eq!(levels, [FindingLevel::Audit, FindingLevel::Warn, FindingLevel::Deny]);
     let unconcerned = policy("Toleration", 0, "{defaults: [{key: a/b, operator: Exists}]}");
     let (findings, _) = check_object(&unconcerned, &tolerating(&list(5_000, toleration)), None);
     assert!(findings.is_empty(), "a policy that denies nothing checks nothing: {findings:?}");

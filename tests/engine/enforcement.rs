@@ -7,7 +7,7 @@ use tollgate_api::profile;
 use tollgate_document::doc;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 const BEFORE: &str = "2026-11-30T23:59:59Z";
 const FROM: &str = "2026-12-01T00:00:00Z";
@@ -31,7 +31,7 @@ fn engine(policies: &[String]) -> Engine {
 }
 
 /// The level of each finding at a time, and the time from which it denies.
-fn levels_at(engine: &Engine, object: &str, now: &str) -> Vec<(Level, Option<String>)> {
+fn levels_at(engine: &Engine, object: &str, now: &str) -> Vec<(FindingLevel, Option<String>)> {
     let said = |one: &Diagnostic| {
         let from = one.finding.denied_from.as_deref().map(str::to_owned);
         let text = from.as_ref().map(|from| format!("; will be denied from {from}"));
@@ -40,7 +40,7 @@ fn levels_at(engine: &Engine, object: &str, now: &str) -> Vec<(Level, Option<Str
         (one.level, from)
     };
     let object = doc::parse(object).expect("JSON");
-    let verdict = engine.validate(&Attributes::create(object.root(), "", now), Labels::Unknown);
+    let verdict = engine.validate(&Attributes::for_create(object.root(), "", now), Labels::Unknown);
     verdict.findings().iter().map(said).collect()
 }
 
@@ -54,10 +54,10 @@ const RULE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule
 
 /// Asserts that findings are warnings before the time and denials from then on.
 fn assert_changes(engine: &Engine, object: &str) {
-    assert_eq!(levels_at(engine, object, BEFORE), [(Level::Warn, Some(FROM.to_owned()))]);
-    assert_eq!(levels_at(engine, object, FROM), [(Level::Deny, None)]);
+    assert_eq!(levels_at(engine, object, BEFORE), [(FindingLevel::Warn, Some(FROM.to_owned()))]);
+    assert_eq!(levels_at(engine, object, FROM), [(FindingLevel::Deny, None)]);
     // Without a clock, a policy is in force.
-    assert_eq!(levels_at(engine, object, "now"), [(Level::Deny, None)]);
+    assert_eq!(levels_at(engine, object, "now"), [(FindingLevel::Deny, None)]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn every_kind_warns_first_and_denies_later() {
         // The offset of a time does not matter, only the time.
         let elsewhere = "enforceFrom: 2026-12-01T09:30:00+09:30";
         assert_changes(&engine(&[policy(kind, "p", &format!("{spec}, {elsewhere}"))]), &object);
-        for (action, level) in [("Warn", Level::Warn), ("Audit", Level::Audit)] {
+        for (action, level) in [("Warn", FindingLevel::Warn), ("Audit", FindingLevel::Audit)] {
             let other = engine(&[policy(kind, "p", &format!("{spec}, {from}, action: {action}"))]);
             for now in [BEFORE, FROM] {
                 assert_eq!(levels_at(&other, &object, now), [(level, None)], "{action}");
@@ -92,7 +92,7 @@ fn a_lower_level_of_one_field_is_never_announced_as_a_denial() {
     let spec = format!("maxImpact: {{pods: 1}}, onUnknown: Warn, enforceFrom: {FROM}");
     let engine = engine(&[policy("TaintRulePolicy", "p", &spec)]);
     for now in [BEFORE, FROM] {
-        assert_eq!(levels_at(&engine, RULE, now), [(Level::Warn, None)]);
+        assert_eq!(levels_at(&engine, RULE, now), [(FindingLevel::Warn, None)]);
     }
 }
 
@@ -108,10 +108,10 @@ fn what_a_later_policy_allows_counts_from_the_start() {
         policy("TolerationPolicy", "deny", &format!("deny: [{{key: a.example/now}}], enforceFrom: {FROM}"));
     let both = engine(&[now.clone(), later.clone()]);
     for (key, expected) in
-        [("a.example/now", None), ("a.example/later", None), ("a.example/x", Some(Level::Deny))]
+        [("a.example/now", None), ("a.example/later", None), ("a.example/x", Some(FindingLevel::Deny))]
     {
         for time in [BEFORE, FROM] {
-            let levels: Vec<Level> =
+            let levels: Vec<FindingLevel> =
                 levels_at(&both, &claim(key), time).into_iter().map(|(level, _)| level).collect();
             assert_eq!(levels, Vec::from_iter(expected), "{key} at {time}");
         }

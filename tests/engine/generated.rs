@@ -34,7 +34,7 @@ type Errors = (BTreeSet<(String, String)>, BTreeSet<String>);
 fn expected(answer: Value<'_>) -> Errors {
     let mut errors = Errors::default();
     for cause in answer.get("causes").items() {
-        let [kind, field, message] = [0, 1, 2].map(|index| cause.at(index).str());
+        let [kind, field, message] = [0, 1, 2].map(|index| cause.item(index).str());
         let field = if field == "<nil>" { "" } else { field };
         errors.0.insert((kind.to_owned(), field.to_owned()));
         errors.1.insert(if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") });
@@ -67,15 +67,15 @@ fn actual(engine: &Engine, case: Value<'_>) -> (bool, Errors) {
     let mut errors = Errors::default();
     for diagnostic in verdict.findings() {
         let finding = &diagnostic.finding;
-        let field = finding.server_field();
+        let field = finding.server_path();
         errors.0.insert((finding.kind.cause().to_owned(), field.clone()));
         errors.1.insert(if field.is_empty() {
-            finding.body()
+            finding.server_message()
         } else {
-            format!("{field}: {}", finding.body())
+            format!("{field}: {}", finding.server_message())
         });
     }
-    (verdict.allowed(), errors)
+    (verdict.is_allowed(), errors)
 }
 
 fn compare(file: &str, release: &str, gates: &str) -> Differences {

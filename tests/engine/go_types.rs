@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Availability, Profile, Version};
-use tollgate_api::schema::{StructTy, Ty};
+use tollgate_api::schema::{FieldType, StructSchema};
 
 /// Struct, field and type.
 type Row = (String, String, String);
@@ -37,22 +37,22 @@ fn go_fields(release: &str, version: Version) -> BTreeSet<Row> {
 fn tollgate_fields(kinds: &[ApiKind], version: Version, available: Availability) -> BTreeSet<Row> {
     let mut rows = BTreeSet::new();
     for kind in kinds {
-        visit(fields::root(*kind, version), version, available, &mut rows);
+        visit(fields::root_struct(*kind, version), version, available, &mut rows);
     }
     rows
 }
 
-fn visit(ty: &'static StructTy, version: Version, available: Availability, rows: &mut BTreeSet<Row>) {
+fn visit(ty: &'static StructSchema, version: Version, available: Availability, rows: &mut BTreeSet<Row>) {
     for field in ty.fields.iter().filter(|field| field.known.overlaps(available)) {
         let name = field.embedded.map_or_else(String::new, |embedded| format!("{embedded}."));
         let go = match field.ty {
             // A time is decoded as a string, and an error says so; these are any JSON.
-            Ty::Time => "v1.Time".to_owned(),
-            Ty::Raw if field.json == "fieldsV1" => "v1.FieldsV1".to_owned(),
+            FieldType::Time => "v1.Time".to_owned(),
+            FieldType::Raw if field.json == "fieldsV1" => "v1.FieldsV1".to_owned(),
             ty => ty.go_name(version),
         };
         rows.insert((ty.name.to_owned(), format!("{name}{}", field.json), go));
-        if let Some(inner) = field.ty.innermost() {
+        if let Some(inner) = field.ty.innermost_struct() {
             visit(inner, version, available, rows);
         }
     }

@@ -19,12 +19,13 @@ use tollgate_api::profile;
 use tollgate_document::doc;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, Namespaces, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Origin, RuleSet};
+use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
 fn engine(policies: &str) -> Engine {
-    let engine = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin != Origin::Strict));
+    let engine =
+        Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin != RuleOrigin::Strict));
     if policies.is_empty() {
         return engine;
     }

@@ -46,7 +46,7 @@ fn snapshot(text: &str) -> Snapshot {
 }
 
 fn time(text: &str) -> Timestamp {
-    gotime::parse(text).expect("a time")
+    gotime::parse_rfc3339(text).expect("a time")
 }
 
 /// Computes the impact of the rule or slice in a manifest, and calls `tell` with it.
@@ -461,7 +461,8 @@ fn the_order_of_changes_does_not_matter() {
             let kind = object["kind"].as_str().unwrap().to_owned();
             let key = (kind.clone(), text("namespace"), text("name"));
             if draw(4) == 0 {
-                let kind = SnapshotKind::of(object["apiVersion"].as_str().unwrap(), &kind).expect("a kind");
+                let kind = SnapshotKind::from_type_meta(object["apiVersion"].as_str().unwrap(), &kind)
+                    .expect("a kind");
                 watched.remove(kind, &key.1, &key.2);
                 stored.remove(&key);
             } else {
@@ -523,7 +524,7 @@ const WHOLE_DRIVER: &str = "spec.deviceSelector.driver: selects every device of 
 
 #[test]
 fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
-    let cluster = engine::ClusterSource::fixed(std::sync::Arc::new(small()));
+    let cluster = engine::ClusterSource::from_snapshot(std::sync::Arc::new(small()));
     let response = webhook_response(Some(cluster.clone()), "", "NoExecute");
     assert_eq!(response["allowed"], json!(true));
     let told = "the rule selects 3 devices and evicts 2 pods in 2 namespaces";

@@ -10,7 +10,7 @@ use tollgate_api::profile::{DEFAULT, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::source::documents;
 use tollgate_engine::impact::Snapshot;
-use tollgate_engine::impact::other_apis::patches::PatchLayers;
+use tollgate_engine::impact::other_apis::patches::PatchesByPrecedence;
 
 fn patched_taints_text(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let documents: Vec<_> = documents(text).map(|document| document.expect("YAML")).collect();
@@ -22,7 +22,7 @@ fn patched_taints_text(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> 
     };
     let mut patches: Vec<SlicePatch<'_>> = of_kind("ResourceSlicePatch").map(SlicePatch::of).collect();
     order(&mut patches);
-    let layers = PatchLayers::new(&patches, &Snapshot::new(), DEFAULT);
+    let layers = PatchesByPrecedence::new(&patches, &Snapshot::new(), DEFAULT);
     let mut out = String::new();
     for root in of_kind("ResourceSlice") {
         let version = Version::parse(root.get("apiVersion").str().rsplit('/').next().unwrap_or_default());

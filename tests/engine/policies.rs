@@ -8,7 +8,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation, json_patch};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -134,7 +134,7 @@ spec:
         assert!(texts.iter().any(|text| text == expected), "{toleration}\n{expected}\n{texts:#?}");
         for diagnostic in &findings {
             assert_eq!(diagnostic.policy.as_deref(), Some("policies/p.yaml:1 research"));
-            assert_eq!(diagnostic.level, Level::Deny);
+            assert_eq!(diagnostic.level, FindingLevel::Deny);
         }
         assert!(judge(&engine, &claim("other", toleration)).is_empty(), "another namespace");
     }
@@ -184,7 +184,7 @@ fn policies_of_one_action_add_up_and_those_of_others_do_not() {
     let object = claim("a", DEGRADED);
     assert!(judge(&both("Deny"), &object).is_empty(), "what another policy allows is allowed");
     let warned = judge(&both("Warn"), &object);
-    assert_eq!(warned.iter().map(|diagnostic| diagnostic.level).collect::<Vec<_>>(), [Level::Deny]);
+    assert_eq!(warned.iter().map(|diagnostic| diagnostic.level).collect::<Vec<_>>(), [FindingLevel::Deny]);
     let denied = format!(
         "{}{}",
         policy("a", "{allow: [{key: \"*\"}]}"),
@@ -205,7 +205,9 @@ fn union_over_effects_across_policies() {
 
 #[test]
 fn actions_give_the_level() {
-    for (action, level) in [("Deny", Level::Deny), ("Warn", Level::Warn), ("Audit", Level::Audit)] {
+    for (action, level) in
+        [("Deny", FindingLevel::Deny), ("Warn", FindingLevel::Warn), ("Audit", FindingLevel::Audit)]
+    {
         let engine = engine(&policy("p", &format!("{{action: {action}, allow: []}}")));
         let findings = judge(&engine, &claim("a", DEGRADED));
         assert_eq!(
@@ -257,7 +259,7 @@ fn labels_select_and_a_missing_answer_is_an_error() {
     let object = claim("a", DEGRADED);
     let unknown = judge(&engine, &object);
     assert_eq!(unknown[0].finding.rule.id, "policy-lookup");
-    assert_eq!(unknown[0].level, Level::Deny);
+    assert_eq!(unknown[0].level, FindingLevel::Deny);
     assert!(Ask { labels: Some("{}"), ..Ask::about(&object) }.of(&engine).is_empty());
     let known = Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine);
     assert_eq!(known[0].finding.rule.id, "policy-toleration");

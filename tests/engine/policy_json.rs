@@ -8,7 +8,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 const PARAMETERS: &str = r"
 apiVersion: tollgate.dev/v1alpha1
@@ -72,7 +72,7 @@ fn odd_keys_in_opaque_parameters_are_refused() {
         let engine = engine(&PARAMETERS.replace("UNKNOWN", unknown), "1.37");
         let verdict = |parameters: &str| {
             let found = findings_for(&engine, &class("gpu.example.com", parameters), None);
-            found.iter().any(|diagnostic| diagnostic.level == Level::Deny)
+            found.iter().any(|diagnostic| diagnostic.level == FindingLevel::Deny)
         };
         for odd in [
             r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#,
@@ -127,7 +127,9 @@ fn odd_keys_have_the_action_of_the_policy_and_ratchet() {
     let policies = PARAMETERS.replace("UNKNOWN", "Allow");
     let warning = engine(&policies.replace("  match:", "  action: Warn\n  match:"), "1.37");
     let odd = class("gpu.example.com", &typed(r#","Sharing":{"strategy":"MPS"}"#));
-    assert!(findings_for(&warning, &odd, None).iter().all(|diagnostic| diagnostic.level == Level::Warn));
+    assert!(
+        findings_for(&warning, &odd, None).iter().all(|diagnostic| diagnostic.level == FindingLevel::Warn)
+    );
     let engine = engine(&policies, "1.37");
     let stored = class("gpu.example.com", &typed(r#","sharing":{"strategy":"MPS"},"sharing":{}"#));
     let elsewhere = stored.replace(r#""spec":{"#, r#""spec":{"extendedResourceName":"example.com/gpu","#);
@@ -213,7 +215,7 @@ fn stored_faults_excuse_no_other_value() {
         )
     };
     let denies = |new: &str, old: &str| {
-        findings_for(&engine, new, Some(old)).iter().any(|diagnostic| diagnostic.level == Level::Deny)
+        findings_for(&engine, new, Some(old)).iter().any(|diagnostic| diagnostic.level == FindingLevel::Deny)
     };
     let labels = |count: usize| {
         let all: Vec<String> = (0..count).map(|number| format!(r#""l{number}":1"#)).collect();
@@ -273,7 +275,7 @@ fn expressions_see_the_parameters_that_a_driver_sees() {
             "{\"sharing\":\"a\",\"x\":{\"k\":1,\"\u{212a}\":2}}",
         ] {
             let found = findings_for(&engine, &class("gpu.example.com", odd), None);
-            assert!(found.iter().any(|diagnostic| diagnostic.level == Level::Deny), "{policies}{odd}");
+            assert!(found.iter().any(|diagnostic| diagnostic.level == FindingLevel::Deny), "{policies}{odd}");
             let stored = class("gpu.example.com", odd);
             let other = stored.replace(r#""config":["#, r#""selectors":[],"config":["#);
             let message = messages(&findings_for(&engine, &other, Some(&stored)));

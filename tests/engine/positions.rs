@@ -10,7 +10,7 @@ use std::path::Path as File;
 
 use tollgate::files;
 use tollgate_document::field::{FieldPath, Path};
-use tollgate_document::source::{self, Document, Lines};
+use tollgate_document::source::{self, Document, LineIndex};
 
 #[derive(Debug)]
 struct Mark {
@@ -84,8 +84,8 @@ fn fields_are_where_the_fixtures_say() {
     let (mut fixtures, mut places) = (0, 0);
     for input in files::collect(&[folder.into()]).inputs {
         let files::Input::File(file) = &input else { continue };
-        let text = files::read(&input, files::MAX_FILE).expect("a fixture");
-        let lines = Lines::of(&text);
+        let text = files::read(&input, files::DEFAULT_MAX_FILE_BYTES).expect("a fixture");
+        let lines = LineIndex::from_text(&text);
         let documents: Vec<Result<Document<'_>, source::DocumentError>> = source::documents(&text).collect();
         let marks = marks(file, &text);
         assert!(!marks.is_empty(), "{} marks nothing", file.display());

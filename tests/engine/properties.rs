@@ -7,8 +7,8 @@ use super::support::{NOW, attributes, corpus};
 use proptest::prelude::*;
 use tollgate_api::profile::{self, ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value, ValueKind};
-use tollgate_document::field::Name;
-use tollgate_engine::defaults::{DefaultsFor, default_edits};
+use tollgate_document::field::SegmentName;
+use tollgate_engine::defaults::{DefaultsPurpose, default_edits};
 use tollgate_engine::engine::{DecodedObject, Endpoint, Engine, Labels, Verdict, admit};
 use tollgate_engine::rules::RuleSet;
 
@@ -43,7 +43,7 @@ fn text(tree: &Tree) -> String {
 
 fn quoted(text: &str) -> String {
     let mut out = String::new();
-    tollgate_formats::gofmt::json_string(&mut out, text);
+    tollgate_formats::gofmt::push_json_string(&mut out, text);
     out
 }
 
@@ -154,11 +154,11 @@ fn findings_text(verdict: &Verdict) -> String {
 
 /// Number of path steps that remain where the document ends. For duplicate keys, the one that leads furthest
 /// counts, because the server merges them.
-fn steps_left(at: Value<'_>, steps: &[&Name]) -> usize {
+fn steps_left(at: Value<'_>, steps: &[&SegmentName]) -> usize {
     let Some((step, rest)) = steps.split_first() else { return 0 };
     let next: Vec<Value<'_>> = match step {
-        Name::Index(index) => at.items().nth(*index).into_iter().collect(),
-        Name::Field(name) | Name::Key(name) => {
+        SegmentName::Index(index) => at.items().nth(*index).into_iter().collect(),
+        SegmentName::Field(name) | SegmentName::Key(name) => {
             at.members().filter(|(key, _)| key.text() == &**name).map(|(_, value)| value).collect()
         }
     };
@@ -192,7 +192,7 @@ proptest! {
             let second = engine.validate(&attributes(doc.root()), Labels::Unknown);
             assert_eq!(findings_text(&first), findings_text(&second));
             for diagnostic in first.findings() {
-                let steps: Vec<&Name> = diagnostic.finding.at.user_steps().collect();
+                let steps: Vec<&SegmentName> = diagnostic.finding.at.user_steps().collect();
                 let left = steps_left(doc.root().get("object"), &steps);
                 // A missing field may be named, with what it would hold: never more than that.
                 assert!(left <= 3, "{diagnostic} leads nowhere in {damaged}");
@@ -227,7 +227,7 @@ proptest! {
         };
         let doc = doc::parse(&case).expect("JSON");
         // A copy is not taken for what its text says: every device of it is read whole.
-        let copy = doc::apply(doc.root(), &[]);
+        let copy = doc::apply_changes(doc.root(), &[]);
         for _ in 0..2 {
             let profile = profile::ALL[dice.roll(profile::ALL.len())];
             let engine = engine(&[profile]);
@@ -313,8 +313,8 @@ proptest! {
                 let is_shared = |found: &&tollgate_engine::engine::Diagnostic| !of_versions.contains(&found.finding.rule.id);
                 let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
                 verdict.findings().iter().filter(is_shared).map(|diagnostic| {
-                    let field = diagnostic.finding.field().replace(".exactly", "");
-                    format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.body())
+                    let field = diagnostic.finding.user_path().replace(".exactly", "");
+                    format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.server_message())
                 }).collect()
             }).collect();
             prop_assert_eq!(&answers[0], &answers[1]);
@@ -341,7 +341,7 @@ fn defaults_are_filled_in_once() {
                 continue;
             }
             let ready = prepared.defaulted(None, profile, NOW);
-            let once = prepared.object(&ready).value().to_json();
+            let once = prepared.view_of_defaulted(&ready).value().to_json();
             let again = doc::parse(&once).expect("JSON");
             let again = DecodedObject::decode(again.root(), kind, version, profile);
             let edits = default_edits(
@@ -349,11 +349,11 @@ fn defaults_are_filled_in_once() {
                 None,
                 profile,
                 "2030-01-01T00:00:00Z",
-                DefaultsFor::Validation,
+                DefaultsPurpose::Validation,
             );
             assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
             filled += usize::from(
-                !default_edits(prepared.without_defaults(), None, profile, NOW, DefaultsFor::Validation)
+                !default_edits(prepared.without_defaults(), None, profile, NOW, DefaultsPurpose::Validation)
                     .is_empty(),
             );
         }
@@ -377,6 +377,6 @@ fn a_fault_that_was_stored_excuses_no_other_device() {
     let verdict = engine(&[Profile::named("1.36").expect("a profile")])
         .validate(&attributes(doc.root()), Labels::Unknown);
     let keys = verdict.findings().iter().filter(|diagnostic| diagnostic.finding.rule.id == "taint-key");
-    let places: Vec<String> = keys.map(|diagnostic| diagnostic.finding.field()).collect();
+    let places: Vec<String> = keys.map(|diagnostic| diagnostic.finding.user_path()).collect();
     assert_eq!(places, ["spec.devices[1].taints[0].key"]);
 }

@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use tollgate_api::profile::Profile;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Origin, RuleSet};
+use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
 const POLICY: &str = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: p}, \
                       spec: {defaults: [{key: a/b, operator: Exists, effect: NoSchedule}]}}";
 
 fn engine(profile: &str, policy: &str) -> Engine {
-    let rules = RuleSet::compile(|rule| rule.origin != Origin::Strict);
+    let rules = RuleSet::compile(|rule| rule.origin != RuleOrigin::Strict);
     let engine = Engine::new(vec![Profile::named(profile).expect("a profile")], rules);
     if policy.is_empty() {
         return engine;

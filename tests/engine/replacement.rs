@@ -25,7 +25,7 @@ fn describe_groups(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
         roots.filter(|root| root.get("kind").str() == kind).collect()
     };
     let cluster = FoundationDbCluster::of(*of_kind("FoundationDBCluster").first().expect("a cluster"));
-    let now = gotime::parse(&format!("2026-01-01T{now}Z")).expect("a time");
+    let now = gotime::parse_rfc3339(&format!("2026-01-01T{now}Z")).expect("a time");
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
     let forecast = forecast_replacements(ReplacementInput {
         cluster,

@@ -12,7 +12,7 @@ mod bodies;
 
 use bodies::{HostileField, RequestKind, Style};
 use tollgate_api::profile::Profile;
-use tollgate_api::schema::Ty;
+use tollgate_api::schema::FieldType;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_needed};
 use tollgate_engine::rules::RuleSet;
 
@@ -73,7 +73,9 @@ fn search(
         for (turn, &style) in Style::of(place.ty()).iter().enumerate().skip(number % step).step_by(step) {
             // One way of asking for each list: neighbours have the others.
             let ask = match place.ty() {
-                Ty::List(_) | Ty::Map { .. } => RequestKind::ALL[(number + turn) % RequestKind::ALL.len()],
+                FieldType::List(_) | FieldType::Map { .. } => {
+                    RequestKind::ALL[(number + turn) % RequestKind::ALL.len()]
+                }
                 _ => RequestKind::Create,
             };
             // Sixteen times: vectors that double come out alike.

@@ -101,7 +101,7 @@ fn written() -> Shipped {
     for line in corpus("cases.jsonl").lines() {
         let case = doc::parse(line).expect("JSON");
         let (id, operation) = (case.root().get("id").str(), case.root().get("operation").str());
-        let object = String::from_utf8(case.root().get("object").written().to_vec()).expect("UTF-8");
+        let object = String::from_utf8(case.root().get("object").source_json().to_vec()).expect("UTF-8");
         shipped.add(id, operation, &object, panicked.contains(id));
     }
     shipped

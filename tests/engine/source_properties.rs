@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use tollgate_document::field::Path;
-use tollgate_document::source::{self, Lines, list};
+use tollgate_document::source::{self, LineIndex, list};
 
 /// A JSON value.
 #[derive(Clone, Debug)]
@@ -172,12 +172,12 @@ fn first(text: &str) -> Option<String> {
 
 /// Calls all functions that take a text.
 fn exercise(text: &str) {
-    let lines = Lines::of(text);
+    let lines = LineIndex::from_text(text);
     for document in source::documents(text) {
         match document {
             Ok(document) => {
                 for item in list::objects(document.doc.root()) {
-                    let at = item.within(Path::ROOT.field("spec").field("taint").owned());
+                    let at = item.path_in_document(Path::ROOT.field("spec").field("taint").owned());
                     for on_key in [false, true] {
                         let location = document.locate(&lines, &at, on_key);
                         assert!(location.line >= 1 && location.column >= 1, "{location:?}");

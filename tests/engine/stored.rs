@@ -14,7 +14,7 @@ fn texts(release: &str, case: &str) -> Vec<String> {
         .iter()
         .map(|diagnostic| {
             let finding = &diagnostic.finding;
-            format!("{} | {}: {}", finding.field(), finding.server_field(), finding.body())
+            format!("{} | {}: {}", finding.user_path(), finding.server_path(), finding.server_message())
         })
         .collect();
     texts.sort();
@@ -190,7 +190,7 @@ fn a_bad_key_of_a_map_is_shown_at_the_key() {
     for release in support::RELEASES {
         let verdict = support::judge(release, "upstream", doc.root());
         let on_key = |field: &str| {
-            let found = verdict.findings().iter().find(|diagnostic| diagnostic.finding.field() == field);
+            let found = verdict.findings().iter().find(|diagnostic| diagnostic.finding.user_path() == field);
             found.unwrap_or_else(|| panic!("{release}: no finding at {field}")).finding.on_key
         };
         assert!(on_key("metadata.labels[-bad]"), "{release}");

@@ -120,8 +120,12 @@ fn rules_together_taint_what_each_of_them_taints() {
             });
             let expected = expected.count();
             counted += expected;
-            assert_eq!(tainted.count(driver), expected, "round {round}, driver {driver}: {rules:?}");
-            assert_eq!(snapshot.published_devices(driver), of_driver.count());
+            assert_eq!(
+                tainted.count_for_driver(driver),
+                expected,
+                "round {round}, driver {driver}: {rules:?}"
+            );
+            assert_eq!(snapshot.published_device_count(driver), of_driver.count());
         }
     }
     assert!(counted > 1_000, "{counted}");

@@ -19,7 +19,7 @@ use tollgate_api::profile;
 use tollgate_document::source::documents;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
-use tollgate_engine::rules::{Origin, RuleSet};
+use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
 use super::support::NOW;
 
@@ -64,7 +64,7 @@ fn lints_fit() {
     let objects = objects();
     let mut seen = 0;
     for profile in profile::ALL {
-        let engine = Engine::new(vec![profile], RuleSet::compile(|rule| rule.origin == Origin::Lint));
+        let engine = Engine::new(vec![profile], RuleSet::compile(|rule| rule.origin == RuleOrigin::Lint));
         for object in &objects {
             for warning in warnings(&engine, &Value::Null, object) {
                 assert_fits(&warning);
@@ -139,7 +139,7 @@ fn policies_have_a_short_form() {
 fn policy_warnings(policies: &str) -> Vec<String> {
     let file = PolicyFile { name: "policies/production/warn.yaml".to_owned(), text: policies.to_owned() };
     let set = PolicySet::load(&[file], &|path| Err(format!("no file {path}"))).expect("policies that load");
-    let rules = RuleSet::compile(|rule| rule.origin == Origin::Policy);
+    let rules = RuleSet::compile(|rule| rule.origin == RuleOrigin::Policy);
     let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set));
     let rule = |selector: Value, effect: &str| {
         json!({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",

@@ -42,7 +42,7 @@ fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
             return outcome;
         }
     };
-    let lines = source::Lines::of(&text);
+    let lines = source::LineIndex::from_text(&text);
     for document in source::documents(&text) {
         let document = match document {
             Ok(document) => document,
@@ -69,7 +69,7 @@ fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
             for diagnostic in verdict.findings() {
                 let place = document.locate(
                     &lines,
-                    &item.within(diagnostic.finding.at.clone()),
+                    &item.path_in_document(diagnostic.finding.at.clone()),
                     diagnostic.finding.on_key,
                 );
                 outcome.refused.push(format!("{}:{}: {}", place.line, place.column, diagnostic));

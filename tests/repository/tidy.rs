@@ -120,7 +120,7 @@ fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
         if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
             wrong.push(format!("{id}: not kebab-case"));
         }
-        let page = tollgate::pages::page(rule);
+        let page = tollgate::pages::rule_page(rule);
         if !page.starts_with(&format!("# {id}\n")) || page.lines().count() < 8 {
             wrong.push(format!("{id}: its page does not begin with its name, or says too little"));
         }

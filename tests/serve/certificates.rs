@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tollgate::server::{Certificates, Server, Settings};
+use tollgate::server::{CertificateSettings, Server, Settings};
 
 use crate::client::Client;
 use crate::running::{Authority, Folder, Running, Volume, until};
@@ -19,7 +19,7 @@ fn der(pem: &str) -> Vec<u8> {
 
 fn files(settings: &mut Settings, volume: &Volume) {
     settings.certificates =
-        Certificates::Files { certificate: volume.file("tls.crt"), key: volume.file("tls.key") };
+        CertificateSettings::Files { certificate: volume.file("tls.crt"), key: volume.file("tls.key") };
     // Directory events alone must do.
     settings.reload_period = Duration::from_hours(1);
 }
@@ -129,8 +129,10 @@ fn plain_files_written_in_place_are_seen_too() {
     };
     write(&certificate, &key);
     let server = Running::start(|settings| {
-        settings.certificates =
-            Certificates::Files { certificate: folder.0.join("tls.crt"), key: folder.0.join("tls.key") };
+        settings.certificates = CertificateSettings::Files {
+            certificate: folder.0.join("tls.crt"),
+            key: folder.0.join("tls.key"),
+        };
         settings.reload_period = Duration::from_hours(1);
     });
     let client = Client::new(server.address, &authority.pem);
@@ -150,7 +152,7 @@ fn the_timer_alone_is_enough() {
     std::os::unix::fs::symlink(&volume.folder.0, &link).expect("a link");
     let server = Running::start(|settings| {
         settings.certificates =
-            Certificates::Files { certificate: link.join("tls.crt"), key: link.join("tls.key") };
+            CertificateSettings::Files { certificate: link.join("tls.crt"), key: link.join("tls.key") };
         settings.reload_period = Duration::from_millis(50);
     });
     let client = Client::new(server.address, &authority.pem);
@@ -225,7 +227,8 @@ fn self_made_certificates_outlive_the_process() {
     let start = || {
         Running::start(|settings| {
             let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-            settings.certificates = Certificates::SelfSigned { directory: Some(folder.0.clone()), names };
+            settings.certificates =
+                CertificateSettings::SelfSigned { directory: Some(folder.0.clone()), names };
         })
     };
     let (first, second) = (start(), start());
@@ -264,8 +267,10 @@ fn a_cert_dir_that_everybody_can_write_to_is_refused() {
     let open = |directory: std::path::PathBuf| {
         let any = "127.0.0.1:0".parse().expect("an address");
         let mut settings = Settings::new(any, any);
-        settings.certificates =
-            Certificates::SelfSigned { directory: Some(directory), names: vec!["localhost".to_owned()] };
+        settings.certificates = CertificateSettings::SelfSigned {
+            directory: Some(directory),
+            names: vec!["localhost".to_owned()],
+        };
         Server::bind(settings, crate::running::engine(), None, None).map(drop)
     };
     // With the sticky bit others cannot replace a file, but they can be first.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tollgate::server::{Server, Settings};
-use tollgate::{Engine, Origin, Profile, RuleSet};
+use tollgate::{Engine, Profile, RuleOrigin, RuleSet};
 
 use crate::client::{Client, Reply, plain};
 
@@ -25,7 +25,7 @@ impl Running {
         change(&mut settings);
         let server = Server::bind(settings, engine(), None, None).expect("bound");
         let running = Running {
-            address: server.address().expect("an address"),
+            address: server.webhook_address().expect("an address"),
             ops: server.ops_address().expect("an address"),
             authorities: server.ca_bundle().unwrap_or_default(),
         };
@@ -53,7 +53,7 @@ impl Running {
 pub(crate) fn engine() -> Engine {
     Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
-        RuleSet::compile(|rule| rule.origin != Origin::Strict),
+        RuleSet::compile(|rule| rule.origin != RuleOrigin::Strict),
     )
 }
 

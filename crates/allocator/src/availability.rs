@@ -5,8 +5,8 @@
 
 use crate::inventory::{Device, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
-use crate::pools::{Counters, PoolState};
-use crate::usage::Usage;
+use crate::pools::{PoolState, SharedCounters};
+use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -15,7 +15,7 @@ use tollgate_document::doc::Value;
 /// Reason why no request can be allocated a device. If the reason differs between nodes, the last variant in
 /// this order is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Obstacle {
+pub enum DeviceObstacle {
     /// No node can use the device.
     NoNode,
     /// The device needs the named feature gate, which is disabled.
@@ -33,33 +33,33 @@ pub enum Obstacle {
     CountersUsedUp,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for DeviceObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Obstacle::NoNode => "no node can use it",
-            Obstacle::FeatureOff(gate) => return write!(f, "the feature gate {gate} is off"),
-            Obstacle::CompatibilityGroups => "compatibility groups are not supported",
-            Obstacle::Outdated => "the pool has a newer generation",
-            Obstacle::PoolIncomplete => "the pool is incomplete",
-            Obstacle::PoolInvalid => "the pool is invalid",
-            Obstacle::CountersUsedUp => "shared counters are used up",
+            DeviceObstacle::NoNode => "no node can use it",
+            DeviceObstacle::FeatureOff(gate) => return write!(f, "the feature gate {gate} is off"),
+            DeviceObstacle::CompatibilityGroups => "compatibility groups are not supported",
+            DeviceObstacle::Outdated => "the pool has a newer generation",
+            DeviceObstacle::PoolIncomplete => "the pool is incomplete",
+            DeviceObstacle::PoolInvalid => "the pool is invalid",
+            DeviceObstacle::CountersUsedUp => "shared counters are used up",
         })
     }
 }
 
 /// The node for which the pools of an inventory are checked: one that exists, or any that no slice names.
 #[derive(Clone, Copy)]
-enum CheckedNode<'d> {
+enum NodeToCheck<'d> {
     Node(Node<'d>),
     /// Any node that no slice names. Every node selector is assumed to match it.
     Elsewhere,
 }
 
-impl CheckedNode<'_> {
+impl NodeToCheck<'_> {
     fn matches_selection(self, selection: NodeSelection<'_>) -> bool {
         match (self, selection) {
-            (CheckedNode::Node(node), selection) => selection.reaches(node),
-            (CheckedNode::Elsewhere, selection) => {
+            (NodeToCheck::Node(node), selection) => selection.includes(node),
+            (NodeToCheck::Elsewhere, selection) => {
                 matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
             }
         }
@@ -70,10 +70,14 @@ impl<'d> Inventory<'d> {
     /// For each device of the inventory, the reason why no request can be allocated it. `None` means that a
     /// request can get the device, or that a claim already holds it. If `nodes` is `None`, every node named
     /// by a slice is assumed to exist, and every node selector to match some node.
-    pub fn obstacles(&self, usage: &Usage<'d>, nodes: Option<&[Node<'d>]>) -> Vec<Option<Obstacle>> {
+    pub fn device_obstacles(
+        &self,
+        usage: &DeviceUsage<'d>,
+        nodes: Option<&[Node<'d>]>,
+    ) -> Vec<Option<DeviceObstacle>> {
         let by_name: HashMap<&str, Node<'d>, RandomState> =
             nodes.into_iter().flatten().map(|&node| (node.name, node)).collect();
-        let mut found = vec![Some(Obstacle::NoNode); self.devices.len()];
+        let mut found = vec![Some(DeviceObstacle::NoNode); self.devices.len()];
         for pool in &self.pools {
             let slices: Vec<(usize, &Slice<'d>)> =
                 pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
@@ -85,15 +89,15 @@ impl<'d> Inventory<'d> {
                 _ => None,
             });
             let named: BTreeSet<&str> = named.collect();
-            let checked_nodes: Vec<CheckedNode<'d>> = match nodes {
+            let checked_nodes: Vec<NodeToCheck<'d>> = match nodes {
                 None => {
                     let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
-                    named.map(CheckedNode::Node).chain(has_wide.then_some(CheckedNode::Elsewhere)).collect()
+                    named.map(NodeToCheck::Node).chain(has_wide.then_some(NodeToCheck::Elsewhere)).collect()
                 }
-                Some(nodes) if has_wide => nodes.iter().copied().map(CheckedNode::Node).collect(),
+                Some(nodes) if has_wide => nodes.iter().copied().map(NodeToCheck::Node).collect(),
                 Some(_) => {
                     let known = named.into_iter().filter_map(|name| by_name.get(name).copied());
-                    known.map(CheckedNode::Node).collect()
+                    known.map(NodeToCheck::Node).collect()
                 }
             };
             self.record_ignored_slices(&slices, &mut found);
@@ -116,16 +120,16 @@ impl<'d> Inventory<'d> {
     }
 
     /// Records an obstacle for the devices of slices that the allocator ignores on every node.
-    fn record_ignored_slices(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
+    fn record_ignored_slices(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<DeviceObstacle>]) {
         for (_, slice) in slices {
             let obstacle = if self.needs_partitionable_devices(slice) {
-                Obstacle::FeatureOff("DRAPartitionableDevices")
-            } else if self.is_ignored(slice) {
-                Obstacle::CompatibilityGroups
+                DeviceObstacle::FeatureOff("DRAPartitionableDevices")
+            } else if self.ignores_slice(slice) {
+                DeviceObstacle::CompatibilityGroups
             } else {
                 continue;
             };
-            record_obstacle(found, slice.devices.clone(), Some(obstacle));
+            merge_obstacle(found, slice.devices.clone(), Some(obstacle));
         }
     }
 
@@ -133,24 +137,26 @@ impl<'d> Inventory<'d> {
     fn record_pool_obstacles(
         &self,
         slices: &[(usize, &Slice<'d>)],
-        checked_node: CheckedNode<'d>,
-        usage: &Usage<'d>,
-        found: &mut [Option<Obstacle>],
+        checked_node: NodeToCheck<'d>,
+        usage: &DeviceUsage<'d>,
+        found: &mut [Option<DeviceObstacle>],
     ) {
         let reaches = |selection: NodeSelection<'_>| checked_node.matches_selection(selection);
         let reaching: Vec<(usize, &Slice<'d>)> =
-            slices.iter().copied().filter(|(_, slice)| self.is_relevant(slice, &reaches)).collect();
+            slices.iter().copied().filter(|(_, slice)| self.considers_slice(slice, &reaches)).collect();
         let mut newest = Vec::new();
         for (index, slice) in &reaching {
             self.add_if_newest_generation(&mut newest, *index, slice.generation);
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
-        old.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(Obstacle::Outdated)));
+        old.for_each(|(_, slice)| {
+            merge_obstacle(found, slice.devices.clone(), Some(DeviceObstacle::Outdated))
+        });
         let pool = self.build_pool(&newest);
         let unusable = match pool.as_ref().map(|pool| pool.state) {
-            None => Obstacle::Outdated,
-            Some(PoolState::Incomplete) => Obstacle::PoolIncomplete,
-            Some(PoolState::Invalid) => Obstacle::PoolInvalid,
+            None => DeviceObstacle::Outdated,
+            Some(PoolState::Incomplete) => DeviceObstacle::PoolIncomplete,
+            Some(PoolState::Invalid) => DeviceObstacle::PoolInvalid,
             Some(PoolState::Usable) => {
                 let Some(pool) = pool else { return };
                 let left = CountersLeft::new(self, &pool.counters, usage);
@@ -160,14 +166,14 @@ impl<'d> Inventory<'d> {
                         self.slices.get(device.slice).is_some_and(Slice::has_nodes_per_device);
                     if !owns_selection || reaches(device.nodes) {
                         let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
-                        record_obstacle(found, index..index + 1, obstacle);
+                        merge_obstacle(found, index..index + 1, obstacle);
                     }
                 }
                 return;
             }
         };
         let current = reaching.iter().filter(|(index, _)| newest.contains(index));
-        current.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(unusable)));
+        current.for_each(|(_, slice)| merge_obstacle(found, slice.devices.clone(), Some(unusable)));
     }
 
     /// The reason why a device of a complete and valid pool cannot be allocated.
@@ -177,35 +183,39 @@ impl<'d> Inventory<'d> {
         index: usize,
         device: &Device<'d>,
         left: &CountersLeft<'_>,
-        usage: &Usage<'d>,
-    ) -> Option<Obstacle> {
+        usage: &DeviceUsage<'d>,
+    ) -> Option<DeviceObstacle> {
         let features = self.semantics.features;
         if device.has_binding_conditions && !features.binding_conditions {
-            return Some(Obstacle::FeatureOff("DRADeviceBindingConditions"));
+            return Some(DeviceObstacle::FeatureOff("DRADeviceBindingConditions"));
         }
-        if device.consumes.is_empty() || usage.is_taken(device.key) {
+        if device.consumes.is_empty() || usage.is_held_exclusively(device.key) {
             return None;
         }
         if !features.partitionable_devices {
-            return Some(Obstacle::FeatureOff("DRAPartitionableDevices"));
+            return Some(DeviceObstacle::FeatureOff("DRAPartitionableDevices"));
         }
         let is_share = device.is_shareable && features.consumable_capacity;
         let bare_share_counts = self.semantics.bare_share_holds_counters;
         let holds_counters = is_share && usage.has_shares_holding_counters(device.key, bare_share_counts);
-        (!holds_counters && !left.suffice_for(index)).then_some(Obstacle::CountersUsedUp)
+        (!holds_counters && !left.suffice_for(index)).then_some(DeviceObstacle::CountersUsedUp)
     }
 }
 
 /// The shared counters of a pool, less the amounts that allocated devices consume.
 struct CountersLeft<'c> {
-    counters: &'c Counters,
+    counters: &'c SharedCounters,
     left: Vec<i128>,
     /// Allocated devices consume more of some counter than the slices publish.
     is_overdrawn: bool,
 }
 
 impl<'c> CountersLeft<'c> {
-    fn new(inventory: &Inventory<'_>, counters: &'c Counters, usage: &Usage<'_>) -> CountersLeft<'c> {
+    fn new(
+        inventory: &Inventory<'_>,
+        counters: &'c SharedCounters,
+        usage: &DeviceUsage<'_>,
+    ) -> CountersLeft<'c> {
         let left = counters.left_after_claims(inventory, usage);
         CountersLeft { counters, is_overdrawn: left.iter().any(|left| *left < 0), left }
     }
@@ -213,7 +223,7 @@ impl<'c> CountersLeft<'c> {
     /// True if no counter of the pool drops below zero when the device is allocated.
     // upstream v1.37 checkAvailableCounters
     fn suffice_for(&self, device: usize) -> bool {
-        let taken = self.counters.taken_by(device);
+        let taken = self.counters.consumed_by_device(device);
         let sum = |counter: usize| -> i128 {
             taken.iter().filter(|(number, _)| *number == counter).map(|(_, amount)| *amount).sum()
         };
@@ -223,10 +233,10 @@ impl<'c> CountersLeft<'c> {
 }
 
 /// Records the result for devices on one node. A device that is available on any node stays available.
-fn record_obstacle(
-    found: &mut [Option<Obstacle>],
+fn merge_obstacle(
+    found: &mut [Option<DeviceObstacle>],
     devices: std::ops::Range<usize>,
-    obstacle: Option<Obstacle>,
+    obstacle: Option<DeviceObstacle>,
 ) {
     for known in found.get_mut(devices).into_iter().flatten() {
         // `None` is the least.

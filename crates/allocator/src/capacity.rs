@@ -4,7 +4,7 @@
 //! multiple allocations is checked in the same way (a request is then a minimum), but its caller records no usage.
 
 use std::sync::LazyLock;
-use tollgate_api::profile::Semantics;
+use tollgate_api::profile::AllocatorSemantics;
 use tollgate_api::view::{self, PolicyRange, RequestPolicy};
 use tollgate_formats::quantity::Quantity;
 
@@ -61,7 +61,7 @@ impl std::fmt::Display for CapacityError {
 }
 
 /// Error text for an amount of capacity that the scheduler's integer arithmetic cannot represent.
-type Unrepresentable = String;
+type UnrepresentableAmount = String;
 
 impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
@@ -84,8 +84,8 @@ impl<'d> Capacity<'d> {
     fn consumed_amount(
         &self,
         requested: Option<&Quantity<'d>>,
-        semantics: &Semantics,
-    ) -> Result<Quantity<'d>, Unrepresentable> {
+        semantics: &AllocatorSemantics,
+    ) -> Result<Quantity<'d>, UnrepresentableAmount> {
         let Some(requested) = requested else {
             let default = self.policy.as_ref().and_then(|policy| policy.default.as_ref());
             return Ok(default.unwrap_or(&self.value).clone());
@@ -120,8 +120,8 @@ impl<'d> CapacityPolicy<'d> {
         requested: &Quantity<'d>,
         min: &Quantity<'d>,
         step: &Quantity<'d>,
-        semantics: &Semantics,
-    ) -> Result<Quantity<'d>, Unrepresentable> {
+        semantics: &AllocatorSemantics,
+    ) -> Result<Quantity<'d>, UnrepresentableAmount> {
         // The format of the result, where it is not that of the step.
         static BINARY_FORMAT: LazyLock<Quantity<'static>> =
             LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
@@ -156,7 +156,7 @@ impl<'d> CapacityPolicy<'d> {
 
     /// True if the range is computed in thousandths, which requires that all its values are whole
     /// thousandths.
-    fn uses_thousandths(&self, semantics: &Semantics) -> bool {
+    fn uses_thousandths(&self, semantics: &AllocatorSemantics) -> bool {
         let Some(ValidRange { min, max, step }) = &self.range else { return false };
         let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
@@ -164,7 +164,7 @@ impl<'d> CapacityPolicy<'d> {
 
     /// True if a request may consume this amount: the default, one of the valid values, or a step of the
     /// range.
-    fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
+    fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &AllocatorSemantics) -> bool {
         if self.default.as_ref() == Some(taken) {
             return true;
         }
@@ -187,7 +187,7 @@ impl<'d> CapacityPolicy<'d> {
 pub(crate) type CapacityAmounts<'d> = Vec<(&'d str, i128)>;
 
 /// The amount of the capacity with this name, or zero if it is not listed.
-pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
+pub(crate) fn amount_or_zero(amounts: &[(&str, i128)], name: &str) -> i128 {
     amounts.iter().find(|(known, _)| *known == name).map_or(0, |(_, amount)| *amount)
 }
 
@@ -202,11 +202,11 @@ pub(crate) fn add_amount<'d>(amounts: &mut CapacityAmounts<'d>, name: &'d str, a
 /// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
 /// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity
-pub(crate) fn consumed_amounts<'d>(
+pub(crate) fn consumed_amounts_if_fitting<'d>(
     requested: &[(&'d str, Quantity<'d>)],
     capacities: &[Capacity<'d>],
     used: impl Fn(&str) -> i128,
-    semantics: &Semantics,
+    semantics: &AllocatorSemantics,
 ) -> Result<Option<Vec<(&'d str, Quantity<'d>)>>, CapacityError> {
     if requested.iter().any(|(name, _)| !capacities.iter().any(|capacity| capacity.name == *name)) {
         return Ok(None);

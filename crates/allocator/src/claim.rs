@@ -3,11 +3,11 @@
 //! Reading finds the classes that do not exist, because the scheduler looks for them before it looks at any node. All
 //! other problems of a request depend on the node, or come up in an order that does, and are left to the allocation.
 
-use crate::constraint::Constraint;
-use crate::outcome::{AvailableOn, ClaimName, Unschedulable};
+use crate::constraint::ConstraintState;
+use crate::outcome::{AllocationNodes, ClaimName, UnschedulableReason};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use tollgate_api::profile::Semantics;
+use tollgate_api::profile::AllocatorSemantics;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
 use tollgate_formats::quantity::Quantity;
@@ -36,11 +36,11 @@ pub struct UnallocatedClaim<'d> {
 
 /// The ResourceClaims of one pod that the allocator must allocate, and the nodes of those that are allocated.
 #[derive(Debug)]
-pub struct Claims<'d> {
+pub struct ClaimsToAllocate<'d> {
     /// The claims that need an allocation, in the order of the pod's spec.
     pub(crate) claims: Vec<ClaimPlan<'d>>,
     /// For each claim that is already allocated, the nodes on which its devices are available.
-    pub(crate) allocated: Vec<AvailableOn<'d>>,
+    pub(crate) allocated: Vec<AllocationNodes<'d>>,
 }
 
 /// A claim that needs an allocation, with its requests and constraints prepared for the search on every node.
@@ -49,7 +49,7 @@ pub(crate) struct ClaimPlan<'d> {
     pub(crate) id: ClaimName<'d>,
     pub(crate) requests: Vec<RequestPlan<'d>>,
     /// `None` for a constraint type that Tollgate does not know.
-    pub(crate) constraints: Vec<Option<Constraint<'d>>>,
+    pub(crate) constraints: Vec<Option<ConstraintState<'d>>>,
 }
 
 /// A request of a claim with its alternatives, prepared for the search on every node.
@@ -85,23 +85,23 @@ pub(crate) enum AllocationMode {
     Unknown,
 }
 
-impl<'d> Claims<'d> {
+impl<'d> ClaimsToAllocate<'d> {
     /// Reads the claims that need an allocation, and looks up their DeviceClasses. For claims that are
     /// already allocated, only the nodes matter.
     // upstream v1.37 DynamicResources.PreFilter
     pub fn new(
         claims: impl IntoIterator<Item = UnallocatedClaim<'d>>,
-        allocated: impl IntoIterator<Item = AvailableOn<'d>>,
+        allocated: impl IntoIterator<Item = AllocationNodes<'d>>,
         classes: &Classes<'d>,
-        semantics: &Semantics,
-    ) -> Result<Claims<'d>, Unschedulable> {
+        semantics: &AllocatorSemantics,
+    ) -> Result<ClaimsToAllocate<'d>, UnschedulableReason> {
         let claims = claims.into_iter().map(|claim| ClaimPlan::new(claim, classes, semantics));
         let mut claims: Vec<ClaimPlan<'_>> = claims.collect::<Result<_, _>>()?;
         let requests = claims.iter_mut().flat_map(|claim| &mut claim.requests);
         for (number, details) in requests.flat_map(|request| &mut request.alternatives).enumerate() {
             details.number = number;
         }
-        Ok(Claims { claims, allocated: allocated.into_iter().collect() })
+        Ok(ClaimsToAllocate { claims, allocated: allocated.into_iter().collect() })
     }
 }
 
@@ -109,8 +109,8 @@ impl<'d> ClaimPlan<'d> {
     fn new(
         claim: UnallocatedClaim<'d>,
         classes: &Classes<'d>,
-        semantics: &Semantics,
-    ) -> Result<ClaimPlan<'d>, Unschedulable> {
+        semantics: &AllocatorSemantics,
+    ) -> Result<ClaimPlan<'d>, UnschedulableReason> {
         let id = ClaimName { namespace: claim.namespace, name: claim.name };
         let devices = claim.spec.devices();
         let mut requests = Vec::new();
@@ -121,13 +121,13 @@ impl<'d> ClaimPlan<'d> {
             let alternatives = match exactly {
                 Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
                 None if alternatives.is_empty() => {
-                    return Err(Unschedulable::UnknownRequest {
+                    return Err(UnschedulableReason::UnknownRequest {
                         claim: id.to_string(),
                         request: name.to_owned(),
                     });
                 }
                 None if !semantics.features.prioritized_list => {
-                    return Err(Unschedulable::NoPrioritizedList {
+                    return Err(UnschedulableReason::NoPrioritizedList {
                         claim: id.to_string(),
                         request: name.to_owned(),
                     });
@@ -142,7 +142,7 @@ impl<'d> ClaimPlan<'d> {
             requests.push(RequestPlan { alternatives, has_alternatives: exactly.is_none() });
         }
         let constraints =
-            devices.constraints().iter().map(|constraint| Constraint::new(constraint, semantics));
+            devices.constraints().iter().map(|constraint| ConstraintState::new(constraint, semantics));
         Ok(ClaimPlan { id, requests, constraints: constraints.collect() })
     }
 }
@@ -153,10 +153,10 @@ impl<'d> RequestAlternative<'d> {
         alternative: Option<&'d str>,
         body: RequestBody<'d>,
         classes: &Classes<'d>,
-        semantics: &Semantics,
-    ) -> Result<RequestAlternative<'d>, Unschedulable> {
+        semantics: &AllocatorSemantics,
+    ) -> Result<RequestAlternative<'d>, UnschedulableReason> {
         let class_name = body.device_class_name();
-        let class = classes.by_name.get(class_name).ok_or_else(|| Unschedulable::NoClass {
+        let class = classes.by_name.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
             request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
             class: class_name.to_owned(),
         })?;
@@ -200,7 +200,7 @@ impl<'d> RequestAlternative<'d> {
 
     /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
-    pub(crate) fn unsupported_reason(&self, semantics: &Semantics) -> Option<String> {
+    pub(crate) fn unsupported_reason(&self, semantics: &AllocatorSemantics) -> Option<String> {
         if semantics.refuses_derived_attributes && !self.body.derived_attributes().is_empty() {
             return Some(
                 ": cannot handle request with derived attributes, the feature is disabled".to_owned(),

@@ -5,12 +5,12 @@
 
 use crate::outcome::AllocationError;
 use std::collections::BTreeMap;
-use tollgate_api::profile::Semantics;
+use tollgate_api::profile::AllocatorSemantics;
 
 /// Result of the PostFilter extension point of the DynamicResources plugin, which runs when no node fits the
 /// pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PostFilter {
+pub enum PostFilterResult {
     /// Nodes were checked, and no claim can be deallocated.
     NothingChanged,
     /// No node was checked, so PostFilter has no claims to deallocate.
@@ -20,12 +20,12 @@ pub enum PostFilter {
     Deallocated,
 }
 
-impl PostFilter {
-    fn text(self) -> &'static str {
+impl PostFilterResult {
+    fn message_part(self) -> &'static str {
         match self {
-            PostFilter::NothingChanged => "still not schedulable",
-            PostFilter::NoClaims => "no new claims to deallocate",
-            PostFilter::Deallocated => "deallocation of ResourceClaim completed",
+            PostFilterResult::NothingChanged => "still not schedulable",
+            PostFilterResult::NoClaims => "no new claims to deallocate",
+            PostFilterResult::Deallocated => "deallocation of ResourceClaim completed",
         }
     }
 }
@@ -34,10 +34,10 @@ impl PostFilter {
 /// message to the number of nodes that it was reported for.
 // upstream v1.37 FitError.Error
 pub fn unschedulable_message(
-    semantics: &Semantics,
+    semantics: &AllocatorSemantics,
     nodes: usize,
     reasons: &BTreeMap<String, usize>,
-    post_filter: PostFilter,
+    post_filter: PostFilterResult,
 ) -> String {
     let mut reasons: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
@@ -46,18 +46,23 @@ pub fn unschedulable_message(
 }
 
 /// The message for a pod that was rejected before any node was checked, up to " preemption:".
-pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &str) -> String {
-    condition_message(semantics, nodes, reason, PostFilter::NoClaims)
+pub fn prefilter_rejection_message(semantics: &AllocatorSemantics, nodes: usize, reason: &str) -> String {
+    condition_message(semantics, nodes, reason, PostFilterResult::NoClaims)
 }
 
 /// The text of the condition: the number of nodes, the reasons, and in some releases the result of PostFilter.
-fn condition_message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {
-    let post_filter = if semantics.message_has_post_filter { post_filter.text() } else { "" };
+fn condition_message(
+    semantics: &AllocatorSemantics,
+    nodes: usize,
+    reasons: &str,
+    post_filter: PostFilterResult,
+) -> String {
+    let post_filter = if semantics.message_has_post_filter { post_filter.message_part() } else { "" };
     let separated = if post_filter.is_empty() { String::new() } else { format!(" {post_filter},") };
     format!("0/{nodes} nodes are available: {reasons}.{separated}")
 }
 
 /// The message of a condition with reason SchedulerError.
-pub fn error_message(error: &AllocationError) -> String {
+pub fn scheduler_error_message(error: &AllocationError) -> String {
     format!("running \"DynamicResources\" filter plugin: {error}")
 }

@@ -4,12 +4,12 @@
 //! is that of upstream's allocator, including what one release forgets.
 
 use crate::search::ClaimRequest;
-use tollgate_api::profile::{DistinctMemory, Semantics};
+use tollgate_api::profile::{AllocatorSemantics, DistinctComparedValues};
 use tollgate_api::view::{self, DeviceBody, Strings, View as _};
 
 /// A constraint with the attribute values of the devices allocated so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Constraint<'d> {
+pub(crate) struct ConstraintState<'d> {
     requests: Strings<'d>,
     attribute: &'d str,
     seen: SeenValues<'d>,
@@ -19,16 +19,16 @@ pub(crate) struct Constraint<'d> {
 #[derive(Clone, Debug)]
 enum SeenValues<'d> {
     /// `matchAttribute`: every device must have the value of the first device.
-    Match { value: Option<Value<'d>>, devices: usize },
+    Match { value: Option<AttributeValue<'d>>, devices: usize },
     /// `distinctAttribute`: all values must differ.
-    Distinct { values: Vec<Value<'d>> },
+    Distinct { values: Vec<AttributeValue<'d>> },
     /// `distinctAttribute` in releases that remember only the last value of each request.
-    DistinctLast { values: Vec<(&'d str, Value<'d>)>, devices: usize },
+    DistinctLast { values: Vec<(&'d str, AttributeValue<'d>)>, devices: usize },
 }
 
 /// The value of a device attribute that a constraint compares. Values of different types are never equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Value<'d> {
+enum AttributeValue<'d> {
     String(&'d str),
     Int(i64),
     Bool(bool),
@@ -37,15 +37,18 @@ enum Value<'d> {
     Other,
 }
 
-impl<'d> Constraint<'d> {
+impl<'d> ConstraintState<'d> {
     /// Returns `None` if the constraint type is unknown.
-    pub(crate) fn new(constraint: view::Constraint<'d>, semantics: &Semantics) -> Option<Constraint<'d>> {
+    pub(crate) fn new(
+        constraint: view::Constraint<'d>,
+        semantics: &AllocatorSemantics,
+    ) -> Option<ConstraintState<'d>> {
         let (attribute, seen) = match (constraint.match_attribute(), constraint.distinct_attribute()) {
             (Some(attribute), _) => (attribute, SeenValues::Match { value: None, devices: 0 }),
             (None, Some(attribute)) => {
                 let seen = match semantics.distinct_memory {
-                    DistinctMemory::All => SeenValues::Distinct { values: Vec::new() },
-                    DistinctMemory::LastOfEachRequest => {
+                    DistinctComparedValues::All => SeenValues::Distinct { values: Vec::new() },
+                    DistinctComparedValues::LastOfEachRequest => {
                         SeenValues::DistinctLast { values: Vec::new(), devices: 0 }
                     }
                 };
@@ -53,12 +56,17 @@ impl<'d> Constraint<'d> {
             }
             (None, None) => return None,
         };
-        Some(Constraint { requests: constraint.requests(), attribute, seen })
+        Some(ConstraintState { requests: constraint.requests(), attribute, seen })
     }
 
     /// Adds a device that is allocated to a request. Returns `false` and changes nothing if the device
     /// violates the constraint.
-    pub(crate) fn add(&mut self, request: RequestName<'d>, driver: &str, device: DeviceBody<'d>) -> bool {
+    pub(crate) fn try_add_device(
+        &mut self,
+        request: RequestName<'d>,
+        driver: &str,
+        device: DeviceBody<'d>,
+    ) -> bool {
         if !self.applies_to(request) {
             return true;
         }
@@ -67,19 +75,19 @@ impl<'d> Constraint<'d> {
             SeenValues::Match { value, devices } => {
                 if *devices == 0 {
                     *value = Some(new);
-                } else if new == Value::Other || *value != Some(new) {
+                } else if new == AttributeValue::Other || *value != Some(new) {
                     return false;
                 }
                 *devices += 1;
             }
             SeenValues::Distinct { values } => {
-                if values.iter().any(|value| is_not_distinct(*value, new)) {
+                if values.iter().any(|value| violates_distinct(*value, new)) {
                     return false;
                 }
                 values.push(new);
             }
             SeenValues::DistinctLast { values, devices } => {
-                if *devices > 0 && values.iter().any(|(_, value)| is_not_distinct(*value, new)) {
+                if *devices > 0 && values.iter().any(|(_, value)| violates_distinct(*value, new)) {
                     return false;
                 }
                 values.retain(|(name, _)| *name != request.name);
@@ -91,7 +99,7 @@ impl<'d> Constraint<'d> {
     }
 
     /// Removes the device that was added last.
-    pub(crate) fn remove(&mut self, request: RequestName<'d>) {
+    pub(crate) fn remove_last_device(&mut self, request: RequestName<'d>) {
         if !self.applies_to(request) {
             return;
         }
@@ -133,24 +141,24 @@ impl<'d> RequestName<'d> {
 }
 
 /// True if `distinctAttribute` rejects the new value: it equals an earlier one, or its type cannot be compared.
-fn is_not_distinct(value: Value<'_>, new: Value<'_>) -> bool {
-    new == Value::Other || value == new
+fn violates_distinct(value: AttributeValue<'_>, new: AttributeValue<'_>) -> bool {
+    new == AttributeValue::Other || value == new
 }
 
 /// Looks up the value of a device attribute by its qualified name. Names without a domain belong to the driver's
 /// domain.
 // upstream v1.37 lookupAttribute
-fn attribute_value<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
+fn attribute_value<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<AttributeValue<'d>> {
     let attributes = device.attributes();
     let attribute = attributes.get(name).or_else(|| {
         let (domain, id) = name.split_once('/')?;
         attributes.get(id).filter(|_| domain == driver)
     })?;
     let json = attribute.json();
-    let string = attribute.string().map(Value::String);
+    let string = attribute.string().map(AttributeValue::String);
     let value = string
-        .or_else(|| json.get("int").int().map(Value::Int))
-        .or_else(|| json.get("bool").bool().map(Value::Bool))
-        .or_else(|| attribute.version().map(Value::Version));
-    Some(value.unwrap_or(Value::Other))
+        .or_else(|| json.get("int").int().map(AttributeValue::Int))
+        .or_else(|| json.get("bool").bool().map(AttributeValue::Bool))
+        .or_else(|| attribute.version().map(AttributeValue::Version));
+    Some(value.unwrap_or(AttributeValue::Other))
 }

@@ -10,7 +10,7 @@ use crate::selector::Candidate;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ops::Range;
-use tollgate_api::profile::Semantics;
+use tollgate_api::profile::AllocatorSemantics;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{self, DeviceBody, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
@@ -23,7 +23,7 @@ pub struct DeviceKey(u32);
 /// All devices that ResourceSlices publish, with their pools and taints.
 #[derive(Debug)]
 pub struct Inventory<'d> {
-    pub(crate) semantics: Semantics,
+    pub(crate) semantics: AllocatorSemantics,
     pub(crate) slices: Vec<Slice<'d>>,
     pub(crate) devices: Vec<Device<'d>>,
     /// The pools, each with its slices.
@@ -93,7 +93,7 @@ impl<'d> Inventory<'d> {
     /// Builds an inventory from ResourceSlices, each with its API version, and the DeviceTaintRules that
     /// taint their devices.
     pub fn new(
-        semantics: Semantics,
+        semantics: AllocatorSemantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
         rules: impl IntoIterator<Item = TaintRule<'d>>,
     ) -> Inventory<'d> {
@@ -103,7 +103,7 @@ impl<'d> Inventory<'d> {
     /// Like [`Inventory::new`], for releases whose DeviceTaintRules can select devices by class and by CEL.
     /// `selects` evaluates those selectors, for devices that match the rule's driver, pool and device.
     pub fn with_class_rules(
-        semantics: Semantics,
+        semantics: AllocatorSemantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
         rules: impl IntoIterator<Item = TaintRule<'d>>,
         mut selects: impl FnMut(TaintSelector<'d>, Candidate<'d>) -> bool,
@@ -133,13 +133,13 @@ impl<'d> Inventory<'d> {
     }
 
     /// The behaviors of the Kubernetes release.
-    pub fn semantics(&self) -> &Semantics {
+    pub fn semantics(&self) -> &AllocatorSemantics {
         &self.semantics
     }
 
     /// The pools that only one node can use, as driver, pool name and node. All slices of such a pool name
     /// this node.
-    pub fn local_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
+    pub fn single_node_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
         self.pools.iter().filter_map(|pool| {
             let mut nodes = pool.slices.iter().map(|&slice| match self.slices.get(slice)?.nodes {
                 NodeSelection::Name(name) => Some(name),
@@ -151,7 +151,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// Looks up a device by name. Returns `None` if no slice publishes it.
-    pub fn device(&self, driver: &str, pool: &str, device: &str) -> Option<DeviceKey> {
+    pub fn device_key(&self, driver: &str, pool: &str, device: &str) -> Option<DeviceKey> {
         self.keys.get(&(driver, pool, device)).copied()
     }
 
@@ -178,7 +178,7 @@ impl<'d> Inventory<'d> {
         let nodes =
             NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector());
         match nodes {
-            NodeSelection::Name(_) if self.reaches_every_node(&counters) => self.shared.push(index),
+            NodeSelection::Name(_) if self.slice_reaches_every_node(&counters) => self.shared.push(index),
             NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),
             _ => self.shared.push(index),
         }
@@ -200,7 +200,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// True if a slice with these counter sets is treated as available on every node.
-    pub(crate) fn reaches_every_node(&self, counters: &[CounterSet<'_>]) -> bool {
+    pub(crate) fn slice_reaches_every_node(&self, counters: &[CounterSet<'_>]) -> bool {
         self.semantics.counter_slices_reach_every_node && !counters.is_empty()
     }
 

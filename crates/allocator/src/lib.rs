@@ -59,19 +59,19 @@ mod selector;
 mod tolerance;
 mod usage;
 
-pub use availability::Obstacle;
+pub use availability::DeviceObstacle;
 pub use capacity::CapacityError;
-pub use claim::{Claims, Classes, UnallocatedClaim};
+pub use claim::{ClaimsToAllocate, Classes, UnallocatedClaim};
 pub use inventory::{DeviceKey, Inventory};
 pub use node::{Node, NodeSelection};
 pub use outcome::{
-    AllocatedDevice, Allocation, AllocationError, AvailableOn, MAX_DEVICES, Outcome, SelectorSource,
-    Unschedulable,
+    AllocatedDevice, Allocation, AllocationError, AllocationNodes, AllocationOutcome, MAX_DEVICES_PER_CLAIM,
+    SelectorSource, UnschedulableReason,
 };
 pub use pools::NodePools;
 pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
 pub use tolerance::tolerates;
-pub use tollgate_api::profile::{DistinctMemory, Features, Semantics};
-pub use usage::{Holding, Usage};
+pub use tollgate_api::profile::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
+pub use usage::{DeviceHolding, DeviceUsage};

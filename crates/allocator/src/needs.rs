@@ -6,7 +6,7 @@
 
 use crate::capacity;
 use crate::claim::AllocationMode;
-use crate::outcome::{AllocationError, MAX_DEVICES, SelectorSource};
+use crate::outcome::{AllocationError, MAX_DEVICES_PER_CLAIM, SelectorSource};
 use crate::pools::PoolState;
 use crate::search::{ClaimRequest, PodSearch, Stopped};
 use crate::selector::{Candidate, SelectorError, Selectors};
@@ -36,7 +36,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
                 }
                 least = least.saturating_add(fewest.unwrap_or(0));
             }
-            if least > MAX_DEVICES {
+            if least > MAX_DEVICES_PER_CLAIM {
                 let claim = claim.id.to_string();
                 return Err(AllocationError::TooManyDevices { claim, devices: least }.into());
             }
@@ -110,7 +110,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             return Ok(self.capacity_to_consume(claim_request, node_device)?.is_some());
         }
         let Some((_, device)) = self.device_at(node_device) else { return Ok(false) };
-        let fits = capacity::consumed_amounts(
+        let fits = capacity::consumed_amounts_if_fitting(
             &claim_request.details.capacities,
             &device.capacities,
             |_| 0,

@@ -106,7 +106,7 @@ impl<'d> NodeSelection<'d> {
     }
 
     /// True if the node can use the device.
-    pub fn reaches(self, node: Node<'_>) -> bool {
+    pub fn includes(self, node: Node<'_>) -> bool {
         match self {
             NodeSelection::Name(name) => name == node.name,
             NodeSelection::All => true,

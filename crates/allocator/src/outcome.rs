@@ -7,7 +7,7 @@ use crate::capacity::CapacityError;
 use crate::inventory::DeviceKey;
 use crate::node::Node;
 use crate::selector::SelectorError;
-use crate::usage::Holding;
+use crate::usage::DeviceHolding;
 use std::borrow::Cow;
 use std::fmt;
 use tollgate_api::view::{self, List, NodeRequirement, NodeSelector, Strings, Toleration};
@@ -15,11 +15,11 @@ use tollgate_formats::quantity::Quantity;
 
 /// Result of allocating the claims of a pod on one node.
 #[derive(Debug)]
-pub enum Outcome<'d> {
+pub enum AllocationOutcome<'d> {
     /// One allocation for each claim, in the order of the claims.
     Allocated(Vec<Allocation<'d>>),
     /// The claims cannot be allocated on this node.
-    Unschedulable(Unschedulable),
+    Unschedulable(UnschedulableReason),
     /// A claim, class or pool is invalid, which stops scheduling of the pod on all nodes.
     Failed(AllocationError),
     /// The result depends on the named feature, which is not supported.
@@ -33,7 +33,7 @@ pub enum Outcome<'d> {
 pub struct Allocation<'d> {
     pub devices: Vec<AllocatedDevice<'d>>,
     /// The nodes that can use all of these devices.
-    pub nodes: AvailableOn<'d>,
+    pub nodes: AllocationNodes<'d>,
 }
 
 /// One device of an allocation, with the request that it is for.
@@ -59,9 +59,10 @@ pub struct AllocatedDevice<'d> {
 impl<'d> AllocatedDevice<'d> {
     /// The device usage that this result adds. `None` with adminAccess, because it does not block other
     /// claims.
-    pub fn holding(&self) -> Option<Holding<'d>> {
+    pub fn holding(&self) -> Option<DeviceHolding<'d>> {
         let consumed = self.consumed_capacity.iter().map(|(name, amount)| (*name, amount.nano_value()));
-        let holding = Holding { device: self.key, is_share: self.is_share, consumed: consumed.collect() };
+        let holding =
+            DeviceHolding { device: self.key, is_share: self.is_share, consumed: consumed.collect() };
         (!self.admin_access).then_some(holding)
     }
 
@@ -76,7 +77,7 @@ impl<'d> AllocatedDevice<'d> {
 
 /// The nodes that can use an allocation, as its `nodeSelector` states them.
 #[derive(Clone, Debug)]
-pub enum AvailableOn<'d> {
+pub enum AllocationNodes<'d> {
     /// All nodes; the allocation has no selector.
     AllNodes,
     /// Only the node for which the devices were allocated.
@@ -87,19 +88,19 @@ pub enum AvailableOn<'d> {
     Matching { fields: Vec<NodeRequirement<'d>>, labels: Vec<NodeRequirement<'d>> },
 }
 
-impl<'d> AvailableOn<'d> {
+impl<'d> AllocationNodes<'d> {
     /// Reads the nodes from an allocation in the status of a claim.
-    pub fn from_status(allocation: view::Allocation<'d>) -> AvailableOn<'d> {
-        allocation.node_selector().map_or(AvailableOn::AllNodes, AvailableOn::Selector)
+    pub fn from_status(allocation: view::Allocation<'d>) -> AllocationNodes<'d> {
+        allocation.node_selector().map_or(AllocationNodes::AllNodes, AllocationNodes::Selector)
     }
 
     /// True if the node can use the allocation.
     pub fn includes(&self, node: Node<'_>) -> bool {
         match self {
-            AvailableOn::AllNodes => true,
-            AvailableOn::Node(name) => *name == node.name,
-            AvailableOn::Selector(selector) => node.matches(*selector),
-            AvailableOn::Matching { fields, labels } => {
+            AllocationNodes::AllNodes => true,
+            AllocationNodes::Node(name) => *name == node.name,
+            AllocationNodes::Selector(selector) => node.matches(*selector),
+            AllocationNodes::Matching { fields, labels } => {
                 node.satisfies(labels.iter().copied(), fields.iter().copied())
             }
         }
@@ -124,7 +125,7 @@ impl fmt::Display for ClaimName<'_> {
 
 /// Why a pod cannot be scheduled yet, although its claims are valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unschedulable {
+pub enum UnschedulableReason {
     /// No node is checked because the DeviceClass of a request does not exist.
     NoClass { request: String, class: String },
     /// No node is checked because the release does not know this kind of request.
@@ -140,34 +141,34 @@ pub enum Unschedulable {
     ClaimElsewhere,
 }
 
-impl Unschedulable {
+impl UnschedulableReason {
     /// Returns the scheduler's message, as in the condition of the pod.
-    pub fn text(&self) -> Cow<'static, str> {
+    pub fn scheduler_message(&self) -> Cow<'static, str> {
         let text = match self {
-            Unschedulable::NoClass { request, class } => {
+            UnschedulableReason::NoClass { request, class } => {
                 return format!("request {request}: device class {class} does not exist").into();
             }
-            Unschedulable::UnknownRequest { claim, request } => {
+            UnschedulableReason::UnknownRequest { claim, request } => {
                 return format!("resource claim {claim}, request {request}: unknown request type").into();
             }
-            Unschedulable::NoPrioritizedList { claim, request } => {
+            UnschedulableReason::NoPrioritizedList { claim, request } => {
                 return format!(
                     "resource claim {claim}, request {request}: has subrequests, but the DRAPrioritizedList feature is \
                      disabled"
                 )
                 .into();
             }
-            Unschedulable::CannotAllocate => "cannot allocate all claims",
-            Unschedulable::InvalidPools => "invalid resource pools were encountered",
-            Unschedulable::ClaimElsewhere => "resourceclaim not available on the node",
+            UnschedulableReason::CannotAllocate => "cannot allocate all claims",
+            UnschedulableReason::InvalidPools => "invalid resource pools were encountered",
+            UnschedulableReason::ClaimElsewhere => "resourceclaim not available on the node",
         };
         Cow::Borrowed(text)
     }
 }
 
-impl fmt::Display for Unschedulable {
+impl fmt::Display for UnschedulableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text())
+        f.write_str(&self.scheduler_message())
     }
 }
 
@@ -202,7 +203,7 @@ pub enum SelectorSource {
 }
 
 /// Maximum number of devices in one allocation.
-pub const MAX_DEVICES: usize = 32;
+pub const MAX_DEVICES_PER_CLAIM: usize = 32;
 
 impl fmt::Display for AllocationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +219,7 @@ impl fmt::Display for AllocationError {
             ),
             AllocationError::TooManyDevices { claim, devices } => write!(
                 f,
-                "claim {claim}: number of requested devices {devices} exceeds the claim limit of {MAX_DEVICES}"
+                "claim {claim}: number of requested devices {devices} exceeds the claim limit of {MAX_DEVICES_PER_CLAIM}"
             ),
             AllocationError::ConstraintBroken { claim, request, device } => write!(
                 f,
@@ -252,14 +253,14 @@ fn write_selector_error(
     device: Option<&str>,
     error: &SelectorError,
 ) -> fmt::Result {
-    const CEL_HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
+    const MISSING_KEY_HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
                         has() for optional fields";
     match (error, device) {
         (SelectorError::Unsupported(what), _) => write!(f, ": not supported by Tollgate: {what}"),
         (SelectorError::Compile(text), _) => write!(f, ": CEL compile error: {text}"),
         (SelectorError::Runtime(text), None) => write!(f, ": CEL runtime error: {text}"),
         (SelectorError::Runtime(text), Some(device)) => {
-            let hint = if text.contains("no such key:") { CEL_HINT } else { "" };
+            let hint = if text.contains("no such key:") { MISSING_KEY_HINT } else { "" };
             write!(f, " on device {device}: CEL runtime error: {text}{hint}")
         }
     }

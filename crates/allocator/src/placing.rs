@@ -3,7 +3,7 @@
 //! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint forgets
 //! in some releases.
 
-use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_of};
+use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_or_zero};
 use crate::constraint::RequestName;
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
@@ -15,14 +15,14 @@ use tollgate_formats::quantity::Quantity;
 
 /// The shares of one device that the current search has allocated.
 #[derive(Default, Debug)]
-pub(crate) struct Share<'d> {
+pub(crate) struct AllocatedShares<'d> {
     count: usize,
     consumed: CapacityAmounts<'d>,
 }
 
 /// The shared counters of a pool, in billionths.
 #[derive(Debug)]
-pub(crate) struct PoolCounters {
+pub(crate) struct SearchCounters {
     /// Amounts that remain after allocated claims. Below zero if claims consume more than the slices publish.
     available: Vec<i128>,
     /// Amounts consumed by devices of the current search.
@@ -53,7 +53,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             return !self.taking.contains(&(device, claim_request.claim));
         }
         let is_taking = self.taking.range((device, 0)..=(device, usize::MAX)).next().is_some();
-        !is_taking && !self.allocator.usage.is_taken(device)
+        !is_taking && !self.allocator.usage.is_held_exclusively(device)
     }
 
     /// The capacity that the request would consume; `None` if too little is left.
@@ -69,11 +69,16 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         }
         let taking = self.shares.get(&device.key);
         let used = |name: &str| {
-            let taking = taking.map_or(0, |share| amount_of(&share.consumed, name));
+            let taking = taking.map_or(0, |share| amount_or_zero(&share.consumed, name));
             self.allocator.usage.consumed(device.key, name).saturating_add(taking)
         };
-        capacity::consumed_amounts(&claim_request.details.capacities, &device.capacities, used, semantics)
-            .map_err(|error| self.capacity_error(claim_request, self.device_name(node_device), error).into())
+        capacity::consumed_amounts_if_fitting(
+            &claim_request.details.capacities,
+            &device.capacities,
+            used,
+            semantics,
+        )
+        .map_err(|error| self.capacity_error(claim_request, self.device_name(node_device), error).into())
     }
 
     pub(crate) fn capacity_error(
@@ -165,13 +170,13 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     fn release_counters_and_constraints(&mut self, taken: &TakenDevice<'a, 'd>, constraints: usize) {
         let requested = RequestName::from_claim_request(taken.claim_request);
         let all = self.constraints.get_mut(taken.claim_request.claim).into_iter().flatten();
-        all.take(constraints).for_each(|constraint| constraint.remove(requested));
+        all.take(constraints).for_each(|constraint| constraint.remove_last_device(requested));
         let Some((node_device, _)) = self.device_at(taken.node_device).filter(|_| taken.has_counters) else {
             return;
         };
         let Some(pool) = self.pools.pools.get(node_device.pool) else { return };
         let Some(Some(counters)) = self.counters.get_mut(node_device.pool) else { return };
-        add_counters(&mut counters.taken, pool.counters.taken_by(node_device.device), -1);
+        add_counters(&mut counters.taken, pool.counters.consumed_by_device(node_device.device), -1);
     }
 
     /// Adds the device to the constraints of the claim. Returns the index of the first constraint that it
@@ -185,7 +190,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let driver = self.device_at(node_device).and_then(|(at, _)| self.pools.pools.get(at.pool))?.driver;
         let requested = RequestName::from_claim_request(claim_request);
         let mut all = self.constraints.get_mut(claim_request.claim)?.iter_mut();
-        all.position(|constraint| !constraint.add(requested, driver, device.body))
+        all.position(|constraint| !constraint.try_add_device(requested, driver, device.body))
     }
 
     /// True if shares of the device are already allocated, so that its counters are already consumed.
@@ -203,9 +208,9 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let (inventory, usage) = (self.allocator.inventory, self.allocator.usage);
         let counters = slot.get_or_insert_with(|| {
             let available = pool.counters.left_after_claims(inventory, usage);
-            PoolCounters { taken: vec![0; available.len()], available }
+            SearchCounters { taken: vec![0; available.len()], available }
         });
-        let taken = pool.counters.taken_by(node_device.device);
+        let taken = pool.counters.consumed_by_device(node_device.device);
         add_counters(&mut counters.taken, taken, 1);
         let suffices = counters.available.iter().zip(&counters.taken).all(|(left, taken)| left >= taken);
         if !suffices {

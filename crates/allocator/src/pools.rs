@@ -6,7 +6,7 @@
 
 use crate::inventory::{CounterSet, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,7 @@ pub(crate) struct NodePool<'d> {
     pub(crate) state: PoolState,
     /// The pool's devices, as a range of [`NodePools::node_devices`].
     pub(crate) node_devices: std::ops::Range<usize>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: SharedCounters,
 }
 
 /// Whether the devices of a pool can be allocated.
@@ -52,25 +52,26 @@ pub(crate) struct NodeDevice {
 
 /// The shared counters of a pool, and the amounts that each device consumes.
 #[derive(Default, Debug)]
-pub(crate) struct Counters {
+pub(crate) struct SharedCounters {
     /// Published values of all counters in all counter sets.
     pub(crate) totals: Vec<i128>,
     /// By device: the indices of the counters that it consumes, with the amounts.
     pub(crate) taken: BTreeMap<usize, Vec<(usize, i128)>>,
 }
 
-impl Counters {
+impl SharedCounters {
     /// The counters and amounts that a device consumes.
-    pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
+    pub(crate) fn consumed_by_device(&self, device: usize) -> &[(usize, i128)] {
         self.taken.get(&device).map_or(&[], Vec::as_slice)
     }
 
     /// The remaining value of each counter after allocated claims; below zero if claims consume more than the
     /// slices publish.
-    pub(crate) fn left_after_claims(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
+    pub(crate) fn left_after_claims(&self, inventory: &Inventory<'_>, usage: &DeviceUsage<'_>) -> Vec<i128> {
         let mut left = self.totals.clone();
-        let is_held =
-            |device: usize| inventory.devices.get(device).is_some_and(|device| usage.is_held(device.key));
+        let is_held = |device: usize| {
+            inventory.devices.get(device).is_some_and(|device| usage.is_held_or_shared(device.key))
+        };
         for (_, taken) in self.taken.iter().filter(|(device, _)| is_held(**device)) {
             add_counters(&mut left, taken, -1);
         }
@@ -86,8 +87,9 @@ impl<'d> Inventory<'d> {
         let mut current: HashMap<usize, usize, RandomState> = HashMap::default();
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
-            let reaches = |selection: NodeSelection<'_>| selection.reaches(node);
-            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, &reaches)) else {
+            let reaches = |selection: NodeSelection<'_>| selection.includes(node);
+            let Some(slice) = self.slices.get(index).filter(|slice| self.considers_slice(slice, &reaches))
+            else {
                 continue;
             };
             let at = *current.entry(slice.pool).or_insert_with(|| {
@@ -105,12 +107,16 @@ impl<'d> Inventory<'d> {
     }
 
     /// True if the slice is considered on the nodes for which `reaches` returns true.
-    pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
+    pub(crate) fn considers_slice(
+        &self,
+        slice: &Slice<'_>,
+        reaches: &dyn Fn(NodeSelection<'_>) -> bool,
+    ) -> bool {
         if self.needs_partitionable_devices(slice) {
             return false;
         }
-        let has_counters_for_all = self.reaches_every_node(&slice.counters);
-        !self.is_ignored(slice)
+        let has_counters_for_all = self.slice_reaches_every_node(&slice.counters);
+        !self.ignores_slice(slice)
             && (has_counters_for_all
                 || reaches(slice.nodes)
                 || slice.has_nodes_per_device() && {
@@ -126,7 +132,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// True if the release ignores the slice, because it has compatibility groups.
-    pub(crate) fn is_ignored(&self, slice: &Slice<'_>) -> bool {
+    pub(crate) fn ignores_slice(&self, slice: &Slice<'_>) -> bool {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
@@ -142,39 +148,41 @@ impl<'d> Inventory<'d> {
 
     /// The slices of a pool that are not available on the node, if their counters matter.
     // upstream v1.37 checkSlicesInPool
-    fn other_slices(&self, first: &Slice<'_>, reaching: &[usize]) -> OtherSlices {
+    fn slices_on_other_nodes(&self, first: &Slice<'_>, reaching: &[usize]) -> SlicesOnOtherNodes {
         let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced_slices);
         if is_complete(reaching.len()) {
-            return OtherSlices::Slices(Vec::new());
+            return SlicesOnOtherNodes::Slices(Vec::new());
         }
         if self.semantics.slices_stand_alone {
-            return OtherSlices::Missing;
+            return SlicesOnOtherNodes::Missing;
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
-            return OtherSlices::Replaced;
+            return SlicesOnOtherNodes::Replaced;
         }
-        let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.is_ignored(slice);
+        let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.ignores_slice(slice);
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
-            return OtherSlices::Missing;
+            return SlicesOnOtherNodes::Missing;
         }
         let mut known = reaching.to_vec();
         known.sort_unstable();
         let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
         let others = slices()
             .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
-        OtherSlices::Slices(others.map(|(index, _)| index).collect())
+        SlicesOnOtherNodes::Slices(others.map(|(index, _)| index).collect())
     }
 
     /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
     /// exists that is not available on the node.
     pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<UnsortedPool> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
-        let others = match self.other_slices(first, reaching) {
-            OtherSlices::Slices(others) => others,
-            OtherSlices::Missing => return Some(UnsortedPool::unusable(first.pool, PoolState::Incomplete)),
-            OtherSlices::Replaced => return None,
+        let others = match self.slices_on_other_nodes(first, reaching) {
+            SlicesOnOtherNodes::Slices(others) => others,
+            SlicesOnOtherNodes::Missing => {
+                return Some(UnsortedPool::unusable(first.pool, PoolState::Incomplete));
+            }
+            SlicesOnOtherNodes::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
@@ -188,8 +196,8 @@ impl<'d> Inventory<'d> {
         let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
         let sets = sets.into_iter().chain(more_sets);
         let sets = sets.filter_map(|index| Some((self.scope_of_counters(index), self.slices.get(index)?)));
-        let devices = self.devices_of(&reaching);
-        let counters = self.pool_counters(sets, &devices, &self.devices_of(&others));
+        let devices = self.devices_in_slices(&reaching);
+        let counters = self.pool_counters(sets, &devices, &self.devices_in_slices(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
             None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
@@ -202,7 +210,7 @@ impl<'d> Inventory<'d> {
         }
     }
 
-    fn devices_of(&self, slices: &[usize]) -> Vec<usize> {
+    fn devices_in_slices(&self, slices: &[usize]) -> Vec<usize> {
         let slices = slices.iter().filter_map(|&index| self.slices.get(index));
         slices.flat_map(|slice| slice.devices.clone()).collect()
     }
@@ -226,12 +234,12 @@ impl<'d> Inventory<'d> {
         slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
         devices: &[usize],
         others: &[usize],
-    ) -> Option<Counters>
+    ) -> Option<SharedCounters>
     where
         'd: 'a,
     {
         let mut known: HashMap<_, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
-        let mut counters = Counters::default();
+        let mut counters = SharedCounters::default();
         if !self.semantics.features.partitionable_devices {
             return Some(counters);
         }
@@ -274,7 +282,7 @@ impl<'d> Inventory<'d> {
                     let device = self.devices.get(index)?;
                     self.slices.get(device.slice)?.has_nodes_per_device().then_some(device.nodes)
                 };
-                let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
+                let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.includes(node));
                 node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });
             }
             let node_devices = first..node_devices.len();
@@ -285,7 +293,7 @@ impl<'d> Inventory<'d> {
 }
 
 /// The slices of a pool that are not available on the node, or the reason why the pool cannot be used.
-enum OtherSlices {
+enum SlicesOnOtherNodes {
     Slices(Vec<usize>),
     /// The number of slices differs from `resourceSliceCount`.
     Missing,
@@ -298,14 +306,14 @@ pub(crate) struct UnsortedPool {
     pool: usize,
     pub(crate) state: PoolState,
     pub(crate) devices: Vec<usize>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: SharedCounters,
     /// True if a device has binding conditions. Such pools are tried last.
     is_late: bool,
 }
 
 impl UnsortedPool {
     fn unusable(pool: usize, state: PoolState) -> UnsortedPool {
-        UnsortedPool { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
+        UnsortedPool { pool, state, devices: Vec::new(), counters: SharedCounters::default(), is_late: false }
     }
 
     /// The key by which pools are sorted: pools with binding conditions come last, others by driver and name.

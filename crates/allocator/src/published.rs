@@ -3,7 +3,7 @@
 use crate::inventory::{Device, DeviceKey, Inventory, Slice};
 use crate::node::NodeSelection;
 use crate::selector::Candidate;
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use tollgate_api::view::Taint;
 use tollgate_formats::quantity::Quantity;
 
@@ -18,7 +18,7 @@ pub struct PublishedDevice<'i, 'd> {
 
 impl<'d> Inventory<'d> {
     /// Every device of every slice, including slices of outdated generations.
-    pub fn published(&self) -> impl Iterator<Item = PublishedDevice<'_, 'd>> {
+    pub fn published_devices(&self) -> impl Iterator<Item = PublishedDevice<'_, 'd>> {
         self.devices.iter().enumerate().filter_map(|(index, device)| {
             let slice = self.slices.get(device.slice)?;
             Some(PublishedDevice { candidate: self.candidate(index)?, device, slice })
@@ -33,12 +33,12 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
     }
 
     /// Name of the ResourceSlice.
-    pub fn slice(self) -> &'d str {
+    pub fn slice_name(self) -> &'d str {
         self.slice.name
     }
 
     /// The generation of the pool that the slice of the device announces.
-    pub fn generation(self) -> i64 {
+    pub fn pool_generation(self) -> i64 {
         self.slice.generation
     }
 
@@ -54,7 +54,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
 
     /// The taints of the device, each with the name of its DeviceTaintRule, or `None` for a taint of the
     /// slice.
-    pub fn taints(self) -> impl Iterator<Item = (Taint<'d>, Option<&'d str>)> + use<'i, 'd> {
+    pub fn taints_with_rules(self) -> impl Iterator<Item = (Taint<'d>, Option<&'d str>)> + use<'i, 'd> {
         let rules = &self.device.tainting_rules;
         let own = self.device.taints.len().saturating_sub(rules.len());
         let sources = std::iter::repeat_n(None, own).chain(rules.iter().copied().map(Some));
@@ -62,7 +62,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
     }
 
     /// The remaining amount of each capacity after the shares of allocated claims.
-    pub fn capacity_left(self, usage: &Usage<'d>) -> Vec<(&'d str, Quantity<'static>)> {
+    pub fn capacity_left(self, usage: &DeviceUsage<'d>) -> Vec<(&'d str, Quantity<'static>)> {
         let capacities = self.device.capacities.iter();
         capacities
             .map(|capacity| {

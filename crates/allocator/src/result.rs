@@ -2,7 +2,7 @@
 //! devices.
 
 use crate::node::NodeSelection;
-use crate::outcome::{AllocatedDevice, Allocation, AvailableOn};
+use crate::outcome::{AllocatedDevice, Allocation, AllocationNodes};
 use crate::placing::TakenDevice;
 use crate::search::PodSearch;
 use crate::selector::Selectors;
@@ -19,7 +19,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         }
         let allocation = |taken: Vec<&TakenDevice<'a, 'd>>| Allocation {
             devices: taken.iter().filter_map(|taken| self.allocated_device(taken)).collect(),
-            nodes: self.nodes_of(&taken),
+            nodes: self.nodes_for_devices(&taken),
         };
         claims.into_iter().map(allocation).collect()
     }
@@ -48,14 +48,14 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     /// The nodes that can use all of these devices: all nodes, the node of the search, or those that match every node
     /// selector of the devices.
     // upstream v1.37 createNodeSelector
-    fn nodes_of(&self, taken: &[&TakenDevice<'a, 'd>]) -> AvailableOn<'d> {
+    fn nodes_for_devices(&self, taken: &[&TakenDevice<'a, 'd>]) -> AllocationNodes<'d> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
         for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.node_device)) {
             let slice = self.allocator.inventory.slices.get(device.slice);
             let nodes =
                 slice.filter(|slice| !slice.has_nodes_per_device()).map_or(device.nodes, |slice| slice.nodes);
             if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
-                return AvailableOn::Node(self.pools.node.name);
+                return AllocationNodes::Node(self.pools.node.name);
             }
             if let NodeSelection::Selector(selector) = nodes {
                 // The API server accepts one term only.
@@ -66,9 +66,9 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             }
         }
         if fields.is_empty() && labels.is_empty() {
-            return AvailableOn::AllNodes;
+            return AllocationNodes::AllNodes;
         }
-        AvailableOn::Matching { fields, labels }
+        AllocationNodes::Matching { fields, labels }
     }
 }
 

@@ -4,15 +4,15 @@
 //! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and
 //! not the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
 
-use crate::claim::{AllocationMode, ClaimPlan, Claims, RequestAlternative};
-use crate::constraint::Constraint;
+use crate::claim::{AllocationMode, ClaimPlan, ClaimsToAllocate, RequestAlternative};
+use crate::constraint::ConstraintState;
 use crate::inventory::{DeviceKey, Inventory};
 use crate::needs::DeviceNeed;
-use crate::outcome::{AllocationError, MAX_DEVICES, Outcome, Unschedulable};
-use crate::placing::{PoolCounters, Share, TakenDevice};
+use crate::outcome::{AllocationError, AllocationOutcome, MAX_DEVICES_PER_CLAIM, UnschedulableReason};
+use crate::placing::{AllocatedShares, SearchCounters, TakenDevice};
 use crate::pools::{NodePools, PoolState};
 use crate::selector::{SelectorError, Selectors};
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug)]
 pub struct Allocator<'a, 'd, S: ?Sized> {
     pub inventory: &'a Inventory<'d>,
-    pub usage: &'a Usage<'d>,
+    pub usage: &'a DeviceUsage<'d>,
     pub selectors: &'a S,
     /// Maximum number of steps of one search.
     pub max_steps: u64,
@@ -49,24 +49,24 @@ impl From<AllocationError> for Stopped {
 impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
     /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
-    pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
+    pub fn allocate(&self, pools: &NodePools<'d>, claims: &ClaimsToAllocate<'d>) -> AllocationOutcome<'d> {
         let mut search = PodSearch::new(self, pools, &claims.claims);
         let found = search.compute_needs().and_then(|()| search.find_solution());
         match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
-                Outcome::Unschedulable(Unschedulable::ClaimElsewhere)
+                AllocationOutcome::Unschedulable(UnschedulableReason::ClaimElsewhere)
             }
-            Ok(true) => Outcome::Allocated(search.allocations()),
+            Ok(true) => AllocationOutcome::Allocated(search.allocations()),
             Ok(false) if pools.pools.iter().any(|pool| pool.state == PoolState::Invalid) => {
-                Outcome::Unschedulable(Unschedulable::InvalidPools)
+                AllocationOutcome::Unschedulable(UnschedulableReason::InvalidPools)
             }
-            Ok(false) => Outcome::Unschedulable(Unschedulable::CannotAllocate),
+            Ok(false) => AllocationOutcome::Unschedulable(UnschedulableReason::CannotAllocate),
             Err(StopReason::Failed(AllocationError::Selector {
                 error: SelectorError::Unsupported(what),
                 ..
-            })) => Outcome::Unsupported(what),
-            Err(StopReason::Failed(error)) => Outcome::Failed(error),
-            Err(StopReason::GaveUp) => Outcome::GaveUp { steps: self.max_steps },
+            })) => AllocationOutcome::Unsupported(what),
+            Err(StopReason::Failed(error)) => AllocationOutcome::Failed(error),
+            Err(StopReason::GaveUp) => AllocationOutcome::GaveUp { steps: self.max_steps },
         }
     }
 }
@@ -78,13 +78,13 @@ pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     pub(crate) claims: &'a [ClaimPlan<'d>],
     /// The number of devices that each request or alternative needs on this node, by [`RequestAlternative::number`].
     pub(crate) needs: Vec<DeviceNeed>,
-    pub(crate) constraints: Vec<Vec<Constraint<'d>>>,
+    pub(crate) constraints: Vec<Vec<ConstraintState<'d>>>,
     /// Devices allocated exclusively by this search, with the index of the claim.
     pub(crate) taking: BTreeSet<(DeviceKey, usize)>,
     /// Devices of which this search has allocated shares.
-    pub(crate) shares: HashMap<DeviceKey, Share<'d>, RandomState>,
+    pub(crate) shares: HashMap<DeviceKey, AllocatedShares<'d>, RandomState>,
     /// The counters of each pool, computed on first use.
-    pub(crate) counters: Vec<Option<PoolCounters>>,
+    pub(crate) counters: Vec<Option<SearchCounters>>,
     /// Number of devices allocated so far, for each claim.
     devices: Vec<usize>,
     stack: Vec<Frame<'a, 'd>>,
@@ -135,15 +135,15 @@ enum Frame<'a, 'd> {
 }
 
 /// What the search does next: continue at a position, return to an earlier choice, or end.
-enum Step {
+enum NextAction {
     Enter(Position),
-    Back(Failure),
+    Back(BranchFailure),
     Done,
 }
 
 /// Why the current branch of the search has no solution, which decides where the search continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Failure {
+enum BranchFailure {
     NoDevice,
     /// The claim would exceed the device limit, so trying other devices does not help.
     OverLimit,
@@ -194,12 +194,12 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Returns true if the search finds a solution. Its devices are then on the stack.
     fn find_solution(&mut self) -> Result<bool, Stopped> {
-        let mut step = Step::Enter(Position::start_of_request(0, 0));
+        let mut step = NextAction::Enter(Position::start_of_request(0, 0));
         loop {
             step = match step {
-                Step::Done => return Ok(true),
-                Step::Enter(at) => self.enter_position(at)?,
-                Step::Back(failure) => match self.stack.pop() {
+                NextAction::Done => return Ok(true),
+                NextAction::Enter(at) => self.enter_position(at)?,
+                NextAction::Back(failure) => match self.stack.pop() {
                     None => return Ok(false),
                     Some(frame) => self.backtrack_to(frame, failure)?,
                 },
@@ -208,44 +208,48 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     // upstream v1.37 allocateOne
-    fn enter_position(&mut self, at: Position) -> Result<Step, Stopped> {
+    fn enter_position(&mut self, at: Position) -> Result<NextAction, Stopped> {
         self.count_step()?;
-        let Some(claim) = self.claims.get(at.claim) else { return Ok(Step::Done) };
+        let Some(claim) = self.claims.get(at.claim) else { return Ok(NextAction::Done) };
         let Some(request) = claim.requests.get(at.request) else {
             self.stack.push(Frame::Claim);
-            return Ok(Step::Enter(Position::start_of_request(at.claim + 1, 0)));
+            return Ok(NextAction::Enter(Position::start_of_request(at.claim + 1, 0)));
         };
         if request.has_alternatives && at.alternative.is_none() {
             return Ok(self.try_alternative(at, 0, true));
         }
-        let Some(claim_request) = self.claim_request(at) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(claim_request) = self.claim_request(at) else {
+            return Ok(NextAction::Back(BranchFailure::NoDevice));
+        };
         let Some(need) = self.needs.get(claim_request.details.number) else {
-            return Ok(Step::Back(Failure::NoDevice));
+            return Ok(NextAction::Back(BranchFailure::NoDevice));
         };
         let is_all = claim_request.details.mode == AllocationMode::All;
         if is_all && need.devices == 0 {
-            return Ok(Step::Back(Failure::NoDevice));
+            return Ok(NextAction::Back(BranchFailure::NoDevice));
         }
         if at.device >= need.devices {
-            return Ok(Step::Enter(Position::start_of_request(at.claim, at.request + 1)));
+            return Ok(NextAction::Enter(Position::start_of_request(at.claim, at.request + 1)));
         }
         let devices = self.devices.get(at.claim).copied().unwrap_or(0);
-        if devices + need.devices - at.device > MAX_DEVICES {
-            return Ok(Step::Back(Failure::OverLimit));
+        if devices + need.devices - at.device > MAX_DEVICES_PER_CLAIM {
+            return Ok(NextAction::Back(BranchFailure::OverLimit));
         }
         if !is_all {
             return self.try_devices(at, claim_request, at.start);
         }
-        let Some(&node_device) = need.all.get(at.device) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(&node_device) = need.all.get(at.device) else {
+            return Ok(NextAction::Back(BranchFailure::NoDevice));
+        };
         let Some(taken) = self.allocate_device(claim_request, node_device, true)? else {
-            return Ok(Step::Back(Failure::NoDevice));
+            return Ok(NextAction::Back(BranchFailure::NoDevice));
         };
         Ok(self.push_device(at, None, taken))
     }
 
-    fn try_alternative(&mut self, at: Position, index: usize, all_over: bool) -> Step {
+    fn try_alternative(&mut self, at: Position, index: usize, all_over: bool) -> NextAction {
         self.stack.push(Frame::Alternatives { at, index, all_over });
-        Step::Enter(Position { alternative: Some(index), ..at })
+        NextAction::Enter(Position { alternative: Some(index), ..at })
     }
 
     /// Allocates the first suitable device, starting at the index `from`.
@@ -254,7 +258,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         at: Position,
         claim_request: ClaimRequest<'a, 'd>,
         from: usize,
-    ) -> Result<Step, Stopped> {
+    ) -> Result<NextAction, Stopped> {
         for node_device in from..self.pools.node_devices.len() {
             self.count_step()?;
             let is_free = self
@@ -270,30 +274,34 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
                 return Ok(self.push_device(at, Some(node_device + 1), taken));
             }
         }
-        Ok(Step::Back(Failure::NoDevice))
+        Ok(NextAction::Back(BranchFailure::NoDevice))
     }
 
     /// Continues with the next device of the request.
-    fn push_device(&mut self, at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd>) -> Step {
+    fn push_device(&mut self, at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd>) -> NextAction {
         if let Some(devices) = self.devices.get_mut(at.claim) {
             *devices += 1;
         }
         self.stack.push(Frame::Device { at, next, taken });
-        Step::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
+        NextAction::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
     }
 
     /// Continues at an earlier choice after a branch failed.
-    fn backtrack_to(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
+    fn backtrack_to(&mut self, frame: Frame<'a, 'd>, failure: BranchFailure) -> Result<NextAction, Stopped> {
         match frame {
             // Another device of an earlier claim can make a smaller alternative of the later one possible.
-            Frame::Claim => Ok(Step::Back(Failure::NoDevice)),
+            Frame::Claim => Ok(NextAction::Back(BranchFailure::NoDevice)),
             Frame::Alternatives { at, index, all_over } => {
-                let all_over = all_over && failure == Failure::OverLimit;
+                let all_over = all_over && failure == BranchFailure::OverLimit;
                 let request = self.claims.get(at.claim).and_then(|claim| claim.requests.get(at.request));
                 if request.is_some_and(|request| index + 1 < request.alternatives.len()) {
                     return Ok(self.try_alternative(at, index + 1, all_over));
                 }
-                Ok(Step::Back(if all_over { Failure::OverLimit } else { Failure::NoDevice }))
+                Ok(NextAction::Back(if all_over {
+                    BranchFailure::OverLimit
+                } else {
+                    BranchFailure::NoDevice
+                }))
             }
             Frame::Device { at, next, taken } => {
                 self.undo_allocation(&taken);
@@ -301,10 +309,10 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
                     *devices -= 1;
                 }
                 match next {
-                    Some(next) if failure == Failure::NoDevice => {
+                    Some(next) if failure == BranchFailure::NoDevice => {
                         self.try_devices(at, taken.claim_request, next)
                     }
-                    _ => Ok(Step::Back(failure)),
+                    _ => Ok(NextAction::Back(failure)),
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! A result with adminAccess holds nothing. A device that no slice publishes cannot be allocated, so it is not
 //! recorded: after a change of slices, the usage must be rebuilt from the claims.
 
-use crate::capacity::{CapacityAmounts, add_amount, amount_of};
+use crate::capacity::{CapacityAmounts, add_amount, amount_or_zero};
 use crate::inventory::{DeviceKey, Inventory};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tollgate_api::view::{self, AllocationResult, View as _};
 
 /// The devices that allocated claims hold.
 #[derive(Clone, Default, Debug)]
-pub struct Usage<'d> {
+pub struct DeviceUsage<'d> {
     held: HashMap<DeviceKey, DeviceHolders<'d>, RandomState>,
 }
 
@@ -28,7 +28,7 @@ struct DeviceHolders<'d> {
 
 /// The device, or the share of it, that one allocation result holds.
 #[derive(Clone, Debug)]
-pub struct Holding<'d> {
+pub struct DeviceHolding<'d> {
     pub device: DeviceKey,
     /// True for a share of a device that allows multiple allocations. Its result has a `shareID`.
     pub is_share: bool,
@@ -36,37 +36,37 @@ pub struct Holding<'d> {
     pub consumed: Vec<(&'d str, i128)>,
 }
 
-impl<'d> Holding<'d> {
+impl<'d> DeviceHolding<'d> {
     /// Reads an allocation result from the status of a claim. Returns `None` if it holds no published device
     /// or has adminAccess.
     // upstream v1.37 foreachAllocatedDevice
-    pub fn from_result(inventory: &Inventory<'d>, result: AllocationResult<'d>) -> Option<Holding<'d>> {
+    pub fn from_result(inventory: &Inventory<'d>, result: AllocationResult<'d>) -> Option<DeviceHolding<'d>> {
         if result.admin_access() == Some(true) {
             return None;
         }
-        let device = inventory.device(result.driver(), result.pool(), result.device())?;
+        let device = inventory.device_key(result.driver(), result.pool(), result.device())?;
         let is_share = inventory.semantics.features.consumable_capacity && result.share_id().is_some();
         let consumed = result.json().get("consumedCapacity").members().filter(|_| is_share);
         let amount = |value| view::quantity(value).map_or(0, |amount| amount.nano_value());
         let consumed = consumed.map(|(name, value)| (name.text(), amount(value))).collect();
-        Some(Holding { device, is_share, consumed })
+        Some(DeviceHolding { device, is_share, consumed })
     }
 }
 
-impl<'d> Usage<'d> {
+impl<'d> DeviceUsage<'d> {
     /// The combined usage of these allocation results.
-    pub fn of_results(
+    pub fn from_results(
         inventory: &Inventory<'d>,
         results: impl IntoIterator<Item = AllocationResult<'d>>,
-    ) -> Usage<'d> {
-        let mut usage = Usage::default();
-        let holdings = results.into_iter().filter_map(|result| Holding::from_result(inventory, result));
-        holdings.for_each(|holding| usage.hold(&holding));
+    ) -> DeviceUsage<'d> {
+        let mut usage = DeviceUsage::default();
+        let holdings = results.into_iter().filter_map(|result| DeviceHolding::from_result(inventory, result));
+        holdings.for_each(|holding| usage.add_holding(&holding));
         usage
     }
 
     /// Records the device of a newly allocated claim.
-    pub fn hold(&mut self, holding: &Holding<'d>) {
+    pub fn add_holding(&mut self, holding: &DeviceHolding<'d>) {
         let held = self.held.entry(holding.device).or_default();
         if !holding.is_share {
             held.exclusive_holders += 1;
@@ -80,7 +80,7 @@ impl<'d> Usage<'d> {
     }
 
     /// Removes the device of a claim that was deallocated or deleted.
-    pub fn release(&mut self, holding: &Holding<'d>) {
+    pub fn remove_holding(&mut self, holding: &DeviceHolding<'d>) {
         let Some(held) = self.held.get_mut(&holding.device) else { return };
         if holding.is_share {
             held.shares = held.shares.saturating_sub(1);
@@ -98,12 +98,12 @@ impl<'d> Usage<'d> {
     }
 
     /// True if a claim holds the device exclusively.
-    pub fn is_taken(&self, device: DeviceKey) -> bool {
+    pub fn is_held_exclusively(&self, device: DeviceKey) -> bool {
         self.held.get(&device).is_some_and(|held| held.exclusive_holders > 0)
     }
 
     /// True if a claim holds the device or a share of it, so that its counters are consumed.
-    pub fn is_held(&self, device: DeviceKey) -> bool {
+    pub fn is_held_or_shared(&self, device: DeviceKey) -> bool {
         self.held.contains_key(&device)
     }
 
@@ -121,6 +121,6 @@ impl<'d> Usage<'d> {
 
     /// The amount of a capacity that shares consume, in billionths.
     pub fn consumed(&self, device: DeviceKey, capacity: &str) -> i128 {
-        self.held.get(&device).map_or(0, |held| amount_of(&held.consumed, capacity))
+        self.held.get(&device).map_or(0, |held| amount_or_zero(&held.consumed, capacity))
     }
 }

@@ -16,11 +16,11 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 
-use super::schema::{StructTy, Ty, Unlisted};
+use super::schema::{FieldType, StructSchema, UnlistedFields};
 use crate::profile::{Availability, Version};
 use mend::UnknownField;
 use tollgate_document::doc::{Doc, NameSet, Syntax, Value, ValueKind};
-use tollgate_document::field::{FieldPath, Name, Path};
+use tollgate_document::field::{FieldPath, Path, SegmentName};
 use tollgate_document::finding::Fix;
 use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
@@ -31,7 +31,7 @@ use tollgate_formats::quantity;
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     /// The type of the whole document.
-    pub root: &'static StructTy,
+    pub root: &'static StructSchema,
     /// The API version in which the document is written.
     pub version: Version,
     /// The releases and drafts whose fields the schema contains.
@@ -79,7 +79,7 @@ pub enum DecodeErrorKind {
 
 /// The result of decoding a document by its schema.
 #[derive(Debug)]
-pub struct Conformed<'d> {
+pub struct DecodeResult<'d> {
     /// Errors because of which the server's decoder rejects the document.
     pub errors: Vec<DecodeError>,
     /// Errors that only strict decoding reports.
@@ -91,26 +91,26 @@ pub struct Conformed<'d> {
 }
 
 /// Decodes `value` by `schema`, and returns the errors that the API server's decoder, or a strict decoder, reports.
-pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+pub fn decode_by_schema(value: Value<'_>, schema: Schema) -> DecodeResult<'_> {
     let mut walk = SchemaWalk {
         schema,
         errors: ErrorList::default(),
         strict: ErrorList::default(),
         known: HashSet::new(),
     };
-    let frame = Frame { owner: schema.root, at: &Path::ROOT };
+    let frame = FieldContext { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
     let changed =
         (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::merged_copy(value, schema));
     let left_out = [errors.left_out, strict.left_out];
-    Conformed { errors: errors.list, strict: strict.list, left_out, changed }
+    DecodeResult { errors: errors.list, strict: strict.list, left_out, changed }
 }
 
 /// Maximum number of reported errors. A hostile document can have a million.
 const MAX_LISTED_ERRORS: usize = 1_000;
 /// Maximum total size in bytes of the paths and messages of errors.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_ERROR_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an invalid number in a message.
 const MAX_NUMBER_BYTES: usize = 4 << 10;
 
@@ -124,15 +124,16 @@ struct ErrorList {
 
 impl ErrorList {
     /// Returns true if another error may be kept; otherwise counts it as left out and returns false.
-    fn keeps_another(&mut self) -> bool {
-        let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_BYTES;
+    fn may_push_else_count(&mut self) -> bool {
+        let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_ERROR_BYTES;
         self.left_out += usize::from(!keeps_another);
         keeps_another
     }
 
     /// Keeps an error; [`Self::keeps_another`] must have allowed it.
     fn push(&mut self, error: DecodeError) {
-        self.bytes += error.at.bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
+        self.bytes +=
+            error.at.printed_bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
         self.list.push(error);
     }
 }
@@ -148,21 +149,21 @@ struct SchemaWalk {
 
 /// The struct that contains the field being checked, for Go's message, and its path.
 #[derive(Clone, Copy)]
-struct Frame<'p> {
-    owner: &'static StructTy,
+struct FieldContext<'p> {
+    owner: &'static StructSchema,
     at: &'p Path<'p>,
 }
 
 impl SchemaWalk {
     /// Reports the parts of a value that do not decode as `ty`.
-    fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+    fn check_value(&mut self, value: Value<'_>, ty: &'static FieldType, frame: FieldContext<'_>) {
         if ty.accepts_any(value.kind()) {
             return;
         }
         match (ty, value.kind()) {
-            (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
-            (Ty::Time, ValueKind::String) => {
-                if let Err(detail) = gotime::parse(value.text()) {
+            (FieldType::Int, ValueKind::Number) if value.int().is_some() => {}
+            (FieldType::Time, ValueKind::String) => {
+                if let Err(detail) = gotime::parse_rfc3339(value.text()) {
                     self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
                         help: Some(suggest::hint_for_time(value.text())),
@@ -170,20 +171,20 @@ impl SchemaWalk {
                     });
                 }
             }
-            (Ty::Quantity, _) => {
+            (FieldType::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
                     self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
-                        detail: error.text().to_owned(),
+                        detail: error.message().to_owned(),
                         help: Some(suggest::hint_for_quantity(value.text())),
                         fix: mend::fix_for_text(value, suggest::corrected_quantity(value.text()), frame.at),
                     });
                 }
             }
-            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => {
-                self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
+            (FieldType::Struct(inner) | FieldType::StringOr(inner), ValueKind::Object) => {
+                self.check_struct(value, inner, FieldContext { owner: inner, at: frame.at });
             }
-            (Ty::List(item), ValueKind::Array) => self.check_list(value, item, frame),
-            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
+            (FieldType::List(item), ValueKind::Array) => self.check_list(value, item, frame),
+            (FieldType::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let schema = self.schema;
                 self.report_error(frame, DecodeErrorKind::WrongType, || ErrorTexts {
@@ -195,32 +196,33 @@ impl SchemaWalk {
         }
     }
 
-    fn check_list(&mut self, value: Value<'_>, item: &'static Ty, frame: Frame<'_>) {
+    fn check_list(&mut self, value: Value<'_>, item: &'static FieldType, frame: FieldContext<'_>) {
         for (index, element) in value.items().enumerate() {
-            self.check_value(element, item, Frame { at: &frame.at.index(index), ..frame });
+            self.check_value(element, item, FieldContext { at: &frame.at.index(index), ..frame });
         }
     }
 
-    fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, frame: Frame<'_>) {
-        let mut seen = SeenKeys::of(value);
+    fn check_map(&mut self, value: Value<'_>, inner: &'static FieldType, frame: FieldContext<'_>) {
+        let mut seen = SeenKeys::for_object(value);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
             if seen.is_repeated(key.text(), position) {
                 self.report_duplicate(&at, value, key.text(), frame.at);
             }
-            self.check_value(member, inner, Frame { at: &at, ..frame });
+            self.check_value(member, inner, FieldContext { at: &at, ..frame });
         }
     }
 
     /// Reports what of an object does not decode as the struct `ty`: wrong values, unknown fields and duplicate keys.
-    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
+    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructSchema, frame: FieldContext<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
-                let again =
-                    unknown.get_or_insert_with(|| SeenKeys::of(value)).is_repeated(key.text(), position);
+            let Some((row, field)) = ty.field_for_key(name, self.schema.fields) else {
+                let again = unknown
+                    .get_or_insert_with(|| SeenKeys::for_object(value))
+                    .is_repeated(key.text(), position);
                 let unknown =
                     UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
                 self.report_unknown_field(unknown, again);
@@ -233,7 +235,7 @@ impl SchemaWalk {
             if field.ty.accepts_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
-            self.check_value(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
+            self.check_value(member, &field.ty, FieldContext { owner: ty, at: &frame.at.field(field.json) });
         }
     }
 
@@ -243,10 +245,10 @@ impl SchemaWalk {
     fn report_unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
         let is_let_be = match ty.unlisted {
-            Unlisted::Dropped => false,
-            Unlisted::ReportedExcept(reported_by_rules) => reported_by_rules.contains(&key),
+            UnlistedFields::Dropped => false,
+            UnlistedFields::ReportedExcept(reported_by_rules) => reported_by_rules.contains(&key),
             // The type has fields that are not listed, but no second spelling of one that is.
-            Unlisted::Ignored => !ty.fields.iter().any(|field| near::is_same_word(field.json, key)),
+            UnlistedFields::Ignored => !ty.fields.iter().any(|field| near::is_same_word(field.json, key)),
         };
         if is_let_be {
             if again {
@@ -277,8 +279,13 @@ impl SchemaWalk {
 
     /// Keeps an error of the server's decoder; `words` is called only if it is kept.
     #[cold]
-    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> ErrorTexts) {
-        if self.errors.keeps_another() {
+    fn report_error(
+        &mut self,
+        frame: FieldContext<'_>,
+        kind: DecodeErrorKind,
+        words: impl FnOnce() -> ErrorTexts,
+    ) {
+        if self.errors.may_push_else_count() {
             let ErrorTexts { detail, help, fix } = words();
             self.errors.push(DecodeError {
                 at: frame.at.owned(),
@@ -298,7 +305,7 @@ impl SchemaWalk {
         kind: DecodeErrorKind,
         words: impl FnOnce() -> (Option<String>, Option<Fix>),
     ) {
-        if !self.strict.keeps_another() {
+        if !self.strict.may_push_else_count() {
             return;
         }
         let at = at.owned();
@@ -313,15 +320,15 @@ impl SchemaWalk {
 
 /// Go's message about a value of the wrong type: `json: cannot unmarshal string into Go struct field
 /// ResourcePool.spec.pool.generation of type int64`.
-fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> String {
+fn type_error(value: Value<'_>, ty: &FieldType, schema: Schema, frame: FieldContext<'_>) -> String {
     let what = match value.kind() {
         ValueKind::Null => "null".to_owned(),
         ValueKind::Bool => "bool".to_owned(),
         ValueKind::String => "string".to_owned(),
         ValueKind::Array => "array".to_owned(),
         ValueKind::Object => "object".to_owned(),
-        ValueKind::Number if matches!(ty, Ty::Int) => {
-            format!("number {}", gofmt::head(value.text(), MAX_NUMBER_BYTES))
+        ValueKind::Number if matches!(ty, FieldType::Int) => {
+            format!("number {}", gofmt::byte_prefix(value.text(), MAX_NUMBER_BYTES))
         }
         ValueKind::Number => "number".to_owned(),
     };
@@ -333,13 +340,13 @@ fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> St
 fn go_path(at: &Path<'_>, schema: Schema) -> String {
     let (mut names, mut here) = (String::new(), Some(schema.root));
     for name in at.owned().user_steps() {
-        let Name::Field(name) = name else { continue };
+        let SegmentName::Field(name) = name else { continue };
         let field = here.and_then(|ty| ty.field(name, schema.fields)).map(|(_, field)| field);
         for part in field.and_then(|field| field.embedded).into_iter().chain([&**name]) {
             names.push('.');
             names.push_str(part);
         }
-        here = field.and_then(|field| field.ty.innermost());
+        here = field.and_then(|field| field.ty.innermost_struct());
     }
     names
 }
@@ -370,13 +377,13 @@ struct SeenKeys<'d> {
 }
 
 /// Maximum number of members of an object that are searched linearly.
-const SEARCHED_MEMBERS: usize = 40;
+const MAX_LINEAR_SEARCH_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {
     /// Creates a detector that has seen no key of `object`.
     #[inline(never)]
-    fn of(object: Value<'d>) -> SeenKeys<'d> {
-        let large = object.members().nth(SEARCHED_MEMBERS).is_some();
+    fn for_object(object: Value<'d>) -> SeenKeys<'d> {
+        let large = object.members().nth(MAX_LINEAR_SEARCH_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
     }
 
@@ -399,9 +406,9 @@ fn strict_path(at: &FieldPath) -> String {
     let mut out = String::new();
     for name in at.user_steps() {
         match name {
-            Name::Index(index) => _ = write!(out, "[{index}]"),
-            Name::Field(name) | Name::Key(name) if out.is_empty() => out.push_str(name),
-            Name::Field(name) | Name::Key(name) => _ = write!(out, ".{name}"),
+            SegmentName::Index(index) => _ = write!(out, "[{index}]"),
+            SegmentName::Field(name) | SegmentName::Key(name) if out.is_empty() => out.push_str(name),
+            SegmentName::Field(name) | SegmentName::Key(name) => _ = write!(out, ".{name}"),
         }
     }
     out

@@ -9,24 +9,24 @@ use crate::profile::{ApiKind, Version};
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
 /// A copy of an object in the shape of the version `to`; `None` if the versions have the same shape for its kind.
-pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
+pub fn convert_to_version(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
     let way: &[&str] = match kind {
         ApiKind::ResourceSlice => &["spec", "devices"],
         ApiKind::ResourceClaim => &["spec", "devices", "requests"],
         ApiKind::ResourceClaimTemplate => &["spec", "spec", "devices", "requests"],
         _ => return None,
     };
-    if from.is_flat() == to.is_flat() {
+    if from.is_before_v1beta2() == to.is_before_v1beta2() {
         return None;
     }
-    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     let is_slice = kind == ApiKind::ResourceSlice;
-    copy_with_items(&mut out, value, way, &|out, item| match (is_slice, from.is_flat()) {
-        (true, true) => write_unwrapped(out, item, "basic"),
-        (true, false) => write_wrapped(out, item, "basic", &["name"]),
+    copy_with_items(&mut out, value, way, &|out, item| match (is_slice, from.is_before_v1beta2()) {
+        (true, true) => write_inlining_member(out, item, "basic"),
+        (true, false) => write_nesting_members(out, item, "basic", &["name"]),
         (false, true) if Request::of(item).exactly(from).is_none() => out.copy(item),
-        (false, true) => write_wrapped(out, item, "exactly", &["name", "firstAvailable"]),
-        (false, false) => write_unwrapped(out, item, "exactly"),
+        (false, true) => write_nesting_members(out, item, "exactly", &["name", "firstAvailable"]),
+        (false, false) => write_inlining_member(out, item, "exactly"),
     });
     Some(out.finish())
 }
@@ -63,7 +63,7 @@ fn copy_with_items<'d>(
 }
 
 /// Writes an object in which the member `inner` is replaced by its members.
-fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
+fn write_inlining_member(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
     out.open(ValueKind::Object, item.span());
     for (key, member) in item.members() {
         if key.text() == inner {
@@ -77,7 +77,7 @@ fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
 }
 
 /// Writes an object with all members except `keep` in a new member `inner`.
-fn write_wrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
+fn write_nesting_members(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
     out.open(ValueKind::Object, item.span());
     copy_members(out, item, |key| keep.contains(&key));
     out.write_constant(ValueKind::String, Span::default(), inner);
@@ -97,7 +97,7 @@ fn copy_members(out: &mut Builder<'_>, object: Value<'_>, wanted: impl Fn(&str) 
 
 #[cfg(test)]
 mod tests {
-    use super::reshaped;
+    use super::convert_to_version;
     use crate::profile::{ApiKind, Version};
     use tollgate_document::doc::parse;
 
@@ -116,11 +116,11 @@ mod tests {
             ),
         ] {
             let (old, new) = (parse(flat).unwrap(), parse(nested).unwrap());
-            let there = reshaped(old.root(), kind, Version::V1beta1, Version::V1).unwrap();
+            let there = convert_to_version(old.root(), kind, Version::V1beta1, Version::V1).unwrap();
             assert_eq!(there.root().to_json(), nested);
-            let back = reshaped(new.root(), kind, Version::V1, Version::V1beta1).unwrap();
+            let back = convert_to_version(new.root(), kind, Version::V1, Version::V1beta1).unwrap();
             assert_eq!(back.root().to_json(), flat);
-            assert!(reshaped(new.root(), kind, Version::V1, Version::V1beta2).is_none());
+            assert!(convert_to_version(new.root(), kind, Version::V1, Version::V1beta2).is_none());
         }
     }
 }

@@ -9,15 +9,15 @@
 use std::sync::LazyLock;
 
 use super::fields;
-use super::schema::{Field, StructTy, Ty};
-use super::steps::{self, Step};
+use super::schema::{Field, FieldType, StructSchema};
+use super::steps::{self, PathStep};
 use super::view::Object;
 use crate::profile::{ApiKind, Availability, Profile, Version};
-use tollgate_document::field::{FieldPath, Name, Path};
+use tollgate_document::field::{FieldPath, Path, SegmentName};
 
 /// A part of an object that no release serves.
 #[derive(Debug)]
-pub struct DraftOnly {
+pub struct DraftOnlyPart {
     /// Path of the part.
     pub at: FieldPath,
     /// The kind of part.
@@ -26,12 +26,12 @@ pub struct DraftOnly {
     pub draft: Option<&'static Profile>,
 }
 
-impl DraftOnly {
+impl DraftOnlyPart {
     /// The fields of the path without indexes and keys, `.spec.taints.taint`: the same for the same part of another
     /// object.
-    pub fn identity(&self) -> String {
+    pub fn path_without_indexes(&self) -> String {
         let names = self.at.user_steps().filter_map(|step| match step {
-            Name::Field(name) => Some(name),
+            SegmentName::Field(name) => Some(name),
             _ => None,
         });
         names.fold(String::new(), |mut all, name| {
@@ -57,7 +57,7 @@ pub enum DraftPart {
 #[derive(Debug)]
 struct DraftStruct {
     /// The steps of the path.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     fields: Vec<&'static Field>,
 }
 
@@ -68,14 +68,14 @@ struct DraftFields {
 }
 
 /// The draft fields of each version of a kind that some release serves.
-static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
-    let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none());
+static DRAFT_FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
+    let all = ApiKind::ALL.into_iter().filter(|kind| kind.version_in_all_profiles().is_none());
     let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
     versions
         .filter_map(|(kind, version)| {
-            let releases = releases_with(kind, version)?;
+            let releases = releases_until_removal(kind, version)?;
             let mut found = Vec::new();
-            collect_draft_structs(fields::root(kind, version), releases, &mut Vec::new(), &mut found);
+            collect_draft_structs(fields::root_struct(kind, version), releases, &mut Vec::new(), &mut found);
             Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
@@ -87,7 +87,7 @@ fn releases() -> impl Iterator<Item = &'static Profile> {
 }
 
 /// The releases up to the last one that serves the version; `None` if none does.
-fn releases_with(kind: ApiKind, version: Version) -> Option<Availability> {
+fn releases_until_removal(kind: ApiKind, version: Version) -> Option<Availability> {
     let serves = |release: &Profile| release.versions(kind).contains(&version);
     releases().any(serves).then(|| {
         let before = releases().take_while(|release| !serves(release));
@@ -99,9 +99,9 @@ fn releases_with(kind: ApiKind, version: Version) -> Option<Availability> {
 /// Adds the struct `of`, and structs below it, if they have fields that no release has; `way` leads to it. Structs are
 /// a few levels deep, and none contains itself.
 fn collect_draft_structs(
-    of: &'static StructTy,
+    of: &'static StructSchema,
     releases: Availability,
-    way: &mut Vec<Step>,
+    way: &mut Vec<PathStep>,
     found: &mut Vec<DraftStruct>,
 ) {
     let is_draft = |field: &&Field| !field.known.overlaps(releases) && !has_other_row(of, field, releases);
@@ -111,19 +111,19 @@ fn collect_draft_structs(
     }
     for field in of.fields.iter().filter(|field| !is_draft(field)) {
         let depth = way.len();
-        way.push(Step::Field(field.name));
+        way.push(PathStep::Field(field.name));
         let mut ty = &field.ty;
         loop {
             match ty {
-                Ty::List(item) => {
-                    way.push(Step::Items);
+                FieldType::List(item) => {
+                    way.push(PathStep::Items);
                     ty = item;
                 }
-                Ty::Map { value, .. } => {
-                    way.push(Step::Values);
+                FieldType::Map { value, .. } => {
+                    way.push(PathStep::Values);
                     ty = value;
                 }
-                Ty::Struct(inner) => break collect_draft_structs(inner, releases, way, found),
+                FieldType::Struct(inner) => break collect_draft_structs(inner, releases, way, found),
                 _ => break,
             }
         }
@@ -133,23 +133,23 @@ fn collect_draft_structs(
 
 /// True if the struct has another row for the same field in these releases: a field that changed its type has a row for
 /// each.
-fn has_other_row(of: &StructTy, field: &Field, releases: Availability) -> bool {
+fn has_other_row(of: &StructSchema, field: &Field, releases: Availability) -> bool {
     of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases))
 }
 
 /// The parts of an object that no release serves: its kind, its version, or fields.
-pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
+pub fn draft_only_parts(object: Object<'_>) -> Vec<DraftOnlyPart> {
     let (kind, version) = (object.kind(), object.version);
-    if kind.only_version().is_some() {
+    if kind.version_in_all_profiles().is_some() {
         return Vec::new();
     }
     let whole = |name: &str, what| {
         let serves = |draft: &&Profile| draft.versions(kind).contains(&version);
         let draft = Profile::drafts().find(serves);
-        vec![DraftOnly { at: Path::ROOT.field(name).owned(), what, draft }]
+        vec![DraftOnlyPart { at: Path::ROOT.field(name).owned(), what, draft }]
     };
     // Nearly everything is of a version that some release serves, and then there are rows.
-    let Some(rows) = FIELDS.iter().find(|rows| rows.of == (kind, version)) else {
+    let Some(rows) = DRAFT_FIELDS.iter().find(|rows| rows.of == (kind, version)) else {
         let is_served = releases().any(|release| !release.versions(kind).is_empty());
         return if is_served {
             whole("apiVersion", DraftPart::Version)
@@ -163,7 +163,7 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
             for field in draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null()) {
                 let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(field.known));
                 let at = at.field(field.json).owned();
-                found.push(DraftOnly { at, what: DraftPart::Field(field.json), draft });
+                found.push(DraftOnlyPart { at, what: DraftPart::Field(field.json), draft });
             }
         });
     }
@@ -172,13 +172,13 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIELDS, releases};
+    use super::{DRAFT_FIELDS, releases};
     use crate::profile::{ApiKind, Profile, Version};
 
     #[test]
     fn the_tables_know_what_only_drafts_have() {
         let names = |kind, version| -> Vec<&str> {
-            let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
+            let rows = DRAFT_FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
             rows.structs.iter().flat_map(|of| &of.fields).map(|field| field.json).collect()
         };
         let of_taint = ["description", "data", "evictionsPerSecond"];

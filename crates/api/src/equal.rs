@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 
 use super::fields;
-use super::schema::{Field, StructTy, Ty};
+use super::schema::{Field, FieldType, StructSchema};
 use super::view::{Object, quantity, time};
 use tollgate_document::doc::{Members, Value, ValueKind};
 
 /// True if the member `part` (`spec`, `status`) of two objects of one kind is semantically equal. For a kind without a
 /// `spec`, that is everything but its metadata.
-pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
-    let root = fields::root(new.kind(), new.version);
+pub fn is_part_equal(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
+    let root = fields::root_struct(new.kind(), new.version);
     let is_same =
         |field: &'static Field| same_field(new.value().get(field.json), old.value().get(field.json), field);
     match root.fields.iter().find(|field| field.json == part) {
@@ -24,18 +24,18 @@ pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
 }
 
 /// True if two values of a struct type mean the same.
-pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
 
 /// True if a member of two structs is semantically equal, such as the taints or capacities of two devices.
-pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
+pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema, member: &str) -> bool {
     let field = ty.fields.iter().find(|field| field.json == member);
     field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
 }
 
 /// True if two lists of a struct type mean the same.
-pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
     new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
 
@@ -49,37 +49,39 @@ fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
 }
 
 /// True if two values of that type mean the same.
-pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
+pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static FieldType) -> bool {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => new.str() == old.str(),
-        Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
-        Ty::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
-        Ty::Time => time(new) == time(old),
-        Ty::Quantity => match (quantity(new), quantity(old)) {
+        FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid => {
+            new.str() == old.str()
+        }
+        FieldType::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
+        FieldType::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
+        FieldType::Time => time(new) == time(old),
+        FieldType::Quantity => match (quantity(new), quantity(old)) {
             (Some(new), Some(old)) => new.cmp(&old).is_eq(),
             (Some(one), None) | (None, Some(one)) => one.is_zero(),
             (None, None) => true,
         },
-        Ty::Raw => new.raw_json() == old.raw_json(),
-        Ty::StringOr(_) if new.kind() == ValueKind::String || old.kind() == ValueKind::String => {
+        FieldType::Raw => new.raw_json() == old.raw_json(),
+        FieldType::StringOr(_) if new.kind() == ValueKind::String || old.kind() == ValueKind::String => {
             new.kind() == old.kind() && new.str() == old.str()
         }
-        Ty::Struct(inner) | Ty::StringOr(inner) => same_struct(new, old, inner),
-        Ty::List(item) => {
+        FieldType::Struct(inner) | FieldType::StringOr(inner) => same_struct(new, old, inner),
+        FieldType::List(item) => {
             new.len() == old.len()
                 && new.items().zip(old.items()).all(|(new, old)| same_value(new, old, item))
         }
-        Ty::Map { value, .. } => same_map(new, old, value),
+        FieldType::Map { value, .. } => same_map(new, old, value),
     }
 }
 
 /// Maps in another order with at most this many members are searched; larger ones are looked up in a hash table.
-const MAX_SEARCHED: usize = 16;
+const MAX_LINEAR_SEARCH_MEMBERS: usize = 16;
 
 /// True if two maps are semantically equal, in any order. Stored maps usually keep their order, so both are
 /// compared in parallel while the keys agree; the rest is looked up by hash, which bounds the cost for
 /// hostile maps.
-fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
+fn same_map(new: Value<'_>, old: Value<'_>, value: &'static FieldType) -> bool {
     let (mut news, mut olds) = (new.members(), old.members());
     loop {
         let rest = (news.clone(), olds.clone());
@@ -97,12 +99,12 @@ fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
 }
 
 /// True if two maps have semantically equal members, in any order.
-fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> bool {
+fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static FieldType) -> bool {
     let count = old.clone().count();
     if new.clone().count() != count {
         return false;
     }
-    if count <= MAX_SEARCHED {
+    if count <= MAX_LINEAR_SEARCH_MEMBERS {
         return new.into_iter().all(|(key, member)| {
             let other = old.clone().find(|(other, _)| other.text_is(key.text()));
             other.is_some_and(|(_, other)| same_value(member, other, value))
@@ -118,10 +120,10 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
 #[cfg(test)]
 mod tests {
     use super::same_value;
-    use crate::schema::Ty;
+    use crate::schema::FieldType;
     use tollgate_document::doc::parse;
 
-    static MAP: Ty = Ty::Map { key: "string", value: &Ty::Str };
+    static MAP: FieldType = FieldType::Map { key: "string", value: &FieldType::Str };
 
     fn map(keys: impl Iterator<Item = usize>) -> String {
         let members: Vec<String> = keys.map(|key| format!("\"key-{key}\":\"{key}\"")).collect();

@@ -3,11 +3,11 @@
 //! The order matters where the server prints a whole element. Differences between versions are different structs
 //! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
 
-use super::schema::{Field, GoPackage, StructTy, Ty, Unlisted};
+use super::schema::{Field, FieldType, GoPackage, StructSchema, UnlistedFields};
 use crate::profile::{ApiKind, Availability, Version};
 
 /// The type of a whole object of that kind and version.
-pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
+pub fn root_struct(kind: ApiKind, version: Version) -> &'static StructSchema {
     match (kind, version) {
         (ApiKind::ResourceSlice, Version::V1alpha3) => &SLICE_V1ALPHA3,
         (ApiKind::ResourceSlice, Version::V1beta1) => &SLICE_V1BETA1,
@@ -33,7 +33,7 @@ pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
 }
 
 /// The spec of a ResourceSlice in a version.
-pub fn slice_spec(version: Version) -> &'static StructTy {
+pub fn slice_spec(version: Version) -> &'static StructSchema {
     match version {
         Version::V1alpha3 => &slice::SLICE_SPEC_V1ALPHA3,
         Version::V1beta1 => &slice::SLICE_SPEC_V1BETA1,
@@ -42,7 +42,7 @@ pub fn slice_spec(version: Version) -> &'static StructTy {
 }
 
 /// The struct in which a version keeps everything of a device but its name.
-pub fn device_body(version: Version) -> &'static StructTy {
+pub fn device_body(version: Version) -> &'static StructSchema {
     match version {
         Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,
         Version::V1beta1 => &slice::BASIC_DEVICE,
@@ -51,13 +51,13 @@ pub fn device_body(version: Version) -> &'static StructTy {
 }
 
 /// DeviceRequest in a version.
-pub fn request(version: Version) -> &'static StructTy {
-    if version.is_flat() { &REQUEST_FLAT } else { &REQUEST }
+pub fn request(version: Version) -> &'static StructSchema {
+    if version.is_before_v1beta2() { &REQUEST_FLAT } else { &REQUEST }
 }
 
 /// DeviceClaim in a version.
-pub fn device_claim(version: Version) -> &'static StructTy {
-    if version.is_flat() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
+pub fn device_claim(version: Version) -> &'static StructSchema {
+    if version.is_before_v1beta2() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
 }
 
 const SINCE_1_34: Availability = Availability::since(34);
@@ -72,7 +72,7 @@ macro_rules! row {
     ($json:literal, $ty:expr, pointer: $pointer:literal, always: $always:literal, $known:expr) => {
         Field {
             json: $json,
-            name: tollgate_document::doc::Name::of($json),
+            name: tollgate_document::doc::FieldName::from_text($json),
             ty: $ty,
             pointer: $pointer,
             always: $always,
@@ -106,20 +106,20 @@ macro_rules! p {
     };
 }
 /// A struct of the API's own package whose fields are all listed.
-const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
+const fn api_struct(name: &'static str, fields: &'static [Field]) -> StructSchema {
     assert!(fields.len() <= 64, "decoding marks the fields it has visited in 64 bits");
-    StructTy { name, package: GoPackage::Api, fields, unlisted: Unlisted::Dropped }
+    StructSchema { name, package: GoPackage::Api, fields, unlisted: UnlistedFields::Dropped }
 }
 /// A struct of `meta/v1` or `core/v1` whose fields are all listed.
-const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { package: GoPackage::Meta, ..api(name, fields) }
+const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructSchema {
+    StructSchema { package: GoPackage::Meta, ..api_struct(name, fields) }
 }
 /// A struct of `meta/v1` or `core/v1` of which only some fields are listed. Other fields are ignored.
-const fn partial_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { unlisted: Unlisted::Ignored, ..meta_struct(name, fields) }
+const fn partial_struct(name: &'static str, fields: &'static [Field]) -> StructSchema {
+    StructSchema { unlisted: UnlistedFields::Ignored, ..meta_struct(name, fields) }
 }
-const STRINGS: Ty = Ty::List(&Ty::Str);
-const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
+const STRING_LIST: FieldType = FieldType::List(&FieldType::Str);
+const QUANTITY_MAP: FieldType = FieldType::Map { key: "QualifiedName", value: &FieldType::Quantity };
 
 // After the macros, which they use.
 mod claim;

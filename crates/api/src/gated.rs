@@ -7,10 +7,10 @@
 
 use std::sync::LazyLock;
 
-use super::steps::{self, Step};
-use super::view::{Body, Object};
+use super::steps::{self, PathStep};
+use super::view::{Object, ObjectBody};
 use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
+use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// The part of an object that a registry strategy of the API server handles.
@@ -193,11 +193,11 @@ const BINDING_CONDITIONS: &[&str] = &[
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
 
-type Steps = Vec<Step>;
+type Steps = Vec<PathStep>;
 
 /// The parsed paths of each row: the dropped fields, and the fields that also indicate that the feature is in
 /// use.
-static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
+static GATED_FIELD_PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
     let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
     GATED_FIELDS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
 });
@@ -207,13 +207,14 @@ fn parse_steps(path: &'static str) -> Steps {
     let mut steps = Vec::new();
     for part in path.split('.') {
         match part {
-            "<body>" => steps.push(Step::Body),
-            "<exactly>" => steps.push(Step::Exactly),
+            "<body>" => steps.push(PathStep::Body),
+            "<exactly>" => steps.push(PathStep::Exactly),
             _ => {
-                steps.push(Step::Field(Name::of(part.trim_end_matches(['[', ']', '{', '}']))));
+                steps
+                    .push(PathStep::Field(FieldName::from_text(part.trim_end_matches(['[', ']', '{', '}']))));
                 match part.as_bytes().last() {
-                    Some(b']') => steps.push(Step::Items),
-                    Some(b'}') => steps.push(Step::Values),
+                    Some(b']') => steps.push(PathStep::Items),
+                    Some(b'}') => steps.push(PathStep::Values),
                     _ => {}
                 }
             }
@@ -230,7 +231,7 @@ pub struct DroppedField {
     /// The disabled feature gate.
     pub gate: Gate,
     /// The change that drops it.
-    pub change: Change,
+    pub change: DocChange,
 }
 
 /// The fields of a new object that a server drops, with the gates of the profile. On an update, `old` is the stored
@@ -242,11 +243,11 @@ pub fn dropped_fields(
     profile: &Profile,
 ) -> Vec<DroppedField> {
     let (part, value, way): (Part, Value<'_>, &[&str]) = match object.body {
-        Body::Slice(_) if !is_status => (Part::Slice, object.value(), &[]),
-        Body::Class(_) if !is_status => (Part::Class, object.value(), &[]),
-        Body::Claim(_) if is_status => (Part::ClaimStatus, object.value(), &[]),
-        Body::Claim(_) => (Part::ClaimSpec, object.value(), &["spec"]),
-        Body::Template(_) => (Part::ClaimSpec, object.value(), &["spec", "spec"]),
+        ObjectBody::Slice(_) if !is_status => (Part::Slice, object.value(), &[]),
+        ObjectBody::Class(_) if !is_status => (Part::Class, object.value(), &[]),
+        ObjectBody::Claim(_) if is_status => (Part::ClaimStatus, object.value(), &[]),
+        ObjectBody::Claim(_) => (Part::ClaimSpec, object.value(), &["spec"]),
+        ObjectBody::Template(_) => (Part::ClaimSpec, object.value(), &["spec", "spec"]),
         _ => return Vec::new(),
     };
     let off: Vec<Gate> = profile.gates_off().collect();
@@ -256,7 +257,7 @@ pub fn dropped_fields(
     let mut dropped: Vec<DroppedField> = Vec::new();
     // What is dropped already, sorted: the first node of each, and the one behind it.
     let mut nodes: Vec<(u32, u32)> = Vec::new();
-    for (row, (drops, also_used)) in GATED_FIELDS.iter().zip(&*PATHS) {
+    for (row, (drops, also_used)) in GATED_FIELDS.iter().zip(&*GATED_FIELD_PATHS) {
         let gate = row.gates.iter().copied().find(|gate| off.contains(gate));
         let Some(gate) = gate.filter(|_| row.part == part && row.releases.overlaps(profile.fields)) else {
             continue;
@@ -265,16 +266,16 @@ pub fn dropped_fields(
             drops
                 .iter()
                 .chain(also_used)
-                .any(|steps| is_used(value_below(old.value(), way), steps, old.version))
+                .any(|steps| is_any_field_set(value_below(old.value(), way), steps, old.version))
         };
         if old.is_some_and(is_used) {
             continue;
         }
         let mut own = Vec::new();
-        Path::ROOT.descend(way, &mut |at| {
+        Path::ROOT.visit_with_fields(way, &mut |at| {
             for steps in drops {
                 // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-                let keeps_empty = object.version.is_flat() && steps.contains(&Step::Exactly);
+                let keeps_empty = object.version.is_before_v1beta2() && steps.contains(&PathStep::Exactly);
                 visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at| {
                     let node = value.index();
                     let before = nodes.partition_point(|(first, _)| *first <= node);
@@ -285,10 +286,10 @@ pub fn dropped_fields(
                     if !is_inside {
                         own.push((
                             node,
-                            node.saturating_add(u32::try_from(value.size()).unwrap_or(u32::MAX)),
+                            node.saturating_add(u32::try_from(value.node_count()).unwrap_or(u32::MAX)),
                         ));
-                        let empty = if keeps_empty { empty_value(value.kind()) } else { New::Null };
-                        let change = Change::Replace { node, value: empty };
+                        let empty = if keeps_empty { empty_value(value.kind()) } else { ChangeValue::Null };
+                        let change = DocChange::Replace { node, value: empty };
                         dropped.push(DroppedField { at: at.owned(), gate, change });
                     }
                 });
@@ -306,7 +307,7 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
 }
 
 /// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
-fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
+fn is_any_field_set(value: Value<'_>, steps: &[PathStep], version: Version) -> bool {
     let mut used = false;
     visit_fields(value, steps, version, &Path::ROOT, &mut |value, _| {
         used |= value.kind() != ValueKind::Array || !value.is_empty();
@@ -317,7 +318,7 @@ fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
 /// Calls `found` with each field at the end of the steps that is not null, and its path.
 fn visit_fields<'d>(
     value: Value<'d>,
-    steps: &[Step],
+    steps: &[PathStep],
     version: Version,
     at: &Path<'_>,
     found: &mut dyn FnMut(Value<'d>, &Path<'_>),
@@ -330,10 +331,10 @@ fn visit_fields<'d>(
 }
 
 /// A value of this type that contains nothing.
-fn empty_value(kind: ValueKind) -> New {
+fn empty_value(kind: ValueKind) -> ChangeValue {
     match kind {
-        ValueKind::Array => New::List(Vec::new()),
-        ValueKind::Object => New::Object(Vec::new()),
-        _ => New::Null,
+        ValueKind::Array => ChangeValue::List(Vec::new()),
+        ValueKind::Object => ChangeValue::Object(Vec::new()),
+        _ => ChangeValue::Null,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Declarative validation prints a duplicate element whole this way. Views stay unaware of printing.
 
-use super::schema::{StructTy, Ty};
+use super::schema::{FieldType, StructSchema};
 use super::view::{quantity, time};
 use crate::profile::Availability;
 use tollgate_document::doc::{Value, ValueKind};
@@ -10,7 +10,12 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 
 /// A struct as the API server prints it in its own version. The text may end anywhere after `max_bytes` bytes.
-pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, max_bytes: usize) -> String {
+pub fn struct_text(
+    value: Value<'_>,
+    ty: &'static StructSchema,
+    fields: Availability,
+    max_bytes: usize,
+) -> String {
     let mut out = String::new();
     write_struct(&mut out, value, ty, fields, max_bytes);
     out
@@ -20,7 +25,7 @@ pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, 
 fn write_struct(
     out: &mut String,
     value: Value<'_>,
-    ty: &'static StructTy,
+    ty: &'static StructSchema,
     fields: Availability,
     max_bytes: usize,
 ) {
@@ -43,7 +48,7 @@ fn write_struct(
             out.push(',');
         }
         first = false;
-        gofmt::json_string(out, field.json);
+        gofmt::push_json_string(out, field.json);
         out.push(':');
         write_value(out, member, &field.ty, fields, max_bytes);
     }
@@ -51,14 +56,16 @@ fn write_struct(
 }
 
 /// True if `omitempty`, or `omitzero` for times, leaves the value out. Never for structs.
-fn is_omitted_when_empty(value: Value<'_>, ty: &Ty) -> bool {
+fn is_omitted_when_empty(value: Value<'_>, ty: &FieldType) -> bool {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => value.str().is_empty(),
-        Ty::Int => value.int().unwrap_or_default() == 0,
-        Ty::Bool => !value.bool().unwrap_or_default(),
-        Ty::List(_) | Ty::Map { .. } => value.is_empty(),
-        Ty::Time => nonzero_time(value).is_none(),
-        Ty::Quantity | Ty::Raw | Ty::Struct(_) | Ty::StringOr(_) => false,
+        FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid => {
+            value.str().is_empty()
+        }
+        FieldType::Int => value.int().unwrap_or_default() == 0,
+        FieldType::Bool => !value.bool().unwrap_or_default(),
+        FieldType::List(_) | FieldType::Map { .. } => value.is_empty(),
+        FieldType::Time => nonzero_time(value).is_none(),
+        FieldType::Quantity | FieldType::Raw | FieldType::Struct(_) | FieldType::StringOr(_) => false,
     }
 }
 
@@ -71,30 +78,34 @@ fn nonzero_time(value: Value<'_>) -> Option<gotime::Timestamp> {
 pub fn write_value(
     out: &mut String,
     value: Value<'_>,
-    ty: &'static Ty,
+    ty: &'static FieldType,
     fields: Availability,
     max_bytes: usize,
 ) {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => {
-            gofmt::json_string(out, gofmt::head(value.str(), max_bytes))
+        FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid => {
+            gofmt::push_json_string(out, gofmt::byte_prefix(value.str(), max_bytes))
         }
-        Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
-        Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
-        Ty::Quantity => {
-            gofmt::json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
+        FieldType::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
+        FieldType::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
+        FieldType::Quantity => {
+            gofmt::push_json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
         }
-        Ty::Time => match nonzero_time(value) {
-            Some(time) => gofmt::json_string(out, &gotime::rfc3339(time)),
+        FieldType::Time => match nonzero_time(value) {
+            Some(time) => gofmt::push_json_string(out, &gotime::rfc3339(time)),
             None => out.push_str("null"),
         },
-        Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
-        Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), max_bytes)),
-        Ty::StringOr(_) if value.kind() == ValueKind::String => {
-            gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
+        FieldType::Raw | FieldType::List(_) | FieldType::Map { .. } if value.is_null() => {
+            out.push_str("null")
         }
-        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, max_bytes),
-        Ty::List(item) => {
+        FieldType::Raw => gofmt::push_compact_json(out, gofmt::byte_prefix(&value.raw_json(), max_bytes)),
+        FieldType::StringOr(_) if value.kind() == ValueKind::String => {
+            gofmt::push_json_string(out, gofmt::byte_prefix(value.str(), max_bytes));
+        }
+        FieldType::Struct(inner) | FieldType::StringOr(inner) => {
+            write_struct(out, value, inner, fields, max_bytes)
+        }
+        FieldType::List(item) => {
             out.push('[');
             for (index, element) in value.items().enumerate() {
                 if out.len() > max_bytes {
@@ -107,7 +118,7 @@ pub fn write_value(
             }
             out.push(']');
         }
-        Ty::Map { value: inner, .. } => {
+        FieldType::Map { value: inner, .. } => {
             let mut members: Vec<(Value<'_>, Value<'_>)> = value.members().collect();
             members.sort_by_key(|(key, _)| key.text());
             out.push('{');
@@ -118,7 +129,7 @@ pub fn write_value(
                 if index > 0 {
                     out.push(',');
                 }
-                gofmt::json_string(out, gofmt::head(key.text(), max_bytes));
+                gofmt::push_json_string(out, gofmt::byte_prefix(key.text(), max_bytes));
                 out.push(':');
                 write_value(out, member, inner, fields, max_bytes);
             }

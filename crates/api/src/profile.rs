@@ -17,10 +17,10 @@ pub use kinds::{ApiKind, Version};
 pub use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
 pub use live::{LiveServer, ServedVersions};
 pub use releases::{ALL, DEFAULT};
-pub use semantics::{DistinctMemory, Features, Semantics};
+pub use semantics::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
 
 use tollgate_cel::{CelEnv, evaluate};
-use tollgate_formats::names::{KeyWord, Unit};
+use tollgate_formats::names::{KeyErrorWord, LengthUnit};
 
 /// Whether a profile is for exactly the release of an API server, or for the nearest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,14 +186,14 @@ pub struct Profile {
     /// How the scheduler and the controllers evaluate device selectors, with feature gates applied.
     pub selectors: evaluate::Behaviour,
     /// How the scheduler allocates devices, with feature gates applied.
-    pub allocation: Semantics,
+    pub allocation: AllocatorSemantics,
     /// The release whose allocator is used instead, because the allocator of this release chooses devices at
     /// random and was not compared with a real scheduler; `None` if it was.
     pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
-    pub label_unit: Unit,
+    pub label_unit: LengthUnit,
     /// The wording of the error for a label key with too many slashes.
-    pub label_key_word: KeyWord,
+    pub label_key_word: KeyErrorWord,
     /// The label that allows admin access in a namespace.
     pub admin_access_label: &'static str,
     /// How the number of counters is limited.
@@ -308,7 +308,7 @@ impl Profile {
     }
 
     /// Explains why the allocated devices can differ from those of a real scheduler; `None` if they cannot.
-    pub fn allocation_note(&self) -> Option<String> {
+    pub fn why_allocation_may_differ(&self) -> Option<String> {
         let like = self.allocates_as?;
         Some(format!(
             "the scheduler of {} can choose other devices: it searches pools in random order; the devices are those \
@@ -319,7 +319,7 @@ impl Profile {
 
     /// The versions of a kind that the release can serve, oldest first; empty if it does not have the kind.
     pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
-        if let Some(version) = kind.only_version() {
+        if let Some(version) = kind.version_in_all_profiles() {
             return version;
         }
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
@@ -335,7 +335,7 @@ impl Profile {
     /// otherwise by default.
     pub fn is_served(&self, kind: ApiKind, version: Version) -> bool {
         match self.discovered {
-            Some(served) if kind.only_version().is_none() => served.has(kind, version),
+            Some(served) if kind.version_in_all_profiles().is_none() => served.has(kind, version),
             _ => self.serves_by_default(kind, version),
         }
     }
@@ -343,7 +343,8 @@ impl Profile {
     /// True if an API server of this release serves this version by default. For `resource.k8s.io`, only v1
     /// is enabled by default.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
-        kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
+        kind.version_in_all_profiles().is_some()
+            || version == Version::V1 && self.versions(kind).contains(&version)
     }
 
     /// The name of the next release, such as `1.38`, if it no longer serves this version of a kind; `None` if it does,
@@ -352,14 +353,14 @@ impl Profile {
         let next = Availability(self.fields.0 << 1);
         let is_last = self.is_release
             && self.versions(kind).contains(&version)
-            && kind.removed_since(version).overlaps(next);
+            && kind.releases_without(version).overlaps(next);
         // The bit of a release is its number.
         is_last.then(|| format!("1.{}", next.0.trailing_zeros()))
     }
 
     /// True if the release can serve this version of a kind; with `status`, also its status subresource.
-    pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
-        let has_status = || kind.only_version().is_some() || self.status_of.contains(&kind);
+    pub fn can_serve(&self, kind: ApiKind, version: Version, status: bool) -> bool {
+        let has_status = || kind.version_in_all_profiles().is_some() || self.status_of.contains(&kind);
         self.versions(kind).contains(&version) && (!status || has_status())
     }
 }
@@ -371,7 +372,7 @@ mod tests {
     #[test]
     fn a_release_without_recordings_says_so() {
         let noted: Vec<&str> = Profile::all_with_patches()
-            .filter(|profile| profile.allocation_note().is_some())
+            .filter(|profile| profile.why_allocation_may_differ().is_some())
             .map(|profile| profile.name)
             .collect();
         assert_eq!(noted, ["1.33", "1.34", "1.35"]);
@@ -383,7 +384,7 @@ mod tests {
         for profile in ALL.iter().filter(|profile| profile.is_release) {
             for (kind, versions) in profile.serves {
                 for version in *versions {
-                    let removed = kind.removed_since(*version);
+                    let removed = kind.releases_without(*version);
                     assert!(!removed.overlaps(profile.fields), "{} {kind:?} {version:?}", profile.name);
                     if let Some(next) = profile.next_release_without(*kind, *version) {
                         removed_in.push(format!("{next} {} {}", kind.resource(), version.name()));

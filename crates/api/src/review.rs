@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde::Serialize;
 
-use tollgate_document::doc::{Name, Value, ValueKind};
+use tollgate_document::doc::{FieldName, Value, ValueKind};
 
 /// The only supported version of AdmissionReview.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
@@ -109,7 +109,7 @@ impl std::fmt::Display for BadReview {
 
 impl<'d> Request<'d> {
     /// Reads the request of a review. An error if apiVersion or kind is that of another object; they may be missing.
-    pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
+    pub fn from_review(review: Value<'d>) -> Result<Request<'d>, BadReview> {
         if review.kind() != ValueKind::Object {
             return Err(bad_review("", review, "an AdmissionReview must be a JSON object".to_owned()));
         }
@@ -126,7 +126,7 @@ impl<'d> Request<'d> {
             object,
             old_object,
             dry_run,
-        ] = last_members(request, FIELDS);
+        ] = last_members(request, REQUEST_FIELDS);
         let told = uid.str();
         // It is sent back; the API server's are 36 bytes.
         if told.len() > MAX_UID_BYTES {
@@ -196,35 +196,35 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
 const MAX_UID_BYTES: usize = 1 << 10;
 
 /// Fields of a review: they are looked for in every request.
-const REQUEST: Name = Name::of("request");
-const UID: Name = Name::of("uid");
-const KIND: Name = Name::of("kind");
-const VERSION_OF_API: Name = Name::of("apiVersion");
-const GROUP: Name = Name::of("group");
-const VERSION: Name = Name::of("version");
-const RESOURCE: Name = Name::of("resource");
-const SUB_RESOURCE: Name = Name::of("subResource");
-const OPERATION: Name = Name::of("operation");
-const NAME: Name = Name::of("name");
-const NAMESPACE: Name = Name::of("namespace");
-const USER_INFO: Name = Name::of("userInfo");
-const OBJECT: Name = Name::of("object");
-const OLD_OBJECT: Name = Name::of("oldObject");
-const DRY_RUN: Name = Name::of("dryRun");
+const REQUEST: FieldName = FieldName::from_text("request");
+const UID: FieldName = FieldName::from_text("uid");
+const KIND: FieldName = FieldName::from_text("kind");
+const VERSION_OF_API: FieldName = FieldName::from_text("apiVersion");
+const GROUP: FieldName = FieldName::from_text("group");
+const VERSION: FieldName = FieldName::from_text("version");
+const RESOURCE: FieldName = FieldName::from_text("resource");
+const SUB_RESOURCE: FieldName = FieldName::from_text("subResource");
+const OPERATION: FieldName = FieldName::from_text("operation");
+const NAME: FieldName = FieldName::from_text("name");
+const NAMESPACE: FieldName = FieldName::from_text("namespace");
+const USER_INFO: FieldName = FieldName::from_text("userInfo");
+const OBJECT: FieldName = FieldName::from_text("object");
+const OLD_OBJECT: FieldName = FieldName::from_text("oldObject");
+const DRY_RUN: FieldName = FieldName::from_text("dryRun");
 
 /// The members of `request` that are read.
-const FIELDS: [Name; 11] =
+const REQUEST_FIELDS: [FieldName; 11] =
     [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
 
 /// The values of the members with these names; for duplicate keys the last, as in Go. Absent if there is no
 /// such member.
 #[inline]
-fn last_members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
+fn last_members<const N: usize>(object: Value<'_>, names: [FieldName; N]) -> [Value<'_>; N] {
     let mut found = [Value::absent(); N];
     for (key, value) in object.members() {
         let key = key.as_key();
         for (name, slot) in names.iter().zip(&mut found) {
-            if key.is(*name) {
+            if key.has_name(*name) {
                 *slot = value;
                 break;
             }
@@ -293,12 +293,12 @@ pub struct Status {
     pub code: u16,
     /// The object, and each thing that is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub details: Option<Details>,
+    pub details: Option<StatusDetails>,
 }
 
 /// The object and each cause. kubectl prints the causes of a 422 and nothing else.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Details {
+pub struct StatusDetails {
     /// Name of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
@@ -309,12 +309,12 @@ pub struct Details {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub kind: Box<str>,
     /// The problems of the object.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<StatusCause>,
 }
 
 /// One problem of the object, as a `metav1.StatusCause`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Cause {
+pub struct StatusCause {
     /// Machine-readable reason, such as `FieldValueInvalid`.
     pub reason: &'static str,
     /// The message without the path.
@@ -324,9 +324,9 @@ pub struct Cause {
     pub field: String,
 }
 
-impl Cause {
+impl StatusCause {
     /// Approximate size in bytes as JSON.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_json_bytes(&self) -> usize {
         let text = |text: &str| -> usize {
             let byte = |byte: u8| match byte {
                 b'"' | b'\\' => 2,
@@ -399,7 +399,8 @@ impl Response {
         let causes =
             self.status.iter().filter_map(|status| status.details.as_ref()).flat_map(|it| &it.causes);
         let patch = self.patch.as_ref().map_or(0, |patch| patch.patch.len());
-        let mut bytes = Vec::with_capacity(192 + patch + causes.map(Cause::bytes).sum::<usize>());
+        let mut bytes =
+            Vec::with_capacity(192 + patch + causes.map(StatusCause::approximate_json_bytes).sum::<usize>());
         // Strings, numbers and string keys only: there is nothing that could fail.
         let written = serde_json::to_writer(&mut bytes, &review);
         debug_assert!(written.is_ok(), "{written:?}");
@@ -409,7 +410,12 @@ impl Response {
 
 impl Status {
     /// Returns the `status` of a response that denies a request.
-    pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
+    pub fn failure(
+        code: u16,
+        reason: &'static str,
+        message: String,
+        details: Option<StatusDetails>,
+    ) -> Status {
         Status { outcome: "Failure", message, reason, code, details }
     }
 
@@ -460,12 +466,12 @@ mod tests {
         ];
         for (text, at, detail) in table {
             let doc = tollgate_document::doc::parse(text).unwrap();
-            let error = Request::read(doc.root()).unwrap_err();
+            let error = Request::from_review(doc.root()).unwrap_err();
             assert_eq!((error.at, error.detail.as_str()), (at, detail), "{text}");
         }
         let long = format!(r#"{{"request":{{"uid":"{}","operation":"CREATE"}}}}"#, "u".repeat(1025));
         let doc = tollgate_document::doc::parse(&long).unwrap();
-        let error = Request::read(doc.root()).unwrap_err();
+        let error = Request::from_review(doc.root()).unwrap_err();
         assert_eq!((&*error.uid, error.detail.as_str()), ("", "request.uid is longer than 1024 bytes"));
     }
 

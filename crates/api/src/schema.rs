@@ -5,11 +5,11 @@
 //! row is. It knows nothing of rules and nothing of views.
 
 use crate::profile::{Availability, Version};
-use tollgate_document::doc::{Key, Name, ValueKind};
+use tollgate_document::doc::{FieldName, ObjectKey, ValueKind};
 
 /// The type of a field or of a list's items.
 #[derive(Clone, Copy, Debug)]
-pub enum Ty {
+pub enum FieldType {
     /// A plain Go string.
     Str,
     /// A named string type of the API's package: `DeviceTaintEffect`.
@@ -29,18 +29,18 @@ pub enum Ty {
     /// A `runtime.RawExtension`: any JSON, kept as text.
     Raw,
     /// An object with fixed fields.
-    Struct(&'static StructTy),
+    Struct(&'static StructSchema),
     /// A string, or an object with the string as its name, because KEP-3063 lists names where Kubernetes
     /// lists objects.
-    StringOr(&'static StructTy),
+    StringOr(&'static StructSchema),
     /// A list.
-    List(&'static Ty),
+    List(&'static FieldType),
     /// An object with arbitrary keys.
     Map {
         /// Go's key type: `string`, a named one of the API's package, or one with its own package before it.
         key: &'static str,
         /// Type of the values.
-        value: &'static Ty,
+        value: &'static FieldType,
     },
 }
 
@@ -55,7 +55,7 @@ pub enum GoPackage {
 
 /// The schema of a struct of the API: its Go name and its fields.
 #[derive(Debug)]
-pub struct StructTy {
+pub struct StructSchema {
     /// Name of the Go type.
     pub name: &'static str,
     /// Package of the Go type.
@@ -63,12 +63,12 @@ pub struct StructTy {
     /// Fields in declaration order.
     pub fields: &'static [Field],
     /// How unlisted fields are handled.
-    pub unlisted: Unlisted,
+    pub unlisted: UnlistedFields,
 }
 
 /// How the decoder treats fields that a struct does not list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unlisted {
+pub enum UnlistedFields {
     /// Reported and dropped, because all fields of the struct are known.
     Dropped,
     /// Reported, except for these fields, and visible to rules. A later release may define such fields, and a
@@ -84,9 +84,9 @@ pub struct Field {
     /// JSON name.
     pub json: &'static str,
     /// JSON name as a [`Name`] for lookups in documents.
-    pub name: Name,
+    pub name: FieldName,
     /// Type of the field.
-    pub ty: Ty,
+    pub ty: FieldType,
     /// True for a Go pointer, for which `null` and absent differ from the zero value.
     pub pointer: bool,
     /// True if the field is printed even when empty (no `omitempty`).
@@ -97,7 +97,7 @@ pub struct Field {
     pub embedded: Option<&'static str>,
 }
 
-impl StructTy {
+impl StructSchema {
     /// The field with that JSON name, and its index in `fields`; `None` if the release does not know it. Case counts.
     pub fn field(&self, json: &str, fields: Availability) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.overlaps(fields))
@@ -105,32 +105,36 @@ impl StructTy {
 
     /// The field that a key of a document names, and its index in `fields`; `None` if the release does not know it.
     /// Case counts.
-    pub fn field_of(&self, key: Key<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
+    pub fn field_for_key(&self, key: ObjectKey<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
         let mut rows = self.fields.iter().enumerate();
-        rows.find(|(_, field)| key.is(field.name) && field.known.overlaps(fields))
+        rows.find(|(_, field)| key.has_name(field.name) && field.known.overlaps(fields))
     }
 }
 
-impl Ty {
+impl FieldType {
     /// True if every value of this kind decodes as this type, so that it need not be checked.
     #[inline]
     pub fn accepts_any(&self, kind: ValueKind) -> bool {
         match self {
-            Ty::Raw => true,
-            Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => {
+            FieldType::Raw => true,
+            FieldType::Str
+            | FieldType::Named(_)
+            | FieldType::CoreNamed(_)
+            | FieldType::Uid
+            | FieldType::StringOr(_) => {
                 matches!(kind, ValueKind::Null | ValueKind::String)
             }
-            Ty::Bool => matches!(kind, ValueKind::Null | ValueKind::Bool),
+            FieldType::Bool => matches!(kind, ValueKind::Null | ValueKind::Bool),
             _ => kind == ValueKind::Null,
         }
     }
 
     /// The struct that this type is, or that its items or values are; `None` if there is none.
-    pub fn innermost(&self) -> Option<&'static StructTy> {
+    pub fn innermost_struct(&self) -> Option<&'static StructSchema> {
         match self {
-            Ty::Struct(ty) | Ty::StringOr(ty) => Some(ty),
-            Ty::List(item) => item.innermost(),
-            Ty::Map { value, .. } => value.innermost(),
+            FieldType::Struct(ty) | FieldType::StringOr(ty) => Some(ty),
+            FieldType::List(item) => item.innermost_struct(),
+            FieldType::Map { value, .. } => value.innermost_struct(),
             _ => None,
         }
     }
@@ -139,21 +143,23 @@ impl Ty {
     pub fn go_name(&self, version: Version) -> String {
         let api = version.name();
         match self {
-            Ty::Str | Ty::Time => "string".to_owned(),
-            Ty::Named(name) => format!("{api}.{name}"),
-            Ty::CoreNamed(name) => format!("v1.{name}"),
-            Ty::Uid => "types.UID".to_owned(),
-            Ty::Int => "int64".to_owned(),
-            Ty::Bool => "bool".to_owned(),
-            Ty::Quantity => "resource.Quantity".to_owned(),
-            Ty::Raw => "runtime.RawExtension".to_owned(),
-            Ty::Struct(ty) | Ty::StringOr(ty) if ty.package == GoPackage::Meta => format!("v1.{}", ty.name),
-            Ty::Struct(ty) | Ty::StringOr(ty) => format!("{api}.{}", ty.name),
-            Ty::List(item) => format!("[]{}", item.go_name(version)),
-            Ty::Map { key, value } if *key == "string" || key.contains('.') => {
+            FieldType::Str | FieldType::Time => "string".to_owned(),
+            FieldType::Named(name) => format!("{api}.{name}"),
+            FieldType::CoreNamed(name) => format!("v1.{name}"),
+            FieldType::Uid => "types.UID".to_owned(),
+            FieldType::Int => "int64".to_owned(),
+            FieldType::Bool => "bool".to_owned(),
+            FieldType::Quantity => "resource.Quantity".to_owned(),
+            FieldType::Raw => "runtime.RawExtension".to_owned(),
+            FieldType::Struct(ty) | FieldType::StringOr(ty) if ty.package == GoPackage::Meta => {
+                format!("v1.{}", ty.name)
+            }
+            FieldType::Struct(ty) | FieldType::StringOr(ty) => format!("{api}.{}", ty.name),
+            FieldType::List(item) => format!("[]{}", item.go_name(version)),
+            FieldType::Map { key, value } if *key == "string" || key.contains('.') => {
                 format!("map[{key}]{}", value.go_name(version))
             }
-            Ty::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),
+            FieldType::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),
         }
     }
 }

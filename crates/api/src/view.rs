@@ -30,7 +30,7 @@ pub use other_apis::classic::{
 pub use other_apis::foundationdb::{FoundationDbCluster, Replacements, TaintOption};
 pub use other_apis::patch::{DevicePatch, SlicePatch};
 pub use pod::{Budget, Pod, PodClaimStatus, PodResourceClaim};
-pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods};
+pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, PodOrWorkload};
 pub use slice::{
     Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,
     NodeResourceMapping, NodeResourceOverhead, PolicyRange, RequestPolicy, Slice, SliceSpec, SliceTaint,
@@ -42,7 +42,7 @@ pub use status::{
 pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
 
 use crate::profile::{ApiKind, Version};
-use tollgate_document::doc::{Name, Value, ValueKind};
+use tollgate_document::doc::{FieldName, Value, ValueKind};
 
 /// A type that reads one value of a document.
 pub trait View<'d>: Copy {
@@ -69,7 +69,7 @@ macro_rules! view {
         }
     )*};
     (@value $self:ident $json:literal) => {
-        $self.0.field(const { tollgate_document::doc::Name::of($json) })
+        $self.0.field(const { tollgate_document::doc::FieldName::from_text($json) })
     };
     (@field $(#[$d:meta])* $a:ident str $json:literal) => {
         $(#[$d])* pub fn $a(self) -> &'d str { $crate::view::view!(@value self $json).str() }
@@ -113,12 +113,12 @@ macro_rules! view {
     };
     (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> $crate::view::List<'d, $inner<'d>> {
-            $crate::view::List::of($crate::view::view!(@value self $json))
+            $crate::view::List::from_json($crate::view::view!(@value self $json))
         }
     };
     (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> $crate::view::Map<'d, $inner<'d>> {
-            $crate::view::Map::of($crate::view::view!(@value self $json))
+            $crate::view::Map::from_json($crate::view::view!(@value self $json))
         }
     };
 }
@@ -134,7 +134,9 @@ pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity
 
 /// The time that a value holds; `None` if it is not a string or not a time.
 pub fn time(value: Value<'_>) -> Option<tollgate_formats::gotime::Timestamp> {
-    (value.kind() == ValueKind::String).then(|| tollgate_formats::gotime::parse(value.text()).ok()).flatten()
+    (value.kind() == ValueKind::String)
+        .then(|| tollgate_formats::gotime::parse_rfc3339(value.text()).ok())
+        .flatten()
 }
 
 /// An object of a kind that Tollgate checks, in its own version.
@@ -145,14 +147,14 @@ pub struct Object<'d> {
     /// The JSON value of the whole object, after decoding.
     pub value: Value<'d>,
     /// The typed view of the object.
-    pub body: Body<'d>,
+    pub body: ObjectBody<'d>,
     /// The JSON value of the object as the user wrote it, before dropping, merging and defaults.
     pub written: Value<'d>,
 }
 
 /// The contents of an object, as the typed view of its kind.
 #[derive(Clone, Copy, Debug)]
-pub enum Body<'d> {
+pub enum ObjectBody<'d> {
     /// A ResourceSlice.
     Slice(Slice<'d>),
     /// A ResourceClaim.
@@ -170,31 +172,31 @@ pub enum Body<'d> {
     /// A ResourceClaim of `cdi.k8s.io` (KEP-3063).
     ClassicClaim(ClassicClaim<'d>),
     /// A Pod, or a workload with a pod template.
-    Pods(Pods<'d>),
+    Pods(PodOrWorkload<'d>),
     /// A FoundationDBCluster.
     FoundationDb(FoundationDbCluster<'d>),
 }
 
 impl<'d> Object<'d> {
     /// The view of a conforming document.
-    pub fn of(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
+    pub fn from_value(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
         let body = match kind {
-            ApiKind::ResourceSlice => Body::Slice(Slice(value)),
-            ApiKind::ResourceClaim => Body::Claim(Claim(value)),
-            ApiKind::ResourceClaimTemplate => Body::Template(Template(value)),
-            ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
-            ApiKind::DeviceClass => Body::Class(Class(value)),
-            ApiKind::ResourceSlicePatch => Body::Patch(SlicePatch(value)),
-            ApiKind::ClassicClass => Body::ClassicClass(ClassicClass(value)),
-            ApiKind::ClassicClaim => Body::ClassicClaim(ClassicClaim(value)),
-            ApiKind::FoundationDbCluster => Body::FoundationDb(FoundationDbCluster(value)),
+            ApiKind::ResourceSlice => ObjectBody::Slice(Slice(value)),
+            ApiKind::ResourceClaim => ObjectBody::Claim(Claim(value)),
+            ApiKind::ResourceClaimTemplate => ObjectBody::Template(Template(value)),
+            ApiKind::DeviceTaintRule => ObjectBody::Rule(TaintRule(value)),
+            ApiKind::DeviceClass => ObjectBody::Class(Class(value)),
+            ApiKind::ResourceSlicePatch => ObjectBody::Patch(SlicePatch(value)),
+            ApiKind::ClassicClass => ObjectBody::ClassicClass(ClassicClass(value)),
+            ApiKind::ClassicClaim => ObjectBody::ClassicClaim(ClassicClaim(value)),
+            ApiKind::FoundationDbCluster => ObjectBody::FoundationDb(FoundationDbCluster(value)),
             ApiKind::Pod
             | ApiKind::Deployment
             | ApiKind::StatefulSet
             | ApiKind::DaemonSet
             | ApiKind::ReplicaSet
             | ApiKind::Job
-            | ApiKind::CronJob => Body::Pods(Pods { kind, value }),
+            | ApiKind::CronJob => ObjectBody::Pods(PodOrWorkload { kind, value }),
         };
         Object { kind, version, value, body, written: value }
     }
@@ -209,6 +211,6 @@ impl<'d> Object<'d> {
     }
 
     pub fn metadata(self) -> ObjectMeta<'d> {
-        ObjectMeta(self.value().field(const { Name::of("metadata") }))
+        ObjectMeta(self.value().field(const { FieldName::from_text("metadata") }))
     }
 }

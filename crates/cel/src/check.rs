@@ -17,7 +17,7 @@ use super::types::Type;
 use super::unify::{Unifier, most_general};
 
 /// The results of type checking, by node: its type, and the overloads of calls.
-pub(super) struct Checked {
+pub(super) struct TypeCheckResult {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
     /// For each node, whether it is a selection that is a declared name as a whole, such as `google.protobuf.Duration`.
@@ -25,7 +25,7 @@ pub(super) struct Checked {
     unknown: Type,
 }
 
-impl Checked {
+impl TypeCheckResult {
     /// The type of a node; `dyn` for nodes that a macro consumed, which have no type of their own.
     pub(super) fn type_of(&self, id: NodeId) -> &Type {
         self.types.get(id.index()).and_then(Option::as_ref).unwrap_or(&self.unknown)
@@ -49,7 +49,7 @@ impl Checked {
 
 /// Assigns a type to every node and overloads to every call, and reports errors. Returns `None` if the types
 /// become too large to compare.
-pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<Checked> {
+pub(super) fn check_types(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<TypeCheckResult> {
     let mut checker = Checker {
         tree,
         env,
@@ -60,10 +60,16 @@ pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option
         declared_names: vec![false; tree.len()],
         variables: Vec::new(),
     };
-    checker.check(tree.root());
+    checker.check_node(tree.root());
     let Checker { mut unifier, types, overloads, declared_names, .. } = checker;
-    let types = types.into_iter().map(|found| found.map(|found| unifier.finish(&found))).collect();
-    (!unifier.is_exhausted()).then_some(Checked { types, overloads, declared_names, unknown: Type::Dyn })
+    let types =
+        types.into_iter().map(|found| found.map(|found| unifier.resolve_free_as_dyn(&found))).collect();
+    (!unifier.is_exhausted()).then_some(TypeCheckResult {
+        types,
+        overloads,
+        declared_names,
+        unknown: Type::Dyn,
+    })
 }
 
 /// The state of a type check: the types found so far, and the loop variables in scope.
@@ -81,7 +87,7 @@ struct Checker<'t, 'i> {
 
 impl<'t> Checker<'t, '_> {
     /// Checks a node and everything below it, unless that was done before, and returns its type.
-    fn check(&mut self, id: NodeId) -> Type {
+    fn check_node(&mut self, id: NodeId) -> Type {
         if let Some(Some(known)) = self.types.get(id.index()) {
             return known.clone();
         }
@@ -106,7 +112,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     fn report(&mut self, id: NodeId, message: impl Into<String>) {
-        self.issues.report(self.tree.at(id), message);
+        self.issues.report(self.tree.error_offset(id), message);
     }
 
     fn check_ident(&mut self, id: NodeId, name: &str) -> Type {
@@ -153,13 +159,13 @@ impl<'t> Checker<'t, '_> {
             return found;
         }
         let found = self.field_type(id, operand, field, false);
-        if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
+        if presence_test { Type::Bool } else { self.unifier.resolve_bound(&found) }
     }
 
     /// The type of the field `field` of `operand`, wrapped in an optional if `operand` or the selection is optional.
     fn field_type(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
-        let operand = self.check(operand);
-        let operand = self.unifier.resolve(&operand);
+        let operand = self.check_node(operand);
+        let operand = self.unifier.resolve_bound(&operand);
         let (target, is_optional) = match &operand {
             Type::Optional(inner) => ((**inner).clone(), true),
             _ => (operand, false),
@@ -170,10 +176,15 @@ impl<'t> Checker<'t, '_> {
                 self.unifier.is_assignable(&Type::Dyn, &target);
                 Type::Dyn
             }
-            Type::Named(name) if target.is_object() => self.field_of(self.tree.at(id), name, field),
+            Type::Named(name) if target.is_object() => {
+                self.message_field_type(self.tree.error_offset(id), name, field)
+            }
             other => {
                 if !other.is_dyn_or_error() {
-                    self.report(id, format!("type '{}' does not support field selection", other.shown()));
+                    self.report(
+                        id,
+                        format!("type '{}' does not support field selection", other.compile_error_spelling()),
+                    );
                 }
                 Type::Dyn
             }
@@ -185,21 +196,21 @@ impl<'t> Checker<'t, '_> {
         if let ("_?._", [operand, field]) = (function, args) {
             return self.check_optional_select(id, *operand, *field);
         }
-        let mut found: Vec<Type> = args.iter().map(|arg| self.check(*arg)).collect();
+        let mut found: Vec<Type> = args.iter().map(|arg| self.check_node(*arg)).collect();
         if matches!(function, "_&&_" | "_||_") {
             return self.check_logic(id, function, args, &found);
         }
         let Some(target) = target else {
-            return self.resolve(id, function, CallStyle::Global, &found);
+            return self.resolve_overload(id, function, CallStyle::Global, &found);
         };
         if let Some(prefix) = self.tree.qualified_name(target) {
             let name = format!("{prefix}.{function}");
             if functions::overloads(&name, self.env).next().is_some() {
-                return self.resolve(id, &name, CallStyle::Global, &found);
+                return self.resolve_overload(id, &name, CallStyle::Global, &found);
             }
         }
-        found.insert(0, self.check(target));
-        self.resolve(id, function, CallStyle::Member, &found)
+        found.insert(0, self.check_node(target));
+        self.resolve_overload(id, function, CallStyle::Member, &found)
     }
 
     fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
@@ -209,7 +220,7 @@ impl<'t> Checker<'t, '_> {
         if let Some(slot) = self.overloads.get_mut(id.index()) {
             *slot = functions::overloads("_?._", self.env).collect();
         }
-        self.unifier.resolve(&found)
+        self.unifier.resolve_bound(&found)
     }
 
     /// Checks `&&` and `||`, and reports which side is wrong instead of listing both.
@@ -230,7 +241,7 @@ impl<'t> Checker<'t, '_> {
 
     /// Finds the overloads that match the argument types `found`, and returns the result type. Reports an
     /// error if there are none.
-    fn resolve(&mut self, id: NodeId, name: &str, style: CallStyle, found: &[Type]) -> Type {
+    fn resolve_overload(&mut self, id: NodeId, name: &str, style: CallStyle, found: &[Type]) -> Type {
         let mut result: Option<Type> = None;
         let mut matching = Vec::new();
         let mut is_declared = false;
@@ -245,7 +256,7 @@ impl<'t> Checker<'t, '_> {
                 continue;
             }
             matching.push(overload);
-            let returned = self.unifier.resolve(&returned);
+            let returned = self.unifier.resolve_bound(&returned);
             result = Some(match result {
                 None => returned,
                 Some(earlier) if earlier.is_dyn() || earlier == returned => earlier,
@@ -271,7 +282,10 @@ impl<'t> Checker<'t, '_> {
     /// The message for a call without a matching overload.
     fn no_overload(&mut self, name: &str, style: CallStyle, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
-        let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
+        let shown: Vec<String> = found
+            .iter()
+            .map(|found| self.unifier.resolve_free_as_dyn(found).compile_error_spelling())
+            .collect();
         let applied = match (style, shown.split_first()) {
             (CallStyle::Member, Some((target, args))) => format!("{target}.({})", args.join(", ")),
             _ => format!("({})", shown.join(", ")),
@@ -281,15 +295,22 @@ impl<'t> Checker<'t, '_> {
 
     /// Reports that a node has another type than expected.
     fn report_type_mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
-        self.report(id, format!("expected type '{}' but found '{}'", expected.shown(), found.shown()));
+        self.report(
+            id,
+            format!(
+                "expected type '{}' but found '{}'",
+                expected.compile_error_spelling(),
+                found.compile_error_spelling()
+            ),
+        );
     }
 
     fn check_list(&mut self, elements: &[Element]) -> Type {
         let mut joined = None;
         for element in elements {
-            let found = self.check(element.value);
+            let found = self.check_node(element.value);
             let found = if element.optional { self.unwrap_optional(element.value, &found) } else { found };
-            joined = Some(self.join(joined, found));
+            joined = Some(self.join_types(joined, found));
         }
         Type::list(joined.unwrap_or_else(|| self.unifier.fresh()))
     }
@@ -297,11 +318,11 @@ impl<'t> Checker<'t, '_> {
     fn check_map(&mut self, entries: &[MapEntry]) -> Type {
         let (mut keys, mut values) = (None, None);
         for entry in entries {
-            let key = self.check(entry.key);
-            keys = Some(self.join(keys, key));
-            let value = self.check(entry.value);
+            let key = self.check_node(entry.key);
+            keys = Some(self.join_types(keys, key));
+            let value = self.check_node(entry.value);
             let value = if entry.optional { self.unwrap_optional(entry.value, &value) } else { value };
-            values = Some(self.join(values, value));
+            values = Some(self.join_types(values, value));
         }
         let key = keys.unwrap_or_else(|| self.unifier.fresh());
         Type::map(key, values.unwrap_or_else(|| self.unifier.fresh()))
@@ -320,7 +341,7 @@ impl<'t> Checker<'t, '_> {
 
     /// The common type of the elements so far and the next one; `dyn` if they differ. Literals with mixed
     /// types are rejected later, except in `format`.
-    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
+    fn join_types(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
             most_general(&previous, &current)
@@ -330,8 +351,8 @@ impl<'t> Checker<'t, '_> {
     }
 
     fn check_loop(&mut self, body: &'t Loop) -> Type {
-        let range = self.check(body.range);
-        let accumulated = self.check(body.init);
+        let range = self.check_node(body.range);
+        let accumulated = self.check_node(body.init);
         let (first, second) = self.loop_variables(body, &range);
         let depth = self.variables.len();
         self.variables.push((body.accumulator.as_str(), accumulated.clone()));
@@ -339,20 +360,20 @@ impl<'t> Checker<'t, '_> {
         if let Some(name) = &body.second_variable {
             self.variables.push((name.as_str(), second));
         }
-        let condition = self.check(body.condition);
+        let condition = self.check_node(body.condition);
         self.assert_type(body.condition, &Type::Bool, &condition);
-        let step = self.check(body.step);
+        let step = self.check_node(body.step);
         self.assert_type(body.step, &accumulated, &step);
         // The result sees the accumulator, not the loop's variables.
         self.variables.truncate(depth + 1);
-        let result = self.check(body.result);
+        let result = self.check_node(body.result);
         self.variables.truncate(depth);
-        self.unifier.resolve(&result)
+        self.unifier.resolve_bound(&result)
     }
 
     /// The types of the first and second variable of a loop over `range`; reports if it is not a list or a map.
     fn loop_variables(&mut self, body: &Loop, range: &Type) -> (Type, Type) {
-        let range = self.unifier.resolve(range);
+        let range = self.unifier.resolve_bound(range);
         match &range {
             Type::List(element) if body.second_variable.is_some() => (Type::Int, (**element).clone()),
             Type::List(element) => ((**element).clone(), Type::Dyn),
@@ -364,7 +385,7 @@ impl<'t> Checker<'t, '_> {
             other => {
                 let message = format!(
                     "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
-                    other.shown()
+                    other.compile_error_spelling()
                 );
                 self.report(body.range, message);
                 (Type::Error, Type::Error)

@@ -28,12 +28,12 @@ pub use foreign::{CallError, LibraryValue, PlainValue};
 pub(crate) use library::formatting::read_precision;
 
 use plan::Plan;
-use run::Run;
-use value::{Failure, Value};
+use run::Evaluation;
+use value::{EvalFailure, Value};
 
 use super::issue::Issues;
-use super::outcome::{self, CelEnv, Target};
-use super::scan::{self, Shape};
+use super::outcome::{self, CelEnv, ExpressionPurpose};
+use super::scan::{self, ParseNeeds};
 use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, syntax};
 
 /// Behaviors of the evaluation that differ between releases.
@@ -141,21 +141,21 @@ impl std::fmt::Display for EvaluationError {
 impl Program {
     /// Compiles a device selector.
     pub fn compile(expression: &str, behaviour: &Behaviour) -> Result<Program, CompileError> {
-        let shape = scan::scan(expression);
+        let shape = scan::find_parse_needs(expression);
         match shape {
-            Shape::TooLong => {
+            ParseNeeds::TooLong => {
                 Err(CompileError("longer than any expression that the API server reads".to_owned()))
             }
-            Shape::Flat => compile_here(expression, behaviour, false),
-            Shape::Refused(reason) => {
+            ParseNeeds::Flat => compile_here(expression, behaviour, false),
+            ParseNeeds::Refused(reason) => {
                 let mut issues =
                     syntax::parse(expression, behaviour.env).err().unwrap_or_else(|| Issues::new(expression));
                 if issues.is_empty() {
-                    issues.internal(reason);
+                    issues.report_unpositioned(reason);
                 }
-                Err(CompileError(issues.detail(usize::MAX)))
+                Err(CompileError(issues.into_message(usize::MAX)))
             }
-            Shape::Deep => stacker::grow(DEEP_STACK, || compile_here(expression, behaviour, true)),
+            ParseNeeds::Deep => stacker::grow(DEEP_STACK, || compile_here(expression, behaviour, true)),
         }
     }
 
@@ -175,12 +175,17 @@ impl Program {
         {
             return failed(format!("attribute {name}: unsupported attribute value"));
         }
-        let mut run = Run::new(&self.plan, &self.behaviour, device.value(self.needs_capacity), MAX_COST);
+        let mut run = Evaluation::new(
+            &self.plan,
+            &self.behaviour,
+            device.variable_value(self.needs_capacity),
+            MAX_COST,
+        );
         match run.evaluate() {
             Ok(Value::Bool(answer)) => Ok(answer),
             Ok(other) => failed(no_boolean(&other)),
-            Err(Failure::Error(text) | Failure::Cancelled(text)) => failed(text.to_string()),
-            Err(Failure::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
+            Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => failed(text.to_string()),
+            Err(EvalFailure::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
         }
     }
 }
@@ -190,15 +195,17 @@ fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Resul
     let (tree, checked) = match check_types(expression, env) {
         Ok(Some(typed)) => typed,
         Ok(None) => return Err(CompileError(TYPES_TOO_LARGE.to_owned())),
-        Err(issues) => return Err(CompileError(issues.detail(usize::MAX))),
+        Err(issues) => return Err(CompileError(issues.into_message(usize::MAX))),
     };
-    if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), Target::Selector, env) {
+    if let Some(detail) =
+        outcome::wrong_type_message(checked.type_of(tree.root()), ExpressionPurpose::Selector, env)
+    {
         return Err(CompileError(detail));
     }
-    if let Some(detail) = fold::program_failure(&tree, &checked, env) {
+    if let Some(detail) = fold::program_error_message(&tree, &checked, env) {
         return Err(CompileError(detail));
     }
-    let plan = planner::plan(&tree, &checked, behaviour);
+    let plan = planner::plan_expression(&tree, &checked, behaviour);
     Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
 }
 

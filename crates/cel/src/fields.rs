@@ -5,20 +5,20 @@
 //!
 //! Invariant: a field is reported only if the schema of the value that it is selected from is known.
 
-use super::issue::Fault;
+use super::issue::ExpressionError;
 use super::tree::{ExprKind, Literal, NodeId, Tree};
 
 /// The schema of a value, by which the fields that an expression selects are looked up.
-pub trait Schema: Clone {
+pub trait FieldSchema: Clone {
     /// Looks up the schema of a field or map key.
-    fn field(&self, name: &str) -> Selected<Self>;
+    fn field(&self, name: &str) -> FieldSelection<Self>;
     /// The schema of the items, if the value is a list.
     fn items(&self) -> Option<Self>;
 }
 
 /// Result of looking up a field in a schema.
 #[derive(Clone, Debug)]
-pub enum Selected<S> {
+pub enum FieldSelection<S> {
     /// The field exists, and its value has this schema.
     Known(S),
     /// The schema does not say whether the field exists.
@@ -28,7 +28,10 @@ pub enum Selected<S> {
 }
 
 /// Every selection of a field that does not exist. `variable` returns the schema of a variable, if there is one.
-pub(super) fn undefined_fields<S: Schema>(tree: &Tree, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
+pub(super) fn undefined_fields<S: FieldSchema>(
+    tree: &Tree,
+    variable: &dyn Fn(&str) -> Option<S>,
+) -> Vec<ExpressionError> {
     let mut walker = Walker { tree, variable, locals: Vec::new(), faults: Vec::new() };
     walker.visit(tree.root());
     walker.faults.sort_by_key(|fault| fault.at);
@@ -41,10 +44,10 @@ struct Walker<'t, S> {
     variable: &'t dyn Fn(&str) -> Option<S>,
     /// Loop variables, innermost last.
     locals: Vec<(&'t str, Option<S>)>,
-    faults: Vec<Fault>,
+    faults: Vec<ExpressionError>,
 }
 
-impl<S: Schema> Walker<'_, S> {
+impl<S: FieldSchema> Walker<'_, S> {
     /// Visits a node and all below it, and returns what its value can be.
     fn visit(&mut self, id: NodeId) -> Option<S> {
         let tree = self.tree;
@@ -108,11 +111,11 @@ impl<S: Schema> Walker<'_, S> {
 
     fn select(&mut self, id: NodeId, operand: &S, field: &str) -> Option<S> {
         match operand.field(field) {
-            Selected::Known(schema) => Some(schema),
-            Selected::Unknown => None,
-            Selected::Undefined => {
+            FieldSelection::Known(schema) => Some(schema),
+            FieldSelection::Unknown => None,
+            FieldSelection::Undefined => {
                 let message = format!("undefined field '{field}'");
-                self.faults.push(Fault { at: self.tree.at(id), message });
+                self.faults.push(ExpressionError { at: self.tree.error_offset(id), message });
                 None
             }
         }

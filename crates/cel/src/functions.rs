@@ -13,17 +13,17 @@ use super::overload::Overload;
 
 /// The names of the functions and operators that the environment declares, once for each overload.
 pub fn functions(env: CelEnv) -> impl Iterator<Item = &'static str> {
-    declared(env).map(|overload| overload.name)
+    declared_overloads(env).map(|overload| overload.name)
 }
 
 /// The overloads of a function that the environment declares, in declaration order.
 pub(super) fn overloads(name: &str, env: CelEnv) -> impl Iterator<Item = &'static Overload> {
     // Names may be written with a leading dot, which means the root of the namespace.
     let name = name.strip_prefix('.').unwrap_or(name);
-    declared(env).filter(move |overload| overload.name == name)
+    declared_overloads(env).filter(move |overload| overload.name == name)
 }
 
-fn declared(env: CelEnv) -> impl Iterator<Item = &'static Overload> {
+fn declared_overloads(env: CelEnv) -> impl Iterator<Item = &'static Overload> {
     [standard::OVERLOADS, extensions::OVERLOADS, kubernetes::OVERLOADS]
         .into_iter()
         .flatten()

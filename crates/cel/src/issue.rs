@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Maximum number of issues that the server reports for one expression. Further issues are only counted.
-const MAX_KEPT: usize = 100;
+const MAX_KEPT_ISSUES: usize = 100;
 
 /// Offset for a position before the first column of the first line, where issues with unrecognized parts are
 /// reported.
@@ -25,7 +25,7 @@ enum Position {
 
 /// An error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct ExpressionError {
     /// Byte offset in the expression.
     pub at: usize,
     /// The server's message.
@@ -62,17 +62,20 @@ impl<'t> Issues<'t> {
 
     /// Adds an issue at a byte offset of the source, or at [`BEFORE_START`].
     pub(super) fn report(&mut self, at: usize, message: impl Into<String>) {
-        self.add(if at == BEFORE_START { Position::BeforeStart } else { Position::Offset(at) }, message);
+        self.push_or_count(
+            if at == BEFORE_START { Position::BeforeStart } else { Position::Offset(at) },
+            message,
+        );
     }
 
     /// Adds an issue without a position, such as a limit of the compiler itself.
-    pub(super) fn internal(&mut self, message: impl Into<String>) {
-        self.add(Position::Nowhere, message);
+    pub(super) fn report_unpositioned(&mut self, message: impl Into<String>) {
+        self.push_or_count(Position::Nowhere, message);
     }
 
     /// Adds an issue, or only counts it if there are too many.
-    fn add(&mut self, at: Position, message: impl Into<String>) {
-        if self.list.len() < MAX_KEPT {
+    fn push_or_count(&mut self, at: Position, message: impl Into<String>) {
+        if self.list.len() < MAX_KEPT_ISSUES {
             self.list.push(Issue { at, message: message.into() });
         } else {
             self.truncated += 1;
@@ -80,17 +83,17 @@ impl<'t> Issues<'t> {
     }
 
     /// All issues in source order, each with the byte that it is about.
-    pub(super) fn faults(mut self) -> Vec<Fault> {
+    pub(super) fn into_errors(mut self) -> Vec<ExpressionError> {
         self.list.sort_by_key(|issue| issue.at);
         let fault = |issue: Issue| {
             let at = if let Position::Offset(at) = issue.at { at.min(self.source.len()) } else { 0 };
-            Fault { at, message: issue.message }
+            ExpressionError { at, message: issue.message }
         };
         self.list.into_iter().map(fault).collect()
     }
 
     /// The text of all issues in source order, in the server's words. It may end anywhere after `max_detail` bytes.
-    pub(super) fn detail(mut self, max_detail: usize) -> String {
+    pub(super) fn into_message(mut self, max_detail: usize) -> String {
         // Stable: issues at one position stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
         let mut text = String::from("compilation failed: ");

@@ -32,18 +32,19 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
-pub use fields::{Schema, Selected};
+pub use fields::{FieldSchema, FieldSelection};
 pub use functions::functions;
-pub use issue::Fault;
-pub use macros::weight;
+pub use issue::ExpressionError;
+pub use macros::expression_weight;
 pub use outcome::{
-    ADMISSION_POLICY, CelEnv, Outcome, POLICY, Scope, Target, V1_33, V1_34, V1_35, V1_36, V1_37,
+    ADMISSION_POLICY_ENV, CelEnv, ExpressionPurpose, Outcome, POLICY_ENV, Scope, V1_33, V1_34, V1_35, V1_36,
+    V1_37,
 };
 
-use check::Checked;
+use check::TypeCheckResult;
 use evaluate::fold;
 use issue::Issues;
-use scan::Shape;
+use scan::ParseNeeds;
 use tree::Tree;
 
 /// The worst-case cost above which the server refuses an expression.
@@ -59,7 +60,7 @@ const DEEP_STACK: usize = 64 << 20;
 /// Checks expressions for the rules. Implementations can compile each expression or use a cache.
 pub trait Checker: std::fmt::Debug + Sync {
     /// The outcome of [`check`]; its text may end anywhere after `max_detail` bytes.
-    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
+    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome;
 }
 
 /// The [`Checker`] that compiles every expression.
@@ -67,7 +68,7 @@ pub trait Checker: std::fmt::Debug + Sync {
 pub struct Compiler;
 
 impl Checker for Compiler {
-    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
+    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome {
         check_within(expression, target, *env, max_detail)
     }
 }
@@ -75,55 +76,60 @@ impl Checker for Compiler {
 /// Checks one expression the way the API server of `env` does.
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
-pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
+pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> Outcome {
     check_within(expression, target, *env, usize::MAX)
 }
 
 /// [`check`] for a caller that reads at most `max_detail` bytes of an error.
-fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    let shape = scan::scan(expression);
+fn check_within(expression: &str, target: ExpressionPurpose, env: CelEnv, max_detail: usize) -> Outcome {
+    let shape = scan::find_parse_needs(expression);
     match shape {
-        Shape::TooLong => Outcome::Unchecked("longer than any expression that the API server reads"),
-        Shape::Flat => check_here(expression, target, env, max_detail),
-        Shape::Refused(reason) => {
+        ParseNeeds::TooLong => Outcome::Unchecked("longer than any expression that the API server reads"),
+        ParseNeeds::Flat => check_here(expression, target, env, max_detail),
+        ParseNeeds::Refused(reason) => {
             let mut issues = syntax::parse(expression, env).err().unwrap_or_else(|| Issues::new(expression));
             if issues.is_empty() {
-                issues.internal(reason);
+                issues.report_unpositioned(reason);
             }
-            Outcome::CompileError(issues.detail(max_detail))
+            Outcome::CompileError(issues.into_message(max_detail))
         }
-        Shape::Deep => check_on_deep_stack(expression, target, env, max_detail),
+        ParseNeeds::Deep => check_on_deep_stack(expression, target, env, max_detail),
     }
 }
 
 /// The reason why an expression is too long or nested too deeply to be evaluated on any thread; `None` if it is not.
 pub fn too_deep(expression: &str) -> Option<&'static str> {
-    match scan::scan(expression) {
-        Shape::Flat => None,
-        Shape::Deep => Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels"),
-        Shape::Refused(reason) => Some(reason),
-        Shape::TooLong => Some("is too long: the limit is 4096 bytes"),
+    match scan::find_parse_needs(expression) {
+        ParseNeeds::Flat => None,
+        ParseNeeds::Deep => Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels"),
+        ParseNeeds::Refused(reason) => Some(reason),
+        ParseNeeds::TooLong => Some("is too long: the limit is 4096 bytes"),
     }
 }
 
 /// [`check_here`] on a stack of [`DEEP_STACK`] bytes; a panic gives `Unchecked`.
-fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+fn check_on_deep_stack(
+    expression: &str,
+    target: ExpressionPurpose,
+    env: CelEnv,
+    max_detail: usize,
+) -> Outcome {
     let check = || stacker::grow(DEEP_STACK, || check_here(expression, target, env, max_detail));
     // Whatever code that was not made for this depth does, the caller goes on.
     std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
 }
 
 /// Checks an expression on the present stack: syntax, types, literals, result type, constants and cost, in this order.
-fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+fn check_here(expression: &str, target: ExpressionPurpose, env: CelEnv, max_detail: usize) -> Outcome {
     let (tree, checked) = match check_types(expression, env) {
         Ok(Some(typed)) => typed,
         Ok(None) => return Outcome::Unchecked(TYPES_TOO_LARGE),
-        Err(issues) => return Outcome::CompileError(issues.detail(max_detail)),
+        Err(issues) => return Outcome::CompileError(issues.into_message(max_detail)),
     };
-    if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
+    if let Some(detail) = outcome::wrong_type_message(checked.type_of(tree.root()), target, env) {
         return Outcome::WrongType(detail);
     }
-    if let Some(detail) = fold::program_failure(&tree, &checked, env) {
+    if let Some(detail) = fold::program_error_message(&tree, &checked, env) {
         return Outcome::ProgramError(detail);
     }
     let cost = cost::estimate(&tree, &checked, env);
@@ -131,12 +137,12 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
 }
 
 /// The tree with its types, after checking literals; `None` if the types are too large.
-fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>, Issues<'_>> {
+fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, TypeCheckResult)>, Issues<'_>> {
     let tree = syntax::parse(expression, env)?;
     let mut issues = Issues::new(expression);
-    let Some(checked) = check::check(&tree, env, &mut issues) else { return Ok(None) };
+    let Some(checked) = check::check_types(&tree, env, &mut issues) else { return Ok(None) };
     if issues.is_empty() {
-        literals::validate(&tree, &checked, env, &mut issues);
+        literals::check_literals(&tree, &checked, env, &mut issues);
     }
     if issues.is_empty() { Ok(Some((tree, checked))) } else { Err(issues) }
 }
@@ -150,22 +156,29 @@ pub struct Expression {
 
 impl Expression {
     /// Compiles an expression. Returns all errors if it is invalid.
-    pub fn compile(text: &str, target: Target, env: &CelEnv) -> Result<Expression, Vec<Fault>> {
-        let whole = |message: String| vec![Fault { at: 0, message }];
+    pub fn compile(
+        text: &str,
+        target: ExpressionPurpose,
+        env: &CelEnv,
+    ) -> Result<Expression, Vec<ExpressionError>> {
+        let whole = |message: String| vec![ExpressionError { at: 0, message }];
         if let Some(reason) = too_deep(text) {
             return Err(whole(reason.to_owned()));
         }
-        let typed = check_types(text, *env).map_err(Issues::faults)?;
+        let typed = check_types(text, *env).map_err(Issues::into_errors)?;
         let (tree, checked) = typed.ok_or_else(|| whole(TYPES_TOO_LARGE.to_owned()))?;
         let result = checked.type_of(tree.root());
-        let failure = outcome::wrong_type(result, target, *env)
-            .or_else(|| fold::program_failure(&tree, &checked, *env));
+        let failure = outcome::wrong_type_message(result, target, *env)
+            .or_else(|| fold::program_error_message(&tree, &checked, *env));
         let has_unknown_type = result.is_dyn_or_error();
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 
     /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.
-    pub fn undefined_fields<S: Schema>(&self, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
+    pub fn undefined_fields<S: FieldSchema>(
+        &self,
+        variable: &dyn Fn(&str) -> Option<S>,
+    ) -> Vec<ExpressionError> {
         fields::undefined_fields(&self.tree, variable)
     }
 }

@@ -4,7 +4,7 @@
 //! cel-go calls these AST validators. They look at literals only; the same mistake in a computed
 //! value shows when the expression runs.
 
-use super::check::Checked;
+use super::check::TypeCheckResult;
 use super::evaluate::fold;
 use super::issue::Issues;
 use super::outcome::{CelEnv, Scope};
@@ -15,13 +15,13 @@ use super::types::Type;
 mod format;
 
 /// Reports invalid literals, and lists and maps with mixed types. The tree must have no type errors.
-pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut Issues<'_>) {
+pub(super) fn check_literals(tree: &Tree, checked: &TypeCheckResult, env: CelEnv, issues: &mut Issues<'_>) {
     let in_format = inside_format_calls(tree);
     let is_exempt = |id: NodeId| in_format.get(id.index()).is_some_and(|inside| *inside);
     for id in tree.ids().filter(|id| checked.is_typed(*id)) {
         match tree.kind(id) {
             ExprKind::Call { function, args, .. } => {
-                if let Some((at, message)) = bad_argument(tree, function, args, env) {
+                if let Some((at, message)) = invalid_literal_argument(tree, function, args, env) {
                     issues.report(at, message);
                 }
             }
@@ -37,7 +37,7 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
         if let ExprKind::Call { function, target: Some(target), args } = tree.kind(id)
             && let ("format", [list]) = (function.as_str(), args.as_slice())
         {
-            format::validate(tree, checked, [id, *target, *list], issues);
+            format::check_format_call(tree, checked, [id, *target, *list], issues);
         }
     }
 }
@@ -45,7 +45,12 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
 /// The position and message if the first argument of a call is an invalid duration, timestamp or pattern;
 /// `None` if it is valid. For `matches(text, pattern)`, the text is checked instead of the pattern, as on the
 /// server.
-fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Option<(usize, String)> {
+fn invalid_literal_argument(
+    tree: &Tree,
+    function: &str,
+    args: &[NodeId],
+    env: CelEnv,
+) -> Option<(usize, String)> {
     let function = function.strip_prefix('.').unwrap_or(function);
     let first = *args.first()?;
     let ExprKind::Literal(literal) = tree.kind(first) else { return None };
@@ -55,23 +60,23 @@ fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Op
         ("matches", Literal::String(pattern)) if env.scope == Scope::Device => !regex::is_valid(pattern),
         _ => false,
     };
-    is_bad.then(|| (tree.at(first), format!("invalid {function} argument")))
+    is_bad.then(|| (tree.error_offset(first), format!("invalid {function} argument")))
 }
 
 /// Reports the first element of a list that has another type than its first element.
-fn check_one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: &mut Issues<'_>) {
+fn check_one_type(tree: &Tree, checked: &TypeCheckResult, elements: &[Element], issues: &mut Issues<'_>) {
     let types = elements
         .iter()
         .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
     if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
-        issues.report(tree.at(id), type_mismatch_message(expected, found));
+        issues.report(tree.error_offset(id), type_mismatch_message(expected, found));
     }
 }
 
 /// Reports every key and every value of a map that has another type than the first one.
-fn check_entry_types(tree: &Tree, checked: &Checked, entries: &[MapEntry], issues: &mut Issues<'_>) {
+fn check_entry_types(tree: &Tree, checked: &TypeCheckResult, entries: &[MapEntry], issues: &mut Issues<'_>) {
     let types = |entry: &MapEntry| {
         (checked.type_of(entry.key), without_optional(checked.type_of(entry.value), entry.optional))
     };
@@ -79,10 +84,10 @@ fn check_entry_types(tree: &Tree, checked: &Checked, entries: &[MapEntry], issue
     for entry in entries {
         let (found_key, found_value) = types(entry);
         if !is_equivalent(key, found_key) {
-            issues.report(tree.at(entry.key), type_mismatch_message(key, found_key));
+            issues.report(tree.error_offset(entry.key), type_mismatch_message(key, found_key));
         }
         if !is_equivalent(value, found_value) {
-            issues.report(tree.at(entry.value), type_mismatch_message(value, found_value));
+            issues.report(tree.error_offset(entry.value), type_mismatch_message(value, found_value));
         }
     }
 }
@@ -114,7 +119,11 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
 
 /// The message that a type differs from the expected one.
 fn type_mismatch_message(expected: &Type, found: &Type) -> String {
-    format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
+    format!(
+        "expected type '{}' but found '{}'",
+        expected.compile_error_spelling(),
+        found.compile_error_spelling()
+    )
 }
 
 /// For each node, whether it is inside an argument of `format`, where lists may contain mixed types.

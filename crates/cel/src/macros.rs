@@ -16,18 +16,18 @@ const UNUSED_VARIABLE: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
 /// Number of nodes from which on a tree shares subtrees instead of copying them, so that nested macros cannot grow
 /// it exponentially.
-const MAX_COPIED: usize = 10_000;
+const MAX_NODES_TO_COPY: usize = 10_000;
 
 /// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
 /// `optMap` or `optFlatMap`, because these macros copy their target.
-pub fn weight(expression: &str) -> usize {
+pub fn expression_weight(expression: &str) -> usize {
     let size = expression.len();
     // Nearly no expression has one: it is searched once.
     if memchr::memmem::find(expression.as_bytes(), b"opt").is_none() {
         return size;
     }
     let copies = expression.matches("optMap").count() + expression.matches("optFlatMap").count();
-    size.saturating_mul(1 << copies.min(14)).min(MAX_COPIED).max(size)
+    size.saturating_mul(1 << copies.min(14)).min(MAX_NODES_TO_COPY).max(size)
 }
 
 /// Expands a call that is a macro; returns the node that replaces it, or `None` if it is not a macro.
@@ -38,7 +38,7 @@ pub(super) fn expand(
     target: Option<NodeId>,
     args: &[NodeId],
 ) -> Option<NodeId> {
-    let builder = &mut Builder { cx, at };
+    let builder = &mut MacroExpander { cx, at };
     match (function, target, args) {
         ("has", None, [argument]) => Some(builder.expand_has(*argument)),
         ("bind", Some(target), [name, init, result]) if matches!(builder.cx.tree.kind(target), ExprKind::Ident(name) if name == "cel") => {
@@ -100,18 +100,18 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
 }
 
 /// A macro that is used incorrectly. The error was reported at this node, which represents the call.
-struct Misused(NodeId);
+struct MisusedMacro(NodeId);
 
 /// The names of the variables of a loop: one, or two for `all(i, v, …)` and the like.
-type Names = Result<(String, Option<String>), Misused>;
+type Names = Result<(String, Option<String>), MisusedMacro>;
 
 /// Adds the nodes that replace one macro call, all at the position of the macro.
-struct Builder<'c, 't> {
+struct MacroExpander<'c, 't> {
     cx: &'c mut ParseState<'t>,
     at: usize,
 }
 
-impl Builder<'_, '_> {
+impl MacroExpander<'_, '_> {
     /// Adds a node at the position of the macro.
     fn add(&mut self, kind: ExprKind) -> NodeId {
         self.cx.tree.add(self.at, kind)
@@ -143,19 +143,19 @@ impl Builder<'_, '_> {
 
     /// A copy of a node and everything below it; the node itself once the tree is large, because each nested copy would
     /// double it.
-    fn copy(&mut self, id: NodeId) -> NodeId {
-        if self.cx.tree.len() < MAX_COPIED { self.cx.tree.copy(id) } else { id }
+    fn copy_subtree(&mut self, id: NodeId) -> NodeId {
+        if self.cx.tree.len() < MAX_NODES_TO_COPY { self.cx.tree.copy_subtree(id) } else { id }
     }
 
     /// Reports a macro that is used incorrectly, and returns the node that represents it.
-    fn report_misuse(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
-        let at = self.cx.tree.at(id);
+    fn report_misuse(&mut self, id: NodeId, complaint: impl Into<String>) -> MisusedMacro {
+        let at = self.cx.tree.error_offset(id);
         self.cx.issues.report(at, complaint);
-        Misused(self.cx.tree.add(at, ExprKind::Missing))
+        MisusedMacro(self.cx.tree.add(at, ExprKind::Missing))
     }
 
     /// The name if the node is an identifier; otherwise reports `complaint`.
-    fn name(&mut self, id: NodeId, complaint: &str) -> Result<String, Misused> {
+    fn identifier_name(&mut self, id: NodeId, complaint: &str) -> Result<String, MisusedMacro> {
         if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
             return Ok(name.clone());
         }
@@ -163,7 +163,7 @@ impl Builder<'_, '_> {
     }
 
     /// Reports a variable that has the former name of the accumulator.
-    fn check_not_accumulator(&mut self, id: NodeId, name: &str) -> Result<(), Misused> {
+    fn check_not_accumulator(&mut self, id: NodeId, name: &str) -> Result<(), MisusedMacro> {
         if name == OLD_ACCUMULATOR {
             return Err(self.report_misuse(id, "iteration variable overwrites accumulator variable"));
         }
@@ -172,15 +172,15 @@ impl Builder<'_, '_> {
 
     /// The loop variable of a macro with one variable. Reports `complaint` if it is not an identifier.
     fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
-        let name = self.name(variable, complaint)?;
+        let name = self.identifier_name(variable, complaint)?;
         self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
     /// The loop variables of a macro with two variables, which must differ.
     fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
-        let first_name = self.name(first, "argument must be a simple name")?;
-        let second_name = self.name(second, "argument must be a simple name")?;
+        let first_name = self.identifier_name(first, "argument must be a simple name")?;
+        let second_name = self.identifier_name(second, "argument must be a simple name")?;
         if first_name == second_name {
             return Err(self.report_misuse(second, format!("duplicate variable name: {first_name}")));
         }
@@ -203,7 +203,7 @@ impl Builder<'_, '_> {
     fn add_loop(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
         let (variable, second_variable) = match names {
             Ok(names) => names,
-            Err(Misused(missing)) => return missing,
+            Err(MisusedMacro(missing)) => return missing,
         };
         let [init, condition, step, result] = parts;
         let accumulator = ACCUMULATOR.to_owned();
@@ -331,21 +331,21 @@ impl Builder<'_, '_> {
 
     /// Expands `cel.bind(name, init, result)`.
     fn expand_bind(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
-        match self.name(name, "cel.bind() variable names must be simple identifiers") {
+        match self.identifier_name(name, "cel.bind() variable names must be simple identifiers") {
             Ok(name) => self.add_bind(name, init, result),
-            Err(Misused(missing)) => missing,
+            Err(MisusedMacro(missing)) => missing,
         }
     }
 
     /// Expands `optMap` or `optFlatMap`.
     fn expand_opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
         let complaint = format!("{function}() variable name must be a simple identifier");
-        let name = match self.name(name, &complaint) {
+        let name = match self.identifier_name(name, &complaint) {
             Ok(name) => name,
-            Err(Misused(missing)) => return missing,
+            Err(MisusedMacro(missing)) => return missing,
         };
         let has_value = self.add_member_call("hasValue", target, &[]);
-        let copy = self.copy(target);
+        let copy = self.copy_subtree(target);
         let value = self.add_member_call("value", copy, &[]);
         let mut present = self.add_bind(name, value, transform);
         if function == "optMap" {
@@ -361,7 +361,7 @@ impl Builder<'_, '_> {
             return self.report_misuse(target, NOT_SORTABLE).0;
         }
         let names = match self.one_name(variable, "argument is not an identifier") {
-            Err(Misused(missing)) => return missing,
+            Err(MisusedMacro(missing)) => return missing,
             names => names,
         };
         let input = self.add_ident(SORT_INPUT);

@@ -89,13 +89,16 @@ pub(super) fn field_lookup(message: &str, field: &str, env: CelEnv) -> FieldLook
     if !is_plain && !is_message && message != types::DEVICE {
         return FieldLookup::Unresolved;
     }
-    let found =
-        if message == types::DEVICE { device_field(field, env) } else { known_field(message, field, env) };
+    let found = if message == types::DEVICE {
+        device_field_type(field, env)
+    } else {
+        known_field_type(message, field, env)
+    };
     found.map_or(FieldLookup::Undefined, FieldLookup::Of)
 }
 
 /// The type of a field of a protobuf message or a map; `None` if there is none.
-fn known_field(message: &str, field: &str, env: CelEnv) -> Option<Type> {
+fn known_field_type(message: &str, field: &str, env: CelEnv) -> Option<Type> {
     let name = message.strip_prefix("google.protobuf.").unwrap_or(message);
     Some(match (name, field) {
         ("Duration" | "Timestamp", "seconds" | "nanos") | ("Value", "null_value") => Type::Int,
@@ -117,7 +120,7 @@ fn known_field(message: &str, field: &str, env: CelEnv) -> Option<Type> {
 
 /// The type of a field of the device; `None` if the release has no such field. upstream v1.34
 /// `dynamic-resource-allocation/cel`, `newCompiler`
-fn device_field(field: &str, env: CelEnv) -> Option<Type> {
+fn device_field_type(field: &str, env: CelEnv) -> Option<Type> {
     let attribute = if env.list_attributes { Type::Dyn } else { Type::Any };
     let by_domain = |value| Type::map(Type::String, Type::map(Type::String, value));
     match field {
@@ -144,9 +147,9 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
         "type" => Type::AnyMeta,
         "google.protobuf.ListValue" => Type::list(Type::Dyn),
         "list" if env.scoped_names => Type::list(Type::Dyn),
-        "list" => Type::list(types::A),
+        "list" => Type::list(types::UNBOUND_PARAM_A),
         "map" if env.scoped_names => Type::map(Type::Dyn, Type::Dyn),
-        "map" => Type::map(types::A, types::B),
+        "map" => Type::map(types::UNBOUND_PARAM_A, types::UNBOUND_PARAM_B),
         "optional_type" if env.scoped_names => Type::optional(Type::Dyn),
         "optional_type" => Type::Named(types::OPTIONAL),
         "duration" | "google.protobuf.Duration" => Type::Duration,

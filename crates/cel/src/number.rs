@@ -78,7 +78,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
             exponent += 4;
         }
     }
-    let mut value = double_of_bits(bits | u128::from(rest));
+    let mut value = double_of_u128(bits | u128::from(rest));
     while exponent != 0 && value != 0.0 && value.is_finite() {
         let step = exponent.clamp(-1_000, 1_000);
         value *= f64::powi(2.0, i32::try_from(step).ok()?);
@@ -91,7 +91,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
 const MAX_EXPONENT: i64 = 1 << 20;
 
 #[allow(clippy::cast_precision_loss, reason = "rounded to the nearest, as the server does")]
-fn double_of_bits(bits: u128) -> f64 {
+fn double_of_u128(bits: u128) -> f64 {
     bits as f64
 }
 

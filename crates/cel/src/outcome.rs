@@ -93,15 +93,15 @@ pub const V1_37: CelEnv = CelEnv {
 };
 
 /// Environment of policy expressions: that of the newest release, without libraries that are not evaluated.
-pub const POLICY: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY };
+pub const POLICY_ENV: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY_ENV };
 
 /// Environment of policy expressions that are also valid in a ValidatingAdmissionPolicy.
-pub const ADMISSION_POLICY: CelEnv =
+pub const ADMISSION_POLICY_ENV: CelEnv =
     CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
 
 /// The purpose of an expression, which determines its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum ExpressionPurpose {
     /// A device selector: a boolean, or a value whose type is unknown before evaluation.
     Selector,
     /// A derived attribute: a scalar that an attribute can have, or a list of such scalars.
@@ -137,21 +137,22 @@ pub enum Outcome {
 }
 
 /// The detail text if a result of this type is wrong for the target; `None` if it is right.
-pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<String> {
+pub(super) fn wrong_type_message(result: &Type, target: ExpressionPurpose, env: CelEnv) -> Option<String> {
     match target {
-        Target::Selector => selector_type_is_wrong(result, env)
-            .then(|| format!("must evaluate to bool or the unknown type, not {}", result.declared())),
-        Target::DerivedAttribute => derived_type_is_wrong(result, env).then(|| {
+        ExpressionPurpose::Selector => selector_type_is_wrong(result, env).then(|| {
+            format!("must evaluate to bool or the unknown type, not {}", result.result_error_spelling())
+        }),
+        ExpressionPurpose::DerivedAttribute => derived_type_is_wrong(result, env).then(|| {
             let lists = if env.list_attributes { " or a list of these scalars" } else { "" };
             format!(
                 "must evaluate to a primitive scalar (string, integer, boolean, semver){lists}, not {}",
-                result.declared()
+                result.result_error_spelling()
             )
         }),
-        Target::Condition => {
+        ExpressionPurpose::Condition => {
             is_certainly_other_type(result, &Type::Bool).then(|| "must evaluate to bool".to_owned())
         }
-        Target::Message => {
+        ExpressionPurpose::Message => {
             is_certainly_other_type(result, &Type::String).then(|| "must evaluate to string".to_owned())
         }
     }

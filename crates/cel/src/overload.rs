@@ -10,7 +10,7 @@ use super::unify::Unifier;
 
 /// The type of a parameter or result in the declaration of a function, such as `List(&A)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decl {
+pub(super) enum DeclaredType {
     Dyn,
     Bool,
     Int,
@@ -21,10 +21,10 @@ pub(super) enum Decl {
     Duration,
     Timestamp,
     Named(&'static str),
-    List(&'static Decl),
-    Map(&'static Decl, &'static Decl),
-    Opt(&'static Decl),
-    Meta(&'static Decl),
+    List(&'static DeclaredType),
+    Map(&'static DeclaredType, &'static DeclaredType),
+    Opt(&'static DeclaredType),
+    Meta(&'static DeclaredType),
     /// The first type parameter of the declaration.
     A,
     B,
@@ -40,7 +40,7 @@ pub(super) enum CallStyle {
 
 /// The library or option of an environment that declares a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
+pub(super) enum RequiredLibrary {
     Always,
     ExtLists,
     Includes,
@@ -52,18 +52,18 @@ pub(super) enum Since {
     Policies,
 }
 
-impl Since {
+impl RequiredLibrary {
     /// True if the environment declares functions of this library or option.
-    fn is_in(self, env: CelEnv) -> bool {
+    fn is_enabled_in(self, env: CelEnv) -> bool {
         match self {
-            Since::Always => true,
-            Since::ExtLists => env.ext_lists,
-            Since::Includes => env.includes,
-            Since::SemverNormalize => env.semver_normalize,
-            Since::DurationOfInt => env.duration_of_int,
-            Since::Selectors => env.scope == Scope::Device,
+            RequiredLibrary::Always => true,
+            RequiredLibrary::ExtLists => env.ext_lists,
+            RequiredLibrary::Includes => env.includes,
+            RequiredLibrary::SemverNormalize => env.semver_normalize,
+            RequiredLibrary::DurationOfInt => env.duration_of_int,
+            RequiredLibrary::Selectors => env.scope == Scope::Device,
             // A server has no list of mixed types either.
-            Since::Policies => env.scope == Scope::Request && env.mixed_literals,
+            RequiredLibrary::Policies => env.scope == Scope::Request && env.mixed_literals,
         }
     }
 }
@@ -73,24 +73,32 @@ impl Since {
 pub(super) struct Overload {
     pub(super) name: &'static str,
     pub(super) style: CallStyle,
-    pub(super) params: &'static [Decl],
-    pub(super) result: Decl,
-    since: Since,
+    pub(super) params: &'static [DeclaredType],
+    pub(super) result: DeclaredType,
+    since: RequiredLibrary,
 }
 
 /// A function called as `name(…)`.
-pub(super) const fn global(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
-    Overload { name, style: CallStyle::Global, params, result, since: Since::Always }
+pub(super) const fn global(
+    name: &'static str,
+    params: &'static [DeclaredType],
+    result: DeclaredType,
+) -> Overload {
+    Overload { name, style: CallStyle::Global, params, result, since: RequiredLibrary::Always }
 }
 
 /// A function called as `x.name(…)`; `x` is the first parameter.
-pub(super) const fn member(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
-    Overload { name, style: CallStyle::Member, params, result, since: Since::Always }
+pub(super) const fn member(
+    name: &'static str,
+    params: &'static [DeclaredType],
+    result: DeclaredType,
+) -> Overload {
+    Overload { name, style: CallStyle::Member, params, result, since: RequiredLibrary::Always }
 }
 
 impl Overload {
     /// Restricts the overload to environments with this library or option.
-    pub(super) const fn since(self, since: Since) -> Overload {
+    pub(super) const fn requiring(self, since: RequiredLibrary) -> Overload {
         Overload { since, ..self }
     }
 
@@ -101,42 +109,42 @@ impl Overload {
 
     /// True if the environment declares this overload.
     pub(super) fn is_declared(&self, env: CelEnv) -> bool {
-        self.since.is_in(env)
+        self.since.is_enabled_in(env)
     }
 
     /// The types of the parameters and of the result, with fresh type parameters.
     pub(super) fn instantiate(&self, unifier: &mut Unifier) -> (Vec<Type>, Type) {
         let mut own = [None, None];
-        let params = self.params.iter().map(|param| param.instantiate(unifier, &mut own)).collect();
-        let result = self.result.instantiate(unifier, &mut own);
+        let params = self.params.iter().map(|param| param.to_checker_type(unifier, &mut own)).collect();
+        let result = self.result.to_checker_type(unifier, &mut own);
         (params, result)
     }
 }
 
-impl Decl {
+impl DeclaredType {
     /// The checker's type; `own` are the fresh type parameters of this use.
-    fn instantiate(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
+    fn to_checker_type(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
         match self {
-            Decl::Dyn => Type::Dyn,
-            Decl::Bool => Type::Bool,
-            Decl::Int => Type::Int,
-            Decl::Uint => Type::Uint,
-            Decl::Double => Type::Double,
-            Decl::Str => Type::String,
-            Decl::Bytes => Type::Bytes,
-            Decl::Duration => Type::Duration,
-            Decl::Timestamp => Type::Timestamp,
-            Decl::Named(name) => Type::Named(name),
-            Decl::List(element) => Type::list(element.instantiate(unifier, own)),
-            Decl::Map(key, value) => {
-                let key = key.instantiate(unifier, own);
-                Type::map(key, value.instantiate(unifier, own))
+            DeclaredType::Dyn => Type::Dyn,
+            DeclaredType::Bool => Type::Bool,
+            DeclaredType::Int => Type::Int,
+            DeclaredType::Uint => Type::Uint,
+            DeclaredType::Double => Type::Double,
+            DeclaredType::Str => Type::String,
+            DeclaredType::Bytes => Type::Bytes,
+            DeclaredType::Duration => Type::Duration,
+            DeclaredType::Timestamp => Type::Timestamp,
+            DeclaredType::Named(name) => Type::Named(name),
+            DeclaredType::List(element) => Type::list(element.to_checker_type(unifier, own)),
+            DeclaredType::Map(key, value) => {
+                let key = key.to_checker_type(unifier, own);
+                Type::map(key, value.to_checker_type(unifier, own))
             }
-            Decl::Opt(value) => Type::optional(value.instantiate(unifier, own)),
-            Decl::Meta(of) => Type::Meta(std::rc::Rc::new(of.instantiate(unifier, own))),
-            Decl::A | Decl::B => {
+            DeclaredType::Opt(value) => Type::optional(value.to_checker_type(unifier, own)),
+            DeclaredType::Meta(of) => Type::Meta(std::rc::Rc::new(of.to_checker_type(unifier, own))),
+            DeclaredType::A | DeclaredType::B => {
                 let [first, second] = own;
-                let slot = if *self == Decl::A { first } else { second };
+                let slot = if *self == DeclaredType::A { first } else { second };
                 slot.get_or_insert_with(|| unifier.fresh()).clone()
             }
         }

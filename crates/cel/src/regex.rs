@@ -14,7 +14,7 @@ mod unicode;
 
 use std::fmt;
 
-use node::{Group, Node};
+use node::{Group, NodeSize};
 
 /// Maximum repetition count, including nested repetitions. Go `repeat`, `repeatIsValid`
 const MAX_REPEAT: u64 = 1000;
@@ -34,7 +34,7 @@ impl fmt::Display for PatternError {
 }
 
 /// An error with Go's words about a part of the pattern.
-fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
+fn pattern_error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
     Err(PatternError { problem, part: part.to_owned() })
 }
 
@@ -45,16 +45,16 @@ fn part_before<'p>(from: &'p str, rest: &str) -> &'p str {
 
 /// True if Go accepts the pattern.
 pub fn is_valid(pattern: &str) -> bool {
-    parse(pattern).is_ok()
+    program_size(pattern).is_ok()
 }
 
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
-pub fn parse(pattern: &str) -> Result<u64, PatternError> {
-    parse_whole(pattern).map(|parser| parser.group.into_node().size())
+pub fn program_size(pattern: &str) -> Result<u64, PatternError> {
+    parse_whole(pattern).map(|parser| parser.group.into_node().instruction_count())
 }
 
 /// Parses a pattern; returns it in the syntax of the `regex` crate.
-pub(crate) fn translate(pattern: &str) -> Result<String, PatternError> {
+pub(crate) fn translate_for_regex_crate(pattern: &str) -> Result<String, PatternError> {
     parse_whole(pattern).map(|parser| parser.translated)
 }
 
@@ -76,7 +76,7 @@ fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
             parser.translated.push_str(part_before(before, parser.rest));
         }
     }
-    if parser.outer.is_empty() { Ok(parser) } else { error("missing closing )", pattern) }
+    if parser.outer.is_empty() { Ok(parser) } else { pattern_error("missing closing )", pattern) }
 }
 
 /// Reads a pattern in Go's syntax from left to right, checks it, and translates it for the `regex` crate.
@@ -113,11 +113,11 @@ impl<'p> Parser<'p> {
             }
             Some('[') => {
                 self.rest = class::read_bracketed(before, &mut self.translated)?;
-                self.push(Node::class())?;
+                self.push(NodeSize::class())?;
             }
             Some(operator @ ('*' | '+' | '?')) => {
                 self.skip(1);
-                self.repeat(before, last_repeat, |node| node.starred(operator))?;
+                self.repeat_last(before, last_repeat, |node| node.starred(operator))?;
                 return Ok(Some(before));
             }
             Some('{') => match read_counts(before) {
@@ -131,11 +131,11 @@ impl<'p> Parser<'p> {
             Some('\\') => self.take_escape()?,
             Some('^' | '$') => {
                 self.skip(1);
-                self.push(Node::leaf())?;
+                self.push(NodeSize::empty_match())?;
             }
             Some('.') => {
                 self.skip(1);
-                self.push(Node::class())?;
+                self.push(NodeSize::class())?;
             }
             _ => self.take_literals(1)?,
         }
@@ -153,24 +153,24 @@ impl<'p> Parser<'p> {
             let letter = self.rest.chars().next().unwrap_or_default();
             self.skip(letter.len_utf8());
             class::push_literal(&mut self.translated, u32::from(letter));
-            self.push(Node::literal(self.folds))?;
+            self.push(NodeSize::literal(self.folds))?;
         }
         Ok(())
     }
 
     /// Adds an element to the group. Fails if it exceeds Go's limits.
-    fn push(&mut self, node: Node) -> Result<(), PatternError> {
+    fn push(&mut self, node: NodeSize) -> Result<(), PatternError> {
         self.group.push(node);
         self.check_limits(node)
     }
 
     /// An error if a node is beyond Go's limits.
-    fn check_limits(&self, node: Node) -> Result<(), PatternError> {
+    fn check_limits(&self, node: NodeSize) -> Result<(), PatternError> {
         if node.is_too_high() {
-            return error("expression nests too deeply", self.whole);
+            return pattern_error("expression nests too deeply", self.whole);
         }
         if node.is_too_large() {
-            return error("expression too large", self.whole);
+            return pattern_error("expression too large", self.whole);
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl<'p> Parser<'p> {
 
     /// Ends a group; an error if none is open.
     fn close(&mut self) -> Result<(), PatternError> {
-        let Some((outer, folds)) = self.outer.pop() else { return error("unexpected )", self.whole) };
+        let Some((outer, folds)) = self.outer.pop() else { return pattern_error("unexpected )", self.whole) };
         let inner = std::mem::replace(&mut self.group, outer);
         self.folds = folds;
         self.push(inner.into_node())
@@ -191,20 +191,20 @@ impl<'p> Parser<'p> {
 
     /// Repeats the last element, after a repetition operator that starts at `before`, and returns the result. An error
     /// if there is nothing to repeat, or for a second operator such as `a**`.
-    fn repeat(
+    fn repeat_last(
         &mut self,
         before: &'p str,
         last_repeat: Option<&'p str>,
-        repeated: impl FnOnce(Node) -> Node,
-    ) -> Result<Node, PatternError> {
+        repeated: impl FnOnce(NodeSize) -> NodeSize,
+    ) -> Result<NodeSize, PatternError> {
         if self.rest.starts_with('?') {
             self.skip(1);
         }
         if let Some(last) = last_repeat {
-            return error("invalid nested repetition operator", part_before(last, self.rest));
+            return pattern_error("invalid nested repetition operator", part_before(last, self.rest));
         }
         let Some(node) = self.group.take_last() else {
-            return error("missing argument to repetition operator", part_before(before, self.rest));
+            return pattern_error("missing argument to repetition operator", part_before(before, self.rest));
         };
         let node = repeated(node);
         self.push(node)?;
@@ -222,11 +222,11 @@ impl<'p> Parser<'p> {
         let (low, high) = match (low, high) {
             (Some(low), RepeatBound::None) if low <= MAX_REPEAT => (low, None),
             (Some(low), RepeatBound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
-            _ => return error("invalid repeat count", part_before(before, self.rest)),
+            _ => return pattern_error("invalid repeat count", part_before(before, self.rest)),
         };
-        let node = self.repeat(before, last_repeat, |node| node.repeated(low, high))?;
-        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.copies() > MAX_REPEAT {
-            return error("invalid repeat count", part_before(before, self.rest));
+        let node = self.repeat_last(before, last_repeat, |node| node.repeated(low, high))?;
+        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.max_copies() > MAX_REPEAT {
+            return pattern_error("invalid repeat count", part_before(before, self.rest));
         }
         Ok(())
     }
@@ -236,10 +236,10 @@ impl<'p> Parser<'p> {
         let start = self.rest;
         let is_python = start.len() > 4 && start.starts_with("(?P<");
         if is_python || (start.len() > 3 && start.starts_with("(?<")) {
-            let Some(end) = start.find('>') else { return error("invalid named capture", start) };
+            let Some(end) = start.find('>') else { return pattern_error("invalid named capture", start) };
             let name = start.get(if is_python { 4 } else { 3 }..end).unwrap_or("");
             if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
-                return error("invalid named capture", start.get(..=end).unwrap_or(start));
+                return pattern_error("invalid named capture", start.get(..=end).unwrap_or(start));
             }
             self.skip(end + 1);
             self.open(true);
@@ -263,7 +263,7 @@ impl<'p> Parser<'p> {
                 _ => break,
             }
         }
-        error("invalid or unsupported Perl syntax", part_before(start, self.rest))
+        pattern_error("invalid or unsupported Perl syntax", part_before(start, self.rest))
     }
 
     /// Parses an escape sequence.
@@ -274,9 +274,9 @@ impl<'p> Parser<'p> {
                 self.skip(2);
                 let anchor = part_before(start, self.rest);
                 self.translated.push_str(if anchor == "\\b" { "(?-u:\\b)" } else { anchor });
-                self.push(Node::leaf())
+                self.push(NodeSize::empty_match())
             }
-            Some(b'C') => error("invalid escape sequence", "\\C"),
+            Some(b'C') => pattern_error("invalid escape sequence", "\\C"),
             Some(b'Q') => {
                 let quoted = start.get(2..).unwrap_or("");
                 let (literal, rest) = quoted.split_once("\\E").unwrap_or((quoted, ""));
@@ -292,12 +292,12 @@ impl<'p> Parser<'p> {
                     // Neither `\w` nor its like gets more letters by ignoring case; `\pL` does.
                     let (open, close) = if class.starts_with('[') { ("(?-i:", ")") } else { ("", "") };
                     self.translated.extend([open, &class, close]);
-                    Node::class()
+                    NodeSize::class()
                 } else {
                     let (code, rest) = class::read_escaped_character(start)?;
                     self.rest = rest;
                     class::push_literal(&mut self.translated, code);
-                    Node::literal(self.folds)
+                    NodeSize::literal(self.folds)
                 };
                 self.push(node)
             }

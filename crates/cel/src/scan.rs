@@ -10,15 +10,15 @@
 const MAX_DEPTH: u32 = 250;
 /// Maximum length of an expression in bytes; longer texts never reach the compiler. upstream v1.34
 /// `CELSelectorExpressionMaxLength`
-const MAX_BYTES: usize = 10_240;
+const MAX_EXPRESSION_BYTES: usize = 10_240;
 /// Maximum weight for parsing on any thread: sufficient for the two megabytes of a test thread in a debug
 /// build.
-const FLAT_WEIGHT: u32 = 48;
-const FLAT_BYTES: usize = 4_096;
+const MAX_ANY_THREAD_WEIGHT: u32 = 48;
+const MAX_ANY_THREAD_BYTES: usize = 4_096;
 
 /// Whether an expression can be parsed on any thread, requires a large stack, or is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ParseNeeds {
     /// The expression is shallow enough to be parsed on any thread.
     Flat,
     /// The expression is within the server's limits, but requires a large stack.
@@ -67,9 +67,9 @@ struct Scanner {
 }
 
 /// Determines how an expression can be parsed, from its length, nesting and operator chains.
-pub(super) fn scan(text: &str) -> Shape {
-    if text.len() > MAX_BYTES {
-        return Shape::TooLong;
+pub(super) fn find_parse_needs(text: &str) -> ParseNeeds {
+    if text.len() > MAX_EXPRESSION_BYTES {
+        return ParseNeeds::TooLong;
     }
     let mut scanner = Scanner {
         outer: Vec::new(),
@@ -81,18 +81,22 @@ pub(super) fn scan(text: &str) -> Shape {
     };
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        rest = scanner.take(first, tail, rest);
-        scanner.weigh();
+        rest = scanner.count_token(first, tail, rest);
+        scanner.record_weight();
         if let Some(reason) = scanner.refused {
-            return Shape::Refused(reason);
+            return ParseNeeds::Refused(reason);
         }
     }
-    if scanner.heaviest <= FLAT_WEIGHT && text.len() <= FLAT_BYTES { Shape::Flat } else { Shape::Deep }
+    if scanner.heaviest <= MAX_ANY_THREAD_WEIGHT && text.len() <= MAX_ANY_THREAD_BYTES {
+        ParseNeeds::Flat
+    } else {
+        ParseNeeds::Deep
+    }
 }
 
 impl Scanner {
     /// Reads one token, counts it, and returns the text that follows it.
-    fn take<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
+    fn count_token<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.take_word(rest),
             b'0'..=b'9' => {
@@ -209,7 +213,7 @@ impl Scanner {
     }
 
     /// Records the largest weight, and rejects chains beyond the server's limits.
-    fn weigh(&mut self) {
+    fn record_weight(&mut self) {
         self.heaviest = self.heaviest.max(self.outer_weight + self.level.weight());
         if self.level.longest() > MAX_DEPTH {
             self.refused = Some("max recursion depth exceeded");

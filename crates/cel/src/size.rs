@@ -5,23 +5,23 @@
 
 /// The smallest and the largest number of characters, bytes, elements or entries that a value can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct SizeRange {
     pub(super) min: u64,
     pub(super) max: u64,
 }
 
 /// Cost of reading one character: a tenth. cel-go `StringTraversalCostFactor`
-pub(super) const PER_CHARACTER: f64 = 0.1;
+pub(super) const COST_PER_CHARACTER: f64 = 0.1;
 /// Cost of one character of a regular expression: a quarter. cel-go `RegexStringLengthCostFactor`
-pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
+pub(super) const COST_PER_PATTERN_CHARACTER: f64 = 0.25;
 /// Cost of making a list, whatever is in it.
-pub(super) const CREATE_LIST: u64 = 10;
+pub(super) const CREATE_LIST_COST: u64 = 10;
 /// Cost of creating a map, whatever is in it.
-pub(super) const CREATE_MAP: u64 = 30;
+pub(super) const CREATE_MAP_COST: u64 = 30;
 /// Cost of creating a message.
-pub(super) const CREATE_STRUCT: u64 = 40;
+pub(super) const CREATE_STRUCT_COST: u64 = 40;
 /// Cost of reading one character and writing it to a new text.
-pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
+pub(super) const COST_PER_COPIED_CHARACTER: f64 = 2.0 * COST_PER_CHARACTER;
 
 /// An amount times a factor, rounded up. cel-go `multiplyByCostFactor`
 #[allow(
@@ -34,53 +34,53 @@ pub(super) fn scaled(amount: u64, factor: f64) -> u64 {
     (amount as f64 * factor).ceil() as u64
 }
 
-impl Size {
-    pub(super) const UNKNOWN: Size = Size { min: 0, max: u64::MAX };
+impl SizeRange {
+    pub(super) const UNKNOWN: SizeRange = SizeRange { min: 0, max: u64::MAX };
 
-    pub(super) const fn exactly(size: u64) -> Size {
-        Size { min: size, max: size }
+    pub(super) const fn exactly(size: u64) -> SizeRange {
+        SizeRange { min: size, max: size }
     }
 
-    pub(super) const fn up_to(max: u64) -> Size {
-        Size { min: 0, max }
+    pub(super) const fn up_to(max: u64) -> SizeRange {
+        SizeRange { min: 0, max }
     }
 
-    pub(super) fn plus(self, other: Size) -> Size {
-        Size { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    pub(super) fn plus(self, other: SizeRange) -> SizeRange {
+        SizeRange { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
-    pub(super) fn times(self, other: Size) -> Size {
-        Size { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+    pub(super) fn times(self, other: SizeRange) -> SizeRange {
+        SizeRange { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
     /// Returns a size range that covers both ranges.
-    pub(super) fn union(self, other: Size) -> Size {
-        Size { min: self.min.min(other.min), max: self.max.max(other.max) }
+    pub(super) fn union(self, other: SizeRange) -> SizeRange {
+        SizeRange { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
     /// The cost of reading a value of the largest size; `factor` is the cost of each part.
-    pub(super) fn cost(self, factor: f64) -> u64 {
+    pub(super) fn max_read_cost(self, factor: f64) -> u64 {
         scaled(self.max, factor)
     }
 
     /// The size of the result of `replace`: the maximum replaces the shortest matches with the longest
     /// replacements, the minimum the other way round. upstream v1.34 `EstimateCallCost`, case replace
-    pub(super) fn replaced(self, old: Size, new: Size) -> Size {
+    pub(super) fn size_after_replace(self, old: SizeRange, new: SizeRange) -> SizeRange {
         let longest = if old.min == 0 {
             self.max.saturating_add(1).saturating_mul(new.max).saturating_add(self.max)
         } else if new.max <= old.min {
             self.max
         } else {
-            piece_count(self.max, old.min).saturating_mul(new.max)
+            divide_rounding_up(self.max, old.min).saturating_mul(new.max)
         };
         let shortest = if old.max == 0 {
             self.min.saturating_add(1).saturating_mul(new.min).saturating_add(self.min)
         } else if old.max <= new.min {
             self.min
         } else {
-            piece_count(self.min, old.max).saturating_mul(new.min)
+            divide_rounding_up(self.min, old.max).saturating_mul(new.min)
         };
-        Size { min: shortest, max: longest }
+        SizeRange { min: shortest, max: longest }
     }
 }
 
@@ -91,6 +91,6 @@ impl Size {
     clippy::cast_sign_loss,
     reason = "the server divides in float64"
 )]
-fn piece_count(whole: u64, piece: u64) -> u64 {
+fn divide_rounding_up(whole: u64, piece: u64) -> u64 {
     (whole as f64 / piece as f64).ceil() as u64
 }

@@ -24,7 +24,7 @@ use visit::Visitor;
 /// Parses an expression: the tree, or the errors that the server's parser finds.
 pub(super) fn parse(text: &str, env: CelEnv) -> Result<Tree, Issues<'_>> {
     let mut parser = Parser::new(text);
-    let root = parser.text().ok();
+    let root = parser.whole_text().ok();
     let Parser { nodes, issues, .. } = parser;
     // Without a root a limit ended the parse, and has been reported.
     let Some(root) = root else { return Err(issues) };

@@ -6,15 +6,15 @@ mod trees;
 
 use std::fmt::Write as _;
 
+use crate::ExpressionPurpose;
 use crate::Outcome;
-use crate::Target;
 use crate::V1_33;
 use crate::V1_34;
 use crate::V1_35;
 use crate::V1_36;
 use crate::V1_37;
 use crate::check;
-use crate::scan::{Shape, scan};
+use crate::scan::{ParseNeeds, find_parse_needs};
 
 /// Repeats a text up to the maximum length that the server reads.
 fn fill(unit: &str) -> String {
@@ -26,7 +26,7 @@ fn numbered_entries(count: u32) -> String {
 }
 
 fn answer(expression: &str) -> Outcome {
-    check(expression, Target::Selector, &V1_36)
+    check(expression, ExpressionPurpose::Selector, &V1_36)
 }
 
 fn is_refused(expression: &str) -> bool {
@@ -36,11 +36,11 @@ fn is_refused(expression: &str) -> bool {
 #[test]
 fn macros_that_copy_weigh_what_they_make() {
     let plain = "device.driver == 'a'";
-    assert_eq!(super::weight(plain), plain.len());
+    assert_eq!(super::expression_weight(plain), plain.len());
     let copying = format!("optional.of(1){}.hasValue()", ".optMap(x, x)".repeat(11));
-    assert_eq!(super::weight(&copying), 10_000);
+    assert_eq!(super::expression_weight(&copying), 10_000);
     let long = format!("{copying} && {}", "true && ".repeat(1_500));
-    assert_eq!(super::weight(&long), long.len());
+    assert_eq!(super::expression_weight(&long), long.len());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn what_is_read_in_place_needs_half_of_a_small_stack() {
         small
             .spawn_scoped(scope, || {
                 for expression in &edge {
-                    assert_eq!(scan(expression), Shape::Flat, "{expression}");
+                    assert_eq!(find_parse_needs(expression), ParseNeeds::Flat, "{expression}");
                     answer(expression);
                 }
             })
@@ -335,7 +335,7 @@ proptest::proptest! {
     fn any_sequence_of_tokens_is_answered(picks in proptest::collection::vec(0..TOKENS.len(), 0..40)) {
         let expression: String = picks.into_iter().map(|pick| TOKENS[pick]).collect();
         for env in [V1_33, V1_34, V1_35, V1_36, V1_37] {
-            for target in [Target::Selector, Target::DerivedAttribute] {
+            for target in [ExpressionPurpose::Selector, ExpressionPurpose::DerivedAttribute] {
                 check(&expression, target, &env);
             }
         }

@@ -131,7 +131,7 @@ impl Tree {
     }
 
     /// The byte offset that an error about a node points at.
-    pub(super) fn at(&self, id: NodeId) -> usize {
+    pub(super) fn error_offset(&self, id: NodeId) -> usize {
         self.node(id).at
     }
 
@@ -164,34 +164,35 @@ impl Tree {
 
     /// Adds a copy of a node and everything below it, and returns it. If a macro uses its target twice, the
     /// server checks and charges both.
-    pub(super) fn copy(&mut self, id: NodeId) -> NodeId {
-        let at = self.at(id);
+    pub(super) fn copy_subtree(&mut self, id: NodeId) -> NodeId {
+        let at = self.error_offset(id);
         let kind = match self.kind(id).clone() {
             ExprKind::Select { operand, field, presence_test } => {
-                ExprKind::Select { operand: self.copy(operand), field, presence_test }
+                ExprKind::Select { operand: self.copy_subtree(operand), field, presence_test }
             }
             ExprKind::Call { function, target, args } => {
-                let target = target.map(|target| self.copy(target));
+                let target = target.map(|target| self.copy_subtree(target));
                 ExprKind::Call {
                     function,
                     target,
-                    args: args.into_iter().map(|arg| self.copy(arg)).collect(),
+                    args: args.into_iter().map(|arg| self.copy_subtree(arg)).collect(),
                 }
             }
             ExprKind::List { elements } => {
-                let copy = |element: Element| Element { value: self.copy(element.value), ..element };
+                let copy = |element: Element| Element { value: self.copy_subtree(element.value), ..element };
                 ExprKind::List { elements: elements.into_iter().map(copy).collect() }
             }
             ExprKind::Map { entries } => {
                 let copy = |entry: MapEntry| MapEntry {
-                    key: self.copy(entry.key),
-                    value: self.copy(entry.value),
+                    key: self.copy_subtree(entry.key),
+                    value: self.copy_subtree(entry.value),
                     ..entry
                 };
                 ExprKind::Map { entries: entries.into_iter().map(copy).collect() }
             }
             ExprKind::Struct { name, fields } => {
-                let copy = |field: StructField| StructField { value: self.copy(field.value), ..field };
+                let copy =
+                    |field: StructField| StructField { value: self.copy_subtree(field.value), ..field };
                 ExprKind::Struct { name, fields: fields.into_iter().map(copy).collect() }
             }
             ExprKind::Loop(body) => {
@@ -199,7 +200,7 @@ impl Tree {
                 for part in
                     [&mut body.range, &mut body.init, &mut body.condition, &mut body.step, &mut body.result]
                 {
-                    *part = self.copy(*part);
+                    *part = self.copy_subtree(*part);
                 }
                 ExprKind::Loop(Box::new(body))
             }

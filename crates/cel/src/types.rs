@@ -18,8 +18,8 @@ pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
 pub(super) const OPTIONAL: &str = "optional_type";
 
 /// A type parameter that is never bound: the element type of the bare name `list`, or the key type of `map`.
-pub(super) const A: Type = Type::Param(u32::MAX - 1);
-pub(super) const B: Type = Type::Param(u32::MAX);
+pub(super) const UNBOUND_PARAM_A: Type = Type::Param(u32::MAX - 1);
+pub(super) const UNBOUND_PARAM_B: Type = Type::Param(u32::MAX);
 
 /// The type of an expression or value, for type checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,14 +100,14 @@ impl Type {
             Type::Map(..) => "map".to_owned(),
             Type::Optional(_) => OPTIONAL.to_owned(),
             Type::Meta(_) => "type".to_owned(),
-            other => other.declared(),
+            other => other.result_error_spelling(),
         }
     }
 
     /// The type as spelled in a result-type error.
-    pub(super) fn declared(&self) -> String {
+    pub(super) fn result_error_spelling(&self) -> String {
         let mut text = String::new();
-        self.spell(
+        self.write_spelled(
             &Spelling { null: "null_type", any: "google.protobuf.Any", time: "google.protobuf." },
             &mut text,
         );
@@ -115,14 +115,14 @@ impl Type {
     }
 
     /// The type as spelled in a compilation error.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn compile_error_spelling(&self) -> String {
         let mut text = String::new();
-        self.spell(&Spelling { null: "null", any: "any", time: "" }, &mut text);
+        self.write_spelled(&Spelling { null: "null", any: "any", time: "" }, &mut text);
         text
     }
 
     /// Appends the type in one of the two spellings.
-    fn spell(&self, spelling: &Spelling, text: &mut String) {
+    fn write_spelled(&self, spelling: &Spelling, text: &mut String) {
         // A type can be exponentially larger than its expression; nobody reads such a message.
         if text.len() > 4096 {
             return;
@@ -138,8 +138,8 @@ impl Type {
             Type::Double => text.push_str("double"),
             Type::String => text.push_str("string"),
             Type::Bytes => text.push_str("bytes"),
-            Type::Duration => spelling.timed("Duration", "duration", text),
-            Type::Timestamp => spelling.timed("Timestamp", "timestamp", text),
+            Type::Duration => spelling.write_time_type("Duration", "duration", text),
+            Type::Timestamp => spelling.write_time_type("Timestamp", "timestamp", text),
             Type::Named(name) => text.push_str(name),
             Type::List(element) => Self::spell_with("list", &[element], spelling, text),
             Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
@@ -147,8 +147,8 @@ impl Type {
             Type::Wrapper(of) => Self::spell_with("wrapper", &[of], spelling, text),
             Type::AnyMeta => text.push_str("type"),
             Type::Meta(of) => Self::spell_with("type", &[of], spelling, text),
-            param if *param == A => text.push('A'),
-            param if *param == B => text.push('B'),
+            param if *param == UNBOUND_PARAM_A => text.push('A'),
+            param if *param == UNBOUND_PARAM_B => text.push('B'),
             Type::Param(id) => {
                 // Writing to a string does not fail.
                 let _ = write!(text, "_var{id}");
@@ -161,7 +161,7 @@ impl Type {
         text.push_str(name);
         for (position, parameter) in parameters.iter().enumerate() {
             text.push_str(if position == 0 { "(" } else { ", " });
-            parameter.spell(spelling, text);
+            parameter.write_spelled(spelling, text);
         }
         text.push(')');
     }
@@ -176,7 +176,7 @@ struct Spelling {
 
 impl Spelling {
     /// Appends `Duration` or `Timestamp` in this spelling.
-    fn timed(&self, declared: &str, shown: &str, text: &mut String) {
+    fn write_time_type(&self, declared: &str, shown: &str, text: &mut String) {
         text.push_str(self.time);
         text.push_str(if self.time.is_empty() { shown } else { declared });
     }

@@ -40,27 +40,29 @@ impl Unifier {
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters if so.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
-        self.attempt(|unifier| unifier.assignable(from, to))
+        self.unify_or_revert(|unifier| unifier.unify_assignable(from, to))
     }
 
     /// True if both lists have the same length and each type is assignable; binds parameters only if all are.
     pub(super) fn are_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         from.len() == to.len()
-            && self.attempt(|unifier| from.iter().zip(to).all(|(from, to)| unifier.assignable(from, to)))
+            && self.unify_or_revert(|unifier| {
+                from.iter().zip(to).all(|(from, to)| unifier.unify_assignable(from, to))
+            })
     }
 
     /// The type with bound parameters replaced; free ones stay.
-    pub(super) fn resolve(&mut self, found: &Type) -> Type {
+    pub(super) fn resolve_bound(&mut self, found: &Type) -> Type {
         self.substitute(found, None)
     }
 
     /// The type with bound parameters replaced and free ones as `dyn`.
-    pub(super) fn finish(&mut self, found: &Type) -> Type {
+    pub(super) fn resolve_free_as_dyn(&mut self, found: &Type) -> Type {
         self.substitute(found, Some(&Type::Dyn))
     }
 
     /// Calls `unify`, and reverts its bindings if it returns false.
-    fn attempt(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
+    fn unify_or_revert(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
         self.trail.clear();
         let agreed = unify(self);
         if !agreed {
@@ -74,7 +76,7 @@ impl Unifier {
     }
 
     /// Counts a step; returns true if the limit is reached.
-    fn burn_fuel(&mut self) -> bool {
+    fn count_step(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
@@ -93,20 +95,20 @@ impl Unifier {
     }
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters on the way, even if the result is false.
-    fn assignable(&mut self, from: &Type, to: &Type) -> bool {
-        if self.burn_fuel() {
+    fn unify_assignable(&mut self, from: &Type, to: &Type) -> bool {
+        if self.count_step() {
             return true;
         }
         if let Type::Param(id) = to {
             match self.substitution_is_valid(from, *id) {
-                Agreement::Agreed => return true,
-                Agreement::Refused => return false,
+                SubstitutionResult::Agreed => return true,
+                SubstitutionResult::Refused => return false,
                 // Try the other direction below.
-                Agreement::Cyclic => {}
+                SubstitutionResult::Cyclic => {}
             }
         }
         if let Type::Param(id) = from {
-            return self.substitution_is_valid(to, *id) == Agreement::Agreed;
+            return self.substitution_is_valid(to, *id) == SubstitutionResult::Agreed;
         }
         if from.is_dyn_or_error() || to.is_dyn_or_error() {
             return true;
@@ -118,43 +120,43 @@ impl Unifier {
             // A type is a type: what it is a type of does not matter for agreement.
             (Type::Meta(_) | Type::AnyMeta, Type::Meta(_) | Type::AnyMeta) => true,
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => {
-                self.assignable(from, to)
+                self.unify_assignable(from, to)
             }
             (Type::Map(from_key, from_value), Type::Map(to_key, to_value)) => {
-                self.assignable(from_key, to_key) && self.assignable(from_value, to_value)
+                self.unify_assignable(from_key, to_key) && self.unify_assignable(from_value, to_value)
             }
             (from, to) => from == to,
         }
     }
 
     /// Checks whether parameter `id` can be `found`, and binds or widens the parameter if so.
-    fn substitution_is_valid(&mut self, found: &Type, id: u32) -> Agreement {
+    fn substitution_is_valid(&mut self, found: &Type, id: u32) -> SubstitutionResult {
         if *found == Type::Param(id) {
-            return Agreement::Agreed;
+            return SubstitutionResult::Agreed;
         }
         let Some(bound) = self.binding(id).cloned() else {
             if self.occurs(id, found) {
-                return Agreement::Cyclic;
+                return SubstitutionResult::Cyclic;
             }
             self.bind(id, found.clone());
-            return Agreement::Agreed;
+            return SubstitutionResult::Agreed;
         };
         if *found == bound {
-            return Agreement::Agreed;
+            return SubstitutionResult::Agreed;
         }
-        if !self.assignable(found, &bound) {
-            return Agreement::Refused;
+        if !self.unify_assignable(found, &bound) {
+            return SubstitutionResult::Refused;
         }
         let general = if is_equal_or_less_specific(found, &bound) { found.clone() } else { bound };
         if !self.occurs(id, &general) {
             self.bind(id, general);
         }
-        Agreement::Agreed
+        SubstitutionResult::Agreed
     }
 
     /// True if a parameter occurs in a type, so that binding it would make the type contain itself.
     fn occurs(&mut self, id: u32, within: &Type) -> bool {
-        if self.burn_fuel() {
+        if self.count_step() {
             return true;
         }
         match within {
@@ -171,7 +173,7 @@ impl Unifier {
 
     /// The type with bound parameters replaced, and free ones by `free` if given.
     fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
-        if self.burn_fuel() {
+        if self.count_step() {
             return Type::Dyn;
         }
         match found {
@@ -192,7 +194,7 @@ impl Unifier {
 
 /// Whether a type can replace a type parameter.
 #[derive(PartialEq)]
-enum Agreement {
+enum SubstitutionResult {
     Agreed,
     /// The parameter is bound to an incompatible type.
     Refused,

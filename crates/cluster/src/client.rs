@@ -21,7 +21,7 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec_plugin::ExecPlugin;
-use super::kubeconfig::{self, without_secrets};
+use super::kubeconfig::{self, error_without_secrets};
 use super::retry::Timing;
 use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
@@ -97,7 +97,7 @@ const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 
 /// Which API server to connect to: a kubeconfig, a context, or the cluster of this pod.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Target<'t> {
+pub struct ClusterTarget<'t> {
     /// Path of a kubeconfig. Without it, `KUBECONFIG`, `~/.kube/config`, or the service account of the pod is used.
     pub kubeconfig: Option<&'t Path>,
     /// Name of a context of the kubeconfig. Without it, the current context is used.
@@ -106,14 +106,14 @@ pub struct Target<'t> {
 
 /// The context and URL of the API server that a client connects to, for messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub struct ApiEndpoint {
     /// The context of the kubeconfig; `None` for the service account of a pod.
     pub context: Option<String>,
     /// The URL of the API server.
     pub server: String,
 }
 
-impl std::fmt::Display for Endpoint {
+impl std::fmt::Display for ApiEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.context {
             Some(context) => write!(f, "context {context} ({})", self.server),
@@ -131,7 +131,7 @@ pub(super) struct ApiClient {
     /// The plugin that issues tokens.
     plugin: Option<ExecPlugin>,
     timing: Timing,
-    pub(super) endpoint: Endpoint,
+    pub(super) endpoint: ApiEndpoint,
     /// Held while a page or a long line is in memory, so that there is one at a time, whoever watches.
     large: Arc<Semaphore>,
 }
@@ -151,12 +151,13 @@ impl std::fmt::Debug for ApiClient {
 
 impl ApiClient {
     /// Reads the configuration; does not connect. For inside of a runtime.
-    pub(super) fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
+    pub(super) fn open(target: ClusterTarget<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
         let (mut config, context) = kubeconfig::load_config(target)?;
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
-        let server = without_user(&config.cluster_url.to_string()).trim_end_matches('/').to_owned();
+        let server =
+            without_url_credentials(&config.cluster_url.to_string()).trim_end_matches('/').to_owned();
         // kube takes for granted that it is.
         let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
         if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
@@ -175,11 +176,11 @@ impl ApiClient {
         if token.is_some() {
             auth.token = None;
         }
-        let plugin = run_plugin(auth, token.is_some()).context("cannot use the credentials")?;
+        let plugin = open_exec_plugin(auth, token.is_some()).context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
-            .map_err(|error| without_secrets(&error))
+            .map_err(|error| error_without_secrets(&error))
             .context("cannot use the credentials")?;
-        let (endpoint, large) = (Endpoint { context, server }, Arc::new(Semaphore::new(1)));
+        let (endpoint, large) = (ApiEndpoint { context, server }, Arc::new(Semaphore::new(1)));
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
@@ -289,13 +290,23 @@ impl ApiClient {
     }
 
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
-    pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
+    pub(super) async fn server_side_apply(
+        &self,
+        path: &str,
+        manager: &str,
+        object: String,
+    ) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch(&path, "application/apply-patch+yaml", object).await
     }
 
     /// Sends a JSON merge patch; returns the stored object.
-    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
+    pub(super) async fn merge_patch(
+        &self,
+        path: &str,
+        manager: &str,
+        patch: String,
+    ) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
         self.patch(&path, "application/merge-patch+json", patch).await
     }
@@ -369,7 +380,7 @@ impl ApiClient {
 
 /// Runs the exec plugin of a user and puts the client certificate that it issues into `auth`. Returns `None` if there
 /// is no plugin, or other credentials, which kubectl prefers to it.
-fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
+fn open_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
     let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
     let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
     let Some(exec) = auth.exec.take().filter(|_| !has_other) else { return Ok(None) };
@@ -383,7 +394,7 @@ fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Optio
 
 /// The text with user name and password removed from the URL in it. A password may contain characters that end a host,
 /// which is then why the URL is invalid: unless the URL starts with a host, everything up to the last `@` is removed.
-pub(super) fn without_user(text: &str) -> String {
+pub(super) fn without_url_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -465,7 +476,7 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, decode_lossy, status_error, without_user};
+    use super::{ApiError, decode_lossy, status_error, without_url_credentials};
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {
@@ -490,11 +501,11 @@ mod tests {
 
     #[test]
     fn a_url_is_printed_without_a_password() {
-        assert_eq!(without_user("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
-        assert_eq!(without_user("https://a.example.com/@b"), "https://a.example.com/@b");
+        assert_eq!(without_url_credentials("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
+        assert_eq!(without_url_credentials("https://a.example.com/@b"), "https://a.example.com/@b");
         for (host, port) in [("a.example.com", ":6443"), ("[::1]", ""), ("[::1]", ":1")] {
             let url = format!("https://{host}{port}/@b");
-            assert_eq!(without_user(&url), url);
+            assert_eq!(without_url_credentials(&url), url);
         }
     }
 }

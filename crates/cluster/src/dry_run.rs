@@ -25,7 +25,7 @@ pub type CreateResponse = Result<(u16, String), ApiError>;
 
 /// An object to create with `dryRun=All`.
 #[derive(Clone, Debug)]
-pub struct DryRun {
+pub struct DryRunCreate {
     pub kind: ApiKind,
     pub version: Version,
     /// Namespace of the object, if its kind has namespaces.
@@ -34,7 +34,7 @@ pub struct DryRun {
     pub object: String,
 }
 
-impl DryRun {
+impl DryRunCreate {
     /// Returns the path of the request: `/apis/resource.k8s.io/v1/namespaces/default/resourceclaims?dryRun=All…`
     fn path(&self) -> String {
         let (group, version, resource) = (self.kind.group(), self.version.name(), self.kind.resource());
@@ -46,7 +46,7 @@ impl DryRun {
 
 impl Cluster {
     /// Sends a create request with `dryRun=All`. The response goes to `done`, together with the given number.
-    pub fn start_dry_run(&self, number: usize, dry_run: DryRun, done: Sender<(usize, CreateResponse)>) {
+    pub fn start_dry_run(&self, number: usize, dry_run: DryRunCreate, done: Sender<(usize, CreateResponse)>) {
         let client = self.client.clone();
         self.spawn(async move {
             // Nobody waits any more after an interrupt.
@@ -55,9 +55,9 @@ impl Cluster {
     }
 
     /// Returns the labels of a namespace as JSON; `None` if the namespace does not exist.
-    pub fn namespace_labels(&self, name: &str) -> Result<Option<String>, ApiError> {
+    pub fn namespace_labels_json(&self, name: &str) -> Result<Option<String>, ApiError> {
         let path = format!("/api/v1/namespaces/{name}");
-        let found = self.wait_for(|client| async move { client.get_if_exists(&path).await })?;
+        let found = self.block_on_request(|client| async move { client.get_if_exists(&path).await })?;
         let Some(text) = found else { return Ok(None) };
         let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let labels = namespace.root().get("metadata").get("labels");
@@ -78,7 +78,7 @@ impl Cluster {
 }
 
 /// Sends a dry run, and repeats it at most [`BUSY_RETRIES`] times while the API server is busy.
-async fn send_with_busy_retries(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
+async fn send_with_busy_retries(client: &ApiClient, dry_run: &DryRunCreate) -> CreateResponse {
     let path = dry_run.path();
     let mut tries = 0;
     loop {
@@ -96,13 +96,13 @@ async fn send_with_busy_retries(client: &ApiClient, dry_run: &DryRun) -> CreateR
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiKind, DryRun, Version};
+    use super::{ApiKind, DryRunCreate, Version};
 
     #[test]
     fn nothing_is_sent_that_could_be_stored() {
-        for kind in ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none()) {
+        for kind in ApiKind::ALL.into_iter().filter(|kind| kind.version_in_all_profiles().is_none()) {
             let (namespace, object) = ("team".to_owned(), String::new());
-            let path = DryRun { kind, version: Version::V1, namespace, object }.path();
+            let path = DryRunCreate { kind, version: Version::V1, namespace, object }.path();
             assert!(path.ends_with("?dryRun=All&fieldValidation=Ignore"), "{path}");
             assert_eq!(path.contains("/namespaces/team/"), kind.is_namespaced(), "{path}");
         }

@@ -46,14 +46,14 @@ struct IssuedToken {
 }
 
 /// A client certificate and its key, PEM.
-pub(super) struct ClientPair {
+pub(super) struct ClientCertAndKey {
     pub(super) certificate: String,
     pub(super) key: String,
 }
 
 impl ExecPlugin {
     /// Runs the plugin. A client certificate is used as long as the program runs.
-    pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientPair>)> {
+    pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientCertAndKey>)> {
         let (issued, pair) = run_plugin(&config)?;
         Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
     }
@@ -83,7 +83,7 @@ fn unix_seconds() -> i64 {
 }
 
 /// Runs the plugin and returns the credentials that it prints.
-fn run_plugin(config: &ExecConfig) -> anyhow::Result<(IssuedToken, Option<ClientPair>)> {
+fn run_plugin(config: &ExecConfig) -> anyhow::Result<(IssuedToken, Option<ClientCertAndKey>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
     let mut command = Command::new(name);
@@ -170,7 +170,10 @@ fn json_string(text: &str) -> String {
 }
 
 /// Parses the ExecCredential, JSON or YAML, that a plugin prints.
-fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(IssuedToken, Option<ClientPair>)> {
+fn parse_credential(
+    config: &ExecConfig,
+    text: &str,
+) -> anyhow::Result<(IssuedToken, Option<ClientCertAndKey>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
@@ -200,10 +203,13 @@ fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(IssuedTo
         header.set_sensitive(true);
     }
     let expires = Some(status.get("expirationTimestamp").str()).filter(|time| !time.is_empty());
-    let expires =
-        expires.map(gotime::parse).transpose().ok().context("expirationTimestamp is not a valid time")?;
-    let pair =
-        (!key.is_empty()).then(|| ClientPair { certificate: certificate.to_owned(), key: key.to_owned() });
+    let expires = expires
+        .map(gotime::parse_rfc3339)
+        .transpose()
+        .ok()
+        .context("expirationTimestamp is not a valid time")?;
+    let pair = (!key.is_empty())
+        .then(|| ClientCertAndKey { certificate: certificate.to_owned(), key: key.to_owned() });
     let expires = expires.map(|time| time.seconds);
     Ok((IssuedToken { header, expires, at: Instant::now(), is_refused: false }, pair))
 }

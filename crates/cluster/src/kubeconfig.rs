@@ -15,25 +15,25 @@ use anyhow::Context as _;
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
 
-use super::client::{Target, error_chain, without_user};
+use super::client::{ClusterTarget, error_chain, without_url_credentials};
 use super::proxy::proxy_for;
-use usable::{check_cluster, check_user, server_url, valid_authorities};
+use usable::{check_cluster, check_user, parse_server_url, valid_ca_certificates};
 
 /// Maximum size of a kubeconfig in bytes; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
 /// Maximum number of contexts that an error message lists.
-const MAX_LISTED: usize = 20;
+const MAX_LISTED_CONTEXTS: usize = 20;
 
 /// Reads the client configuration of a target, and the name of its context. The name is `None` for the service account
 /// of a pod.
-pub(super) fn load_config(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
+pub(super) fn load_config(target: ClusterTarget<'_>) -> anyhow::Result<(Config, Option<String>)> {
     let Some(kubeconfig) = load_kubeconfig(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
                 "cannot use context `{context}`: no kubeconfig was found (KUBECONFIG, ~/.kube/config)"
             );
         }
-        let config = Config::incluster().map_err(|error| without_secrets(&error)).context(
+        let config = Config::incluster().map_err(|error| error_without_secrets(&error)).context(
             "cannot connect to a cluster: found neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a service account",
         )?;
         return Ok((config, None));
@@ -60,7 +60,7 @@ pub(crate) fn config_for_context(
     }
     check_cluster(&cluster)?;
     check_user(&user)?;
-    let server = server_url(cluster.server.as_deref().unwrap_or_default())?;
+    let server = parse_server_url(cluster.server.as_deref().unwrap_or_default())?;
     let is_https = server.url.scheme_str() == Some("https");
     let mut config = Config::new(server.url);
     // The environment of kubectl, not a setting of Tollgate: it cannot be a flag.
@@ -69,13 +69,13 @@ pub(crate) fn config_for_context(
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.tls_server_name.clone_from(&cluster.tls_server_name);
-    let known = ExecAuthCluster::try_from(&cluster).map_err(|error| without_secrets(&error))?;
+    let known = ExecAuthCluster::try_from(&cluster).map_err(|error| error_without_secrets(&error))?;
     if let Some(pem) = known.certificate_authority_data.as_deref().filter(|_| is_https) {
         anyhow::ensure!(
             !config.accept_invalid_certs,
             "insecure-skip-tls-verify and a certificate authority are both set in the kubeconfig: remove one of them"
         );
-        config.root_cert = Some(valid_authorities(pem)?);
+        config.root_cert = Some(valid_ca_certificates(pem)?);
     }
     // kubectl sends no credentials to a server that it takes for one without TLS.
     if !server.is_assumed_http {
@@ -131,7 +131,7 @@ fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
             continue;
         }
         check_kubeconfig_file(&file)?;
-        merged = merged.merge(read_kubeconfig(&file)?).map_err(|error| without_secrets(&error))?;
+        merged = merged.merge(read_kubeconfig(&file)?).map_err(|error| error_without_secrets(&error))?;
     }
     let is_empty =
         merged.contexts.is_empty() && merged.clusters.is_empty() && merged.current_context.is_none();
@@ -147,7 +147,7 @@ fn exists(file: &Path) -> anyhow::Result<bool> {
 fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
         KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),
-        error => without_secrets(&error),
+        error => error_without_secrets(&error),
     })?;
     // `current-context: ""` is what kubectl writes if there is none: another file may set it.
     kubeconfig.current_context = kubeconfig.current_context.filter(|context| !context.is_empty());
@@ -167,8 +167,8 @@ struct ChosenContext<'k> {
 fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<ChosenContext<'k>> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
-        let more = names.len().saturating_sub(MAX_LISTED);
-        match (names.get(..MAX_LISTED), names.as_slice()) {
+        let more = names.len().saturating_sub(MAX_LISTED_CONTEXTS);
+        match (names.get(..MAX_LISTED_CONTEXTS), names.as_slice()) {
             (_, []) => "it has no contexts".to_owned(),
             (Some(first), _) if more > 0 => format!("available: {} and {more} more", first.join(", ")),
             (_, all) => format!("available: {}", all.join(", ")),
@@ -205,11 +205,11 @@ fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
 
 /// The first line of an error, with its causes, as it may be printed: without the output of a credential plugin, and
 /// without user names and passwords in URLs.
-pub(super) fn without_secrets(error: &dyn std::error::Error) -> anyhow::Error {
+pub(super) fn error_without_secrets(error: &dyn std::error::Error) -> anyhow::Error {
     let text = error_chain(error);
     let first = text.lines().next().unwrap_or_default();
     let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
-    anyhow::anyhow!("{}", without_user(first))
+    anyhow::anyhow!("{}", without_url_credentials(first))
 }
 
 /// Refuses a file that is too large or not a regular file: kube reads files to their end, and a device may have none.
@@ -225,7 +225,7 @@ fn check_kubeconfig_file(file: &Path) -> anyhow::Result<()> {
 mod tests {
     use std::path::Path;
 
-    use super::{check_kubeconfig_file, choose_context, not_a_kubeconfig, without_secrets};
+    use super::{check_kubeconfig_file, choose_context, error_without_secrets, not_a_kubeconfig};
     use kube::config::Kubeconfig;
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             ("failed to determine current context", "failed to determine current context"),
         ];
         for (text, expected) in cases {
-            assert_eq!(without_secrets(&Plain(text)).to_string(), expected);
+            assert_eq!(error_without_secrets(&Plain(text)).to_string(), expected);
         }
         let cases = [
             ("duplicate key at line 7 column 3\n 7 | token: SECRET", "a.kc:7: "),

@@ -3,7 +3,7 @@
 //! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need not
 //! agree. It is renewed on the thread of the cluster; nobody waits for it.
 //!
-//! Invariant: [`HeldLease::is_held`] is false before another replica may take the Lease, even if the API server does not
+//! Invariant: [`LeaseHandle::is_held`] is false before another replica may take the Lease, even if the API server does not
 //! respond.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,17 +16,17 @@ use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
 use super::register::with_member;
 use super::watch::percent_encode;
-use tollgate_document::doc::{self, New};
+use tollgate_document::doc::{self, ChangeValue};
 
 /// Seconds without a renewal after which another replica may take the Lease.
 const LEASE_DURATION_SECONDS: i64 = 15;
 /// Time without a renewal after which this process no longer counts the Lease as held.
-const HELD_FOR: Duration = Duration::from_secs(10);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Interval at which the Lease is renewed, or checked while another replica holds it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Interval of checks whether a held Lease must be released.
-const RELEASE_POLL: Duration = Duration::from_millis(100);
+const RELEASE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Namespace and name of the Lease, and the identity of this process as its holder.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl std::fmt::Debug for LeaseSettings {
 
 /// A Lease that this process tries to hold.
 #[derive(Clone, Debug, Default)]
-pub struct HeldLease(Arc<Mutex<LeaseState>>);
+pub struct LeaseHandle(Arc<Mutex<LeaseState>>);
 
 #[derive(Debug, Default)]
 struct LeaseState {
@@ -74,14 +74,14 @@ pub struct LeaseStatus {
     pub message: String,
 }
 
-impl HeldLease {
+impl LeaseHandle {
     fn lock(&self) -> MutexGuard<'_, LeaseState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if this process holds the Lease.
     pub fn is_held(&self) -> bool {
-        self.lock().renewed.is_some_and(|renewed| renewed.elapsed() < HELD_FOR)
+        self.lock().renewed.is_some_and(|renewed| renewed.elapsed() < RENEW_DEADLINE)
     }
 
     /// Returns whether this process holds the Lease, and why not.
@@ -94,8 +94,8 @@ impl HeldLease {
 
 impl Cluster {
     /// Tries to hold a Lease, for the life of the process.
-    pub fn hold_lease(&self, settings: LeaseSettings) -> HeldLease {
-        let held = HeldLease::default();
+    pub fn hold_lease(&self, settings: LeaseSettings) -> LeaseHandle {
+        let held = LeaseHandle::default();
         "not requested yet".clone_into(&mut held.lock().message);
         let elector = Elector { client: self.client.clone(), settings, held: held.clone() };
         self.spawn(elector.run());
@@ -111,7 +111,7 @@ type SeenVersion = (String, Instant);
 struct Elector {
     client: ApiClient,
     settings: LeaseSettings,
-    held: HeldLease,
+    held: LeaseHandle,
 }
 
 impl Elector {
@@ -129,7 +129,7 @@ impl Elector {
     async fn wait(&self) {
         let end = Instant::now() + RENEW_INTERVAL;
         loop {
-            tokio::time::sleep(RELEASE_POLL).await;
+            tokio::time::sleep(RELEASE_CHECK_INTERVAL).await;
             let must_release = self.held.is_held() && !(self.settings.is_wanted)();
             if must_release || Instant::now() >= end {
                 return;
@@ -185,18 +185,18 @@ impl Elector {
     }
 
     /// The new spec of the Lease: held by this process, or by nobody. `acquired` is when this process took it.
-    fn lease_spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> New {
+    fn lease_spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> ChangeValue {
         let now = (self.settings.now)();
         let transitions = stored.get("leaseTransitions").int().unwrap_or(0);
         let is_taken = acquired.is_none();
         let acquired = acquired.filter(|time| !time.is_empty()).map_or_else(|| now.clone(), str::to_owned);
         let holder = if is_held { self.settings.holder.as_str() } else { "" };
-        New::Object(vec![
-            ("holderIdentity", New::str(holder)),
-            ("leaseDurationSeconds", New::Int(LEASE_DURATION_SECONDS)),
-            ("acquireTime", New::str(acquired)),
-            ("renewTime", New::str(now)),
-            ("leaseTransitions", New::Int(transitions.saturating_add(i64::from(is_taken)))),
+        ChangeValue::Object(vec![
+            ("holderIdentity", ChangeValue::str(holder)),
+            ("leaseDurationSeconds", ChangeValue::Int(LEASE_DURATION_SECONDS)),
+            ("acquireTime", ChangeValue::str(acquired)),
+            ("renewTime", ChangeValue::str(now)),
+            ("leaseTransitions", ChangeValue::Int(transitions.saturating_add(i64::from(is_taken)))),
         ])
     }
 

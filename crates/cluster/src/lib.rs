@@ -35,27 +35,28 @@ mod watch_lines;
 mod write_request;
 
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
-pub use client::{ApiError, Endpoint, Target};
-pub use dry_run::{CreateResponse, DryRun};
-pub use lease::{HeldLease, LeaseSettings, LeaseStatus};
-pub use list::{ListEvent, Listed, ReadLimits};
+pub use client::{ApiEndpoint, ApiError, ClusterTarget};
+pub use dry_run::{CreateResponse, DryRunCreate};
+pub use lease::{LeaseHandle, LeaseSettings, LeaseStatus};
+pub use list::{ListEvent, ListOutcome, ReadOptions};
 pub use listed_kind::{
-    ADMISSION_POLICIES, BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS,
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind,
-    NAMESPACES, NODES, POD_GROUPS, PODS, POLICIES, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
+    ADMISSION_POLICIES, CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
+    DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
+    LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
+    POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
 };
 pub use namespaces::{LabelsInCache, NamespaceWatch};
 pub use object_watch::{
     ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
 };
 pub use policy_resources::POLICY_LEASE;
-pub use register::{ManifestFn, Registration};
+pub use register::{DesiredConfigFn, Registration};
 pub use retry::Timing;
 pub use server_info::ServerInfo;
 pub use state::StateWatch;
-pub use version::Release;
+pub use version::ServerRelease;
 pub use watch_health::{WatchState, WatchStatus};
-pub use write_request::{AccessAttributes, DRAIN_LEASE, WriteRequest};
+pub use write_request::{AccessAttributes, DRAIN_LEASE, DrainApiRequest};
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -75,7 +76,7 @@ pub struct Cluster {
 impl Cluster {
     /// Reads a kubeconfig or the service account of the pod, and starts the thread. It does not connect: the API server
     /// may start later.
-    pub fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<Cluster> {
+    pub fn open(target: ClusterTarget<'_>, timing: Timing) -> anyhow::Result<Cluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let client = {
@@ -89,7 +90,7 @@ impl Cluster {
     }
 
     /// Returns the name and address of the API server.
-    pub fn endpoint(&self) -> &Endpoint {
+    pub fn endpoint(&self) -> &ApiEndpoint {
         &self.client.endpoint
     }
 
@@ -100,7 +101,7 @@ impl Cluster {
     }
 
     /// Runs one request on the cluster's thread and waits for its response. Must not be called on that thread.
-    fn wait_for<T: Send + 'static, F>(&self, ask: impl FnOnce(ApiClient) -> F) -> Result<T, ApiError>
+    fn block_on_request<T: Send + 'static, F>(&self, ask: impl FnOnce(ApiClient) -> F) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, ApiError>> + Send + 'static,
     {

@@ -14,11 +14,11 @@ use std::time::Duration;
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
 use super::listed_kind::ListedKind;
-use super::page::{PageSize, SkippedObject};
+use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
-use tollgate_document::doc::{self, Keep, ObjectWithDeferredMember, Value, ValueKind};
-use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
+use tollgate_document::doc::{self, KeptFields, ObjectWithDeferredMember, Value, ValueKind};
+use tollgate_engine::impact::{SnapshotKind, StoredDetails};
 
 /// An object, an omitted object or the end of a page, in the order in which a list is read.
 #[derive(Clone, Copy, Debug)]
@@ -47,33 +47,36 @@ pub enum ListEvent<'p> {
 
 /// Which fields of each object are kept, and how large an object may be.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadLimits {
-    pub keep: &'static Keep,
+pub struct ReadOptions {
+    pub keep: &'static KeptFields,
     /// Maximum number of keys and values of an object.
     pub max_nodes: usize,
 }
 
-impl ReadLimits {
+impl ReadOptions {
     /// All fields of objects except `managedFields`.
-    pub const WHOLE: ReadLimits = ReadLimits {
-        keep: &Keep::AllBut(&[("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing)]))]),
+    pub const WHOLE_OBJECTS: ReadOptions = ReadOptions {
+        keep: &KeptFields::AllBut(&[(
+            "metadata",
+            KeptFields::AllBut(&[("managedFields", KeptFields::Nothing)]),
+        )]),
         max_nodes: 1_000_000,
     };
 
     /// The fields and the size that impact needs of an object of this kind.
-    pub fn impact(kind: SnapshotKind) -> ReadLimits {
-        ReadLimits::impact_with(kind, DeviceDetails::default())
+    pub fn for_impact(kind: SnapshotKind) -> ReadOptions {
+        ReadOptions::for_impact_with_details(kind, StoredDetails::default())
     }
 
     /// The fields and the size that impact needs of an object of this kind, with these details of devices.
-    pub fn impact_with(kind: SnapshotKind, details: DeviceDetails) -> ReadLimits {
-        ReadLimits { keep: kind.fields_with(details), max_nodes: kind.max_nodes() }
+    pub fn for_impact_with_details(kind: SnapshotKind, details: StoredDetails) -> ReadOptions {
+        ReadOptions { keep: kind.fields_with(details), max_nodes: kind.max_kept_nodes() }
     }
 }
 
 /// The result of a list that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Listed {
+pub enum ListOutcome {
     /// All objects were listed.
     All {
         /// The `apiVersion` of the objects, such as `resource.k8s.io/v1`.
@@ -105,7 +108,7 @@ impl std::fmt::Display for ListError {
 /// Maximum number of times that a list is continued after its continue token has expired.
 const MAX_RESTARTS: usize = 3;
 /// Number of attempts for a request if the API server is busy or unreachable.
-const MAX_TRIES: usize = 3;
+const MAX_PAGE_ATTEMPTS: usize = 3;
 
 impl Cluster {
     /// Lists all objects of a kind, in one namespace or in all, and calls `each` with every object. `versions` are the
@@ -116,26 +119,27 @@ impl Cluster {
         kind: &ListedKind,
         versions: &[&str],
         namespace: Option<&str>,
-        limits: ReadLimits,
+        limits: ReadOptions,
         each: &mut dyn FnMut(ListEvent<'_>),
-    ) -> Result<Listed, ListError> {
+    ) -> Result<ListOutcome, ListError> {
         for version in versions {
-            let path = kind.path(version, namespace);
+            let path = kind.list_path(version, namespace);
             let api_version = kind.api_version(version);
             match self.list_in_version(&path, &api_version, kind, limits, each) {
-                Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
-                Err(failed) if failed.error.code() == 404 && failed.after == 0 && !kind.is_core() => {}
+                Ok(caveat) => return Ok(ListOutcome::All { api_version, caveat }),
+                Err(failed)
+                    if failed.error.code() == 404 && failed.after == 0 && !kind.is_always_served() => {}
                 Err(failed) => return Err(failed),
             }
         }
-        Ok(Listed::NotServed)
+        Ok(ListOutcome::NotServed)
     }
 
     /// Returns those of the kind's versions that the API server serves, according to discovery, which every client
     /// may read.
     pub fn served_versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         let path = format!("/apis/{}", kind.group);
-        let found = self.wait_for(|client| async move { client.get_if_exists(&path).await })?;
+        let found = self.block_on_request(|client| async move { client.get_if_exists(&path).await })?;
         let Some(text) = found else { return Ok(Vec::new()) };
         let group = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let served = group.root().get("versions");
@@ -145,10 +149,10 @@ impl Cluster {
     }
 
     /// Gets one object of a kind without namespaces, as JSON.
-    pub fn get_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
+    pub fn get_cluster_scoped_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
         let version = kind.versions.first().copied().unwrap_or_default();
-        let path = format!("{}/{}", kind.path(version, None), percent_encode(name));
-        self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await })
+        let path = format!("{}/{}", kind.list_path(version, None), percent_encode(name));
+        self.block_on_request(|client| async move { client.get(&path, FULL_OBJECTS).await })
     }
 
     /// Lists the objects at a path of one API version. Returns a caveat if they are not all of one moment.
@@ -157,7 +161,7 @@ impl Cluster {
         path: &str,
         api_version: &str,
         kind: &ListedKind,
-        limits: ReadLimits,
+        limits: ReadOptions,
         each: &mut dyn FnMut(ListEvent<'_>),
     ) -> Result<Option<String>, ListError> {
         let mut seen = SeenObjects::default();
@@ -166,14 +170,16 @@ impl Cluster {
         loop {
             let query = page.path(path, &token);
             let (timing, limit) = (self.timing, page.max_bytes());
-            let answer =
-                self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
+            let answer = self
+                .block_on_request(|client| async move { fetch_page(&client, &query, limit, timing).await });
             let failed = |error| ListError { after: seen.count, error };
             let (next, count, remaining) = match answer {
                 Err(error) if page.shrink_after_error(&error) => continue,
                 Err(error) => {
-                    let Some(skipped) = SkippedObject::of_page(&error) else { return Err(failed(error)) };
-                    let SkippedObject { namespace, name, token: next, .. } = skipped;
+                    let Some(skipped) = TooLargeObject::from_page_error(&error) else {
+                        return Err(failed(error));
+                    };
+                    let TooLargeObject { namespace, name, token: next, .. } = skipped;
                     if seen.insert(namespace, name) {
                         each(ListEvent::LeftOut { namespace, name, why: TOO_LARGE });
                     }
@@ -191,14 +197,14 @@ impl Cluster {
                     continue;
                 }
                 Ok(PageResponse::Page(text)) => {
-                    let list = ObjectWithDeferredMember::open(&text, "items")
+                    let list = ObjectWithDeferredMember::parse_deferring(&text, "items")
                         .map_err(|_error| failed(ApiError::not_json()))?;
                     check_list(&list, &format!("{}List", kind.kind))
                         .map_err(|what| failed(ApiError::Unexpected(what)))?;
-                    let count = read_items(&list, api_version, limits, &mut seen, each)
+                    let count = pass_on_new_items(&list, api_version, limits, &mut seen, each)
                         .map_err(|error| ListError { after: seen.count, error })?;
                     page.adapt_to_page(count, text.len());
-                    let metadata = list.rest().get("metadata");
+                    let metadata = list.without_deferred_member().get("metadata");
                     let remaining = metadata.get("remainingItemCount").int();
                     let remaining = remaining.and_then(|count| usize::try_from(count).ok());
                     (metadata.get("continue").str().to_owned(), count, remaining)
@@ -219,15 +225,15 @@ impl Cluster {
 }
 
 /// Passes on the items of a page that are new. Returns the number of items of the page.
-fn read_items(
+fn pass_on_new_items(
     list: &ObjectWithDeferredMember<'_>,
     api_version: &str,
-    limits: ReadLimits,
+    limits: ReadOptions,
     seen: &mut SeenObjects,
     each: &mut dyn FnMut(ListEvent<'_>),
 ) -> Result<usize, ApiError> {
     let mut count = 0;
-    for part in list.items(limits.keep, limits.max_nodes) {
+    for part in list.read_deferred_items(limits.keep, limits.max_nodes) {
         let part = part.map_err(|_error| ApiError::not_json())?;
         count += 1;
         let object = part.doc.root();
@@ -251,12 +257,13 @@ const TOO_LARGE: &str = "has more than 8 MiB";
 
 /// Checks that a successful response is a list of the expected kind, and not a `Status` or the page of a proxy.
 pub(super) fn check_list(list: &ObjectWithDeferredMember<'_>, expected: &str) -> Result<(), String> {
-    let found = match (list.rest().kind(), list.rest().get("kind").str()) {
-        (ValueKind::Object, "") => "an object without a kind",
-        (ValueKind::Object, found) => found,
-        (ValueKind::Array, _) => "an array",
-        _ => "a single value",
-    };
+    let found =
+        match (list.without_deferred_member().kind(), list.without_deferred_member().get("kind").str()) {
+            (ValueKind::Object, "") => "an object without a kind",
+            (ValueKind::Object, found) => found,
+            (ValueKind::Array, _) => "an array",
+            _ => "a single value",
+        };
     if found != expected {
         return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
     }
@@ -322,7 +329,7 @@ async fn fetch_page(
         };
         let is_large = matches!(error, ApiError::TooLarge { .. });
         let may_pass = matches!(error.code(), 0 | 429 | 500..=599) && !is_large;
-        if !may_pass || tries >= MAX_TRIES {
+        if !may_pass || tries >= MAX_PAGE_ATTEMPTS {
             return Err(error);
         }
         backoff.wait().await;

@@ -51,26 +51,26 @@ const fn cluster_kind(
 }
 
 /// ResourceSlices, in the versions that Tollgate reads.
-pub const SLICES: ListedKind = ListedKind {
+pub const RESOURCE_SLICES: ListedKind = ListedKind {
     page: SLICE_PAGE,
     ..cluster_kind(DRA, "ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"])
 };
 /// ResourceClaims, in the versions that Tollgate reads.
-pub const CLAIMS: ListedKind =
+pub const RESOURCE_CLAIMS: ListedKind =
     namespaced_kind(DRA, "ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"]);
 /// ResourceClaimTemplates.
-pub const TEMPLATES: ListedKind =
+pub const CLAIM_TEMPLATES: ListedKind =
     namespaced_kind(DRA, "ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceClasses.
-pub const CLASSES: ListedKind =
+pub const DEVICE_CLASSES: ListedKind =
     cluster_kind(DRA, "DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceTaintRules.
-pub const RULES: ListedKind =
+pub const DEVICE_TAINT_RULES: ListedKind =
     cluster_kind(DRA, "DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"]);
 /// Pods.
 pub const PODS: ListedKind = namespaced_kind("", "Pod", "pods", &["v1"]);
 /// PodDisruptionBudgets.
-pub const BUDGETS: ListedKind =
+pub const POD_DISRUPTION_BUDGETS: ListedKind =
     namespaced_kind("policy", "PodDisruptionBudget", "poddisruptionbudgets", &["v1"]);
 /// Namespaces.
 pub const NAMESPACES: ListedKind = cluster_kind("", "Namespace", "namespaces", &["v1"]);
@@ -127,7 +127,7 @@ const fn policy_kind(kind: &'static str, resource: &'static str) -> ListedKind {
 }
 
 /// The kinds of policies, where their CustomResourceDefinitions are installed.
-pub const POLICIES: [ListedKind; 4] = [
+pub const POLICY_KINDS: [ListedKind; 4] = [
     policy_kind("TolerationPolicy", "tolerationpolicies"),
     policy_kind("TaintPolicy", "taintpolicies"),
     policy_kind("TaintRulePolicy", "taintrulepolicies"),
@@ -158,8 +158,8 @@ impl ListedKind {
     }
 
     /// True for a kind that every API server serves (groups core and policy), so that a 404 comes from something else.
-    pub(super) fn is_core(&self) -> bool {
-        [PODS.group, BUDGETS.group].contains(&self.group)
+    pub(super) fn is_always_served(&self) -> bool {
+        [PODS.group, POD_DISRUPTION_BUDGETS.group].contains(&self.group)
     }
 
     /// Returns the name of the resource as kubectl accepts it: `resourceclaims.cdi.k8s.io`, or `pods` in the core
@@ -173,7 +173,7 @@ impl ListedKind {
     }
 
     /// The path of the list of all objects in a version, in one namespace or in all.
-    pub(super) fn path(&self, version: &str, namespace: Option<&str>) -> String {
+    pub(super) fn list_path(&self, version: &str, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
         let resource = self.resource;
         match namespace.filter(|_| self.namespaced) {
@@ -187,23 +187,30 @@ impl ListedKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, POD_GROUPS, PODS};
+    use super::{
+        CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS, RESOURCE_CLAIMS,
+    };
 
     #[test]
     fn paths_are_those_of_the_api() {
-        assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
-        assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
-        assert_eq!(NAMESPACES.path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
+        assert_eq!(RESOURCE_CLAIMS.list_path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
+        assert_eq!(PODS.list_path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
+        assert_eq!(NAMESPACES.list_path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
         assert_eq!(
-            CLAIMS.path("v1", Some("a/b")),
+            RESOURCE_CLAIMS.list_path("v1", Some("a/b")),
             "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
         );
         assert_eq!(
-            (PODS.api_version("v1"), CLAIMS.api_version("v1")),
+            (PODS.api_version("v1"), RESOURCE_CLAIMS.api_version("v1")),
             ("v1".into(), "resource.k8s.io/v1".into())
         );
-        assert!(FOUNDATIONDB.is_optional() && POD_GROUPS.is_optional() && !CLAIMS.is_optional());
-        assert!(PODS.is_core() && NAMESPACES.is_core() && BUDGETS.is_core() && !CLAIMS.is_core());
+        assert!(FOUNDATIONDB.is_optional() && POD_GROUPS.is_optional() && !RESOURCE_CLAIMS.is_optional());
+        assert!(
+            PODS.is_always_served()
+                && NAMESPACES.is_always_served()
+                && POD_DISRUPTION_BUDGETS.is_always_served()
+                && !RESOURCE_CLAIMS.is_always_served()
+        );
         assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
     }
 }

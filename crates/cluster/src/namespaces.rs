@@ -21,23 +21,23 @@ use tollgate_engine::impact::SnapshotKind;
 /// Media type that requests a list with only the metadata of objects.
 const METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// Media type that requests only the metadata of one object or of the objects in a watch.
-const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const OBJECT_METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
     kind: listed_kind::NAMESPACES,
     accept: METADATA_MEDIA_TYPE,
-    accept_watch: METADATA_OF_ONE,
+    accept_watch: OBJECT_METADATA_MEDIA_TYPE,
     page: 500,
     keep: SnapshotKind::Namespace.fields(),
-    max_nodes: SnapshotKind::Namespace.max_nodes(),
+    max_nodes: SnapshotKind::Namespace.max_kept_nodes(),
 };
 
 /// Maximum size in bytes of the labels of one namespace; larger ones are not used.
-const MAX_LABELS: usize = 64 << 10;
-const MAX_METADATA: usize = 2 << 20;
+const MAX_LABELS_BYTES: usize = 64 << 10;
+const MAX_METADATA_BYTES: usize = 2 << 20;
 
 /// Maximum number of single namespaces that are fetched at the same time.
-const MAX_LOOKUPS: usize = 16;
+const MAX_CONCURRENT_FETCHES: usize = 16;
 
 /// The labels of a namespace; empty if it has none.
 pub(crate) type Labels = Arc<Doc<'static>>;
@@ -71,7 +71,7 @@ impl NamespaceWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
             health: Arc::new(WatchHealth::new(NAMESPACES.kind.resource)),
             cluster: cluster.clone(),
-            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
+            lookups: Arc::new(Semaphore::new(MAX_CONCURRENT_FETCHES)),
             started: OnceLock::new(),
         }
     }
@@ -101,13 +101,13 @@ impl NamespaceWatch {
     }
 
     /// Returns the number of cached namespaces.
-    pub fn count(&self) -> usize {
+    pub fn cached_count(&self) -> usize {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
     /// Returns how long ago the cache was current; `None` if it is current, or if nothing was listed yet.
-    pub fn age(&self) -> Option<Duration> {
-        self.health.age()
+    pub fn stale_for(&self) -> Option<Duration> {
+        self.health.stale_for()
     }
 
     /// Looks up a namespace in the cache.
@@ -119,7 +119,7 @@ impl NamespaceWatch {
     }
 
     /// Fetches the labels of one namespace from the API server, because it may be newer than the cache.
-    pub fn fetch(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
+    pub fn fetch_namespace(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
         let (client, lookups, lookup_timeout) =
             (self.cluster.client.clone(), self.lookups.clone(), self.cluster.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
@@ -145,20 +145,20 @@ impl NamespaceWatch {
 /// Gets a namespace from the API server and returns its labels.
 async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError> {
     let path = format!("/api/v1/namespaces/{name}");
-    let text = client.get_object(&path, METADATA_OF_ONE, MAX_METADATA).await?;
+    let text = client.get_object(&path, OBJECT_METADATA_MEDIA_TYPE, MAX_METADATA_BYTES).await?;
     let object = doc::parse_kept(&text, NAMESPACES.keep, NAMESPACES.max_nodes)
         .map_err(|error| ApiError::Unexpected(error.detail))?;
-    labels_of(object.root()).map_err(ApiError::Unexpected)
+    read_labels(object.root()).map_err(ApiError::Unexpected)
 }
 
 /// The labels of a namespace; an error if they are too large to be used in policies.
-fn labels_of(object: Value<'_>) -> Result<Labels, String> {
+fn read_labels(object: Value<'_>) -> Result<Labels, String> {
     let labels = object.get("metadata").get("labels");
-    let texts = |value: Value<'_>| value.descendants().map(|text| text.bytes().len()).sum::<usize>();
-    if texts(labels) > MAX_LABELS {
-        return Err(format!("its labels have more than {} KiB", MAX_LABELS >> 10));
+    let texts = |value: Value<'_>| value.descendants().map(|text| text.text_bytes().len()).sum::<usize>();
+    if texts(labels) > MAX_LABELS_BYTES {
+        return Err(format!("its labels have more than {} KiB", MAX_LABELS_BYTES >> 10));
     }
-    let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
+    let mut builder = Builder::with_exact_capacity("", Syntax::Json, labels.node_count());
     builder.copy(labels);
     Ok(Arc::new(builder.finish()))
 }
@@ -180,11 +180,11 @@ struct CachedLabels {
 }
 
 /// Estimated bytes of memory for a namespace in the map, in addition to its labels.
-const ENTRY_BYTES: usize = 128;
+const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// Bytes that a namespace takes in the cache, with its name.
 fn entry_bytes(name: &str, labels: &Labels) -> usize {
-    ENTRY_BYTES + name.len() + labels.bytes_kept()
+    ENTRY_OVERHEAD_BYTES + name.len() + labels.memory_bytes()
 }
 
 impl CachedLabels {
@@ -230,7 +230,7 @@ impl LabelStore {
 impl ObjectSink for LabelStore {
     fn put(&self, _: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let name = object.get("metadata").get("name").str();
-        let labels = labels_of(object);
+        let labels = read_labels(object);
         self.change(|all| match &labels {
             Ok(labels) => {
                 all.insert(name, labels.clone());

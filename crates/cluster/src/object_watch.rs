@@ -4,7 +4,7 @@
 //! which they were read. Between kinds this is not the order in which they happened: each kind has a watch of its own.
 //!
 //! Invariant: after a kind was listed, its cached objects are those of the API server, except for those that are counted
-//! as unreadable. The last [`MAX_CHANGES`] changes are known without gaps; older ones are said to be gone.
+//! as unreadable. The last [`MAX_REMEMBERED_CHANGES`] changes are known without gaps; older ones are said to be gone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use super::client::FULL_OBJECTS;
-use super::list::ReadLimits;
+use super::list::ReadOptions;
 use super::listed_kind::ListedKind;
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchState, WatchStatus};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
 /// Maximum number of changes that are remembered for [`ObjectWatch::changes_since`].
-const MAX_CHANGES: usize = 10_000;
+const MAX_REMEMBERED_CHANGES: usize = 10_000;
 /// Interval of checks whether all kinds are listed, while a caller waits for that.
-const SYNC_PERIOD: Duration = Duration::from_millis(20);
+const SYNC_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Copies the fields of an object, of the given kind and `apiVersion`, that are cached. It must keep `metadata.name`
 /// and `metadata.namespace`. An error says why the object cannot be read.
@@ -89,19 +89,19 @@ impl WatchedKindStatus {
     }
 
     /// True if objects of the kind are missing that should be there.
-    fn is_failure(&self) -> bool {
+    fn has_missing_objects(&self) -> bool {
         match self.state {
             WatchState::Current => self.unreadable > 0,
             WatchState::NotListed | WatchState::Interrupted => true,
             // Every API server serves the core kinds: another server responded.
-            WatchState::NotServed => self.kind.is_core(),
+            WatchState::NotServed => self.kind.is_always_served(),
             WatchState::Forbidden => self.is_needed,
         }
     }
 
     /// True if waiting does not change the status, such as without permission.
-    fn is_final(&self) -> bool {
-        self.is_failure() && matches!(self.state, WatchState::Forbidden | WatchState::NotServed)
+    fn is_permanent(&self) -> bool {
+        self.has_missing_objects() && matches!(self.state, WatchState::Forbidden | WatchState::NotServed)
     }
 }
 
@@ -152,7 +152,7 @@ impl ObjectWatch {
             .collect();
         let store = Arc::new(ObjectStore::with_kinds(kinds.len()));
         for (index, watched) in kinds.iter().enumerate() {
-            let ReadLimits { keep, max_nodes } = ReadLimits::WHOLE;
+            let ReadOptions { keep, max_nodes } = ReadOptions::WHOLE_OBJECTS;
             let (kind, page) = (watched.kind, watched.kind.page);
             let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
             let reflector = Reflector {
@@ -180,20 +180,20 @@ impl ObjectWatch {
     pub fn wait_until_synced(&self, timeout: Duration) -> Result<(), Vec<String>> {
         let end = Instant::now() + timeout;
         loop {
-            let is_final = self.status().iter().any(WatchedKindStatus::is_final);
+            let is_final = self.status().iter().any(WatchedKindStatus::is_permanent);
             if !is_final && self.is_synced() {
                 return Ok(());
             }
             if is_final || Instant::now() >= end {
                 return Err(self.failures());
             }
-            std::thread::sleep(SYNC_PERIOD);
+            std::thread::sleep(SYNC_CHECK_INTERVAL);
         }
     }
 
     /// Returns how long ago the least current watch was current; `None` if all watches are current.
-    pub fn age(&self) -> Option<Duration> {
-        self.kinds.iter().filter_map(|watched| watched.health.age()).max()
+    pub fn stale_for(&self) -> Option<Duration> {
+        self.kinds.iter().filter_map(|watched| watched.health.stale_for()).max()
     }
 
     /// The status of each kind, the needed ones first.
@@ -202,7 +202,7 @@ impl ObjectWatch {
     }
 
     /// The watch of one kind, with its counters; `None` if the kind is not watched.
-    pub fn watch_status(&self, kind: &ListedKind) -> Option<WatchStatus> {
+    pub fn status_of_kind(&self, kind: &ListedKind) -> Option<WatchStatus> {
         let watched = self.kinds.iter().find(|watched| watched.kind == *kind)?;
         Some(watched.health.status())
     }
@@ -211,11 +211,15 @@ impl ObjectWatch {
     /// cannot be read.
     pub fn failures(&self) -> Vec<String> {
         let statuses = self.status();
-        statuses.iter().filter(|status| status.is_failure()).map(WatchedKindStatus::describe).collect()
+        statuses
+            .iter()
+            .filter(|status| status.has_missing_objects())
+            .map(WatchedKindStatus::describe)
+            .collect()
     }
 
     /// Returns notes about optional kinds that are left out because the user may not list them.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn omitted_kind_notes(&self) -> Vec<String> {
         let is_left_out =
             |status: &&WatchedKindStatus| !status.is_needed && status.state == WatchState::Forbidden;
         self.status().iter().filter(is_left_out).map(WatchedKindStatus::describe).collect()
@@ -292,7 +296,7 @@ impl ObjectStore {
 
 impl CachedObjects {
     fn add_change(&mut self, change: ObjectChange) {
-        if self.changes.len() >= MAX_CHANGES {
+        if self.changes.len() >= MAX_REMEMBERED_CHANGES {
             self.changes.pop_front();
         }
         self.changes.push_back(change);
@@ -333,7 +337,7 @@ impl KindSink {
     /// Copies the fields of an object that the projection keeps, so that the text of the whole object can be freed.
     fn projected_copy(&self, api_version: &str, object: Value<'_>) -> Result<Doc<'static>, String> {
         let kept = (self.project)(&self.kind, api_version, object)?;
-        let mut copy = Builder::to_keep("", Syntax::Json, kept.root().size());
+        let mut copy = Builder::with_exact_capacity("", Syntax::Json, kept.root().node_count());
         copy.copy(kept.root());
         Ok(copy.finish())
     }
@@ -398,7 +402,8 @@ impl ObjectSink for KindSink {
 #[cfg(test)]
 mod tests {
     use super::{
-        Arc, KindSink, ListedKind, MAX_CHANGES, ObjectSink as _, ObjectStore, ObjectWatch, ProjectFn,
+        Arc, KindSink, ListedKind, MAX_REMEMBERED_CHANGES, ObjectSink as _, ObjectStore, ObjectWatch,
+        ProjectFn,
     };
     use crate::listed_kind::{NODES, PODS};
     use tollgate_document::doc;
@@ -406,7 +411,7 @@ mod tests {
     fn sinks() -> (ObjectWatch, [KindSink; 2]) {
         let store = Arc::new(ObjectStore::with_kinds(2));
         let project: ProjectFn = Arc::new(|_, _, object| {
-            let mut copy = doc::Builder::with_capacity("", doc::Syntax::Json, object.size());
+            let mut copy = doc::Builder::with_capacity("", doc::Syntax::Json, object.node_count());
             copy.copy(object);
             Ok(copy.finish())
         });
@@ -457,10 +462,10 @@ mod tests {
     #[test]
     fn forgotten_changes_are_said_to_be_gone() {
         let (watch, [_, pods]) = sinks();
-        for version in 0..=MAX_CHANGES {
+        for version in 0..=MAX_REMEMBERED_CHANGES {
             put(&pods, "a", "p", &version.to_string());
         }
         assert!(watch.changes_since(0).is_none());
-        assert_eq!(watch.changes_since(1).map(|changes| changes.len()), Some(MAX_CHANGES));
+        assert_eq!(watch.changes_since(1).map(|changes| changes.len()), Some(MAX_REMEMBERED_CHANGES));
     }
 }

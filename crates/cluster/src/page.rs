@@ -61,7 +61,7 @@ impl PageSize {
 
 /// An object that is too large to be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct SkippedObject<'t> {
+pub(super) struct TooLargeObject<'t> {
     pub(super) namespace: &'t str,
     pub(super) name: &'t str,
     /// `resourceVersion` of the list that contains the object, or of the object in a watch event.
@@ -72,21 +72,21 @@ pub(super) struct SkippedObject<'t> {
     pub(super) event: &'t str,
 }
 
-impl<'t> SkippedObject<'t> {
+impl<'t> TooLargeObject<'t> {
     /// The object of a page that was too large and has one object; `None` if the error is another one.
-    pub(super) fn of_page(error: &'t ApiError) -> Option<SkippedObject<'t>> {
+    pub(super) fn from_page_error(error: &'t ApiError) -> Option<TooLargeObject<'t>> {
         let ApiError::TooLarge { head, .. } = error else { return None };
         let (list, item) = head.split_once(r#""items":["#)?;
         let (namespace, name, _) = leading_identity(item)?;
         let (version, token) = (string_member(list, "resourceVersion"), string_member(list, "continue"));
-        Some(SkippedObject { namespace, name, version, token, event: "" })
+        Some(TooLargeObject { namespace, name, version, token, event: "" })
     }
 
     /// The object of an event that was too long.
-    pub(super) fn of_event(head: &'t str) -> Option<SkippedObject<'t>> {
+    pub(super) fn from_event_head(head: &'t str) -> Option<TooLargeObject<'t>> {
         let (event, object) = head.split_once(r#""object":"#)?;
         let (namespace, name, version) = leading_identity(object)?;
-        Some(SkippedObject { namespace, name, version, token: "", event: string_member(event, "type") })
+        Some(TooLargeObject { namespace, name, version, token: "", event: string_member(event, "type") })
     }
 }
 
@@ -108,18 +108,18 @@ fn string_member<'t>(text: &'t str, key: &str) -> &'t str {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, PAGE_BYTES, PageSize, SkippedObject};
+    use super::{ApiError, PAGE_BYTES, PageSize, TooLargeObject};
 
     #[test]
     fn the_beginning_of_a_text_says_which_object_it_is() {
         let head = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"abc"},"items":[{"metadata":{"name":"p","generateName":"q","namespace":"n","uid":"u","resourceVersion":"5","labels":{"namespace":"#;
         let error = ApiError::TooLarge { limit: 1, head: head.to_owned() };
-        let expected = SkippedObject { namespace: "n", name: "p", version: "7", token: "abc", event: "" };
-        assert_eq!(SkippedObject::of_page(&error), Some(expected));
+        let expected = TooLargeObject { namespace: "n", name: "p", version: "7", token: "abc", event: "" };
+        assert_eq!(TooLargeObject::from_page_error(&error), Some(expected));
         let head = r#"{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u","resourceVersion":"5","labels":{"namespace":"x"#;
-        let expected = SkippedObject { namespace: "", name: "n", version: "5", token: "", event: "ADDED" };
-        assert_eq!(SkippedObject::of_event(head), Some(expected));
-        assert_eq!(SkippedObject::of_event("<html>"), None);
+        let expected = TooLargeObject { namespace: "", name: "n", version: "5", token: "", event: "ADDED" };
+        assert_eq!(TooLargeObject::from_event_head(head), Some(expected));
+        assert_eq!(TooLargeObject::from_event_head("<html>"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::client::ApiError;
-use super::listed_kind::{ListedKind, POLICIES, POLICY_GROUP, POLICY_VERSION};
+use super::listed_kind::{ListedKind, POLICY_GROUP, POLICY_KINDS, POLICY_VERSION};
 use super::object_watch::{ObjectWatch, ProjectFn};
 use super::register::FIELD_MANAGER;
 use super::retry::Timing;
@@ -20,7 +20,7 @@ use tollgate_document::doc::{self, Builder, Syntax};
 pub const POLICY_LEASE: &str = "tollgate-policies";
 
 /// Folder of the manifests with the permissions that the watches need, for messages.
-const ROLE: &str = "manifests/components/policy-resources";
+const ROLE_FOLDER: &str = "manifests/components/policy-resources";
 
 impl Cluster {
     /// Starts to watch all policies, for the life of the process.
@@ -43,17 +43,17 @@ impl Cluster {
             ..usual
         };
         let whole: ProjectFn = Arc::new(|_, _, object| {
-            let mut copy = Builder::with_capacity("", Syntax::Json, object.size());
+            let mut copy = Builder::with_capacity("", Syntax::Json, object.node_count());
             copy.copy(object);
             Ok(copy.finish())
         });
-        ObjectWatch::start(&self.with_timing(timing), &POLICIES, &[], &whole, ROLE)
+        ObjectWatch::start(&self.with_timing(timing), &POLICY_KINDS, &[], &whole, ROLE_FOLDER)
     }
 
     /// The kinds of policies that are installed and not being deleted. Must not be called on the cluster's thread.
-    pub fn installed_policies(&self) -> Result<Vec<ListedKind>, ApiError> {
+    pub fn installed_policy_kinds(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
-        self.wait_for(|client| async move {
+        self.block_on_request(|client| async move {
             let Some(text) = client.get_if_exists(&path).await? else { return Ok(Vec::new()) };
             parse_installed(&text).ok_or_else(ApiError::not_json)
         })
@@ -61,8 +61,10 @@ impl Cluster {
 
     /// Changes the status of a policy by a JSON merge patch. Must not be called on the cluster's thread.
     pub fn patch_policy_status(&self, kind: &ListedKind, name: &str, patch: String) -> Result<(), ApiError> {
-        let path = format!("{}/{}/status", kind.path(POLICY_VERSION, None), percent_encode(name));
-        self.wait_for(|client| async move { client.merge(&path, FIELD_MANAGER, patch).await.map(drop) })
+        let path = format!("{}/{}/status", kind.list_path(POLICY_VERSION, None), percent_encode(name));
+        self.block_on_request(|client| async move {
+            client.merge_patch(&path, FIELD_MANAGER, patch).await.map(drop)
+        })
     }
 }
 
@@ -78,12 +80,12 @@ fn parse_installed(text: &str) -> Option<Vec<ListedKind>> {
                 && resource.get("verbs").items().any(|verb| verb.str() == "create")
         })
     };
-    Some(POLICIES.iter().filter(can_create).copied().collect())
+    Some(POLICY_KINDS.iter().filter(can_create).copied().collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{POLICIES, parse_installed};
+    use super::{POLICY_KINDS, parse_installed};
 
     #[test]
     fn a_definition_that_is_being_deleted_does_not_count() {
@@ -91,7 +93,7 @@ mod tests {
             {"name":"tolerationpolicies","verbs":["delete","get","list","create","watch"]},
             {"name":"tolerationpolicies/status","verbs":["get","patch","update"]},
             {"name":"taintpolicies","verbs":["delete","deletecollection","get","list","watch"]}]}"#;
-        assert_eq!(parse_installed(list), Some(vec![POLICIES[0]]));
+        assert_eq!(parse_installed(list), Some(vec![POLICY_KINDS[0]]));
         for other in ["", "{}", r#"{"kind":"Status"}"#, "<html>"] {
             assert_eq!(parse_installed(other), None, "{other}");
         }

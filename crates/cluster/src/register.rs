@@ -1,6 +1,6 @@
 //! Keeps a webhook configuration registered: creates it once, and reverts changes for as long as the process serves.
 //!
-//! The desired configuration is a function of the registered CA bundle ([`ManifestFn`]): a new CA is added to the old
+//! The desired configuration is a function of the registered CA bundle ([`DesiredConfigFn`]): a new CA is added to the old
 //! one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of others are kept.
 //!
 //! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
@@ -33,8 +33,8 @@ use super::retry::{Backoff, Timing};
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedStatus};
 pub(super) use compare::with_member;
-use compare::{Narrowing, Owner, differences, has_undesired_entries, lacks_bundle, stored_bundle};
-use rivals::{Reverts, last_manager};
+use compare::{NarrowingPermission, Owner, differences, has_undesired_entries, lacks_bundle, stored_bundle};
+use rivals::{RevertBackoff, last_other_manager};
 use tollgate_document::doc::{self, Value};
 
 /// The field manager of all writes, in `managedFields`.
@@ -42,18 +42,18 @@ pub(super) const FIELD_MANAGER: &str = "tollgate";
 const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
 const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 /// Interval at which it is checked whether the server is ready, before the first registration.
-const READY_PERIOD: Duration = Duration::from_millis(50);
+const READY_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
-const OWNER_PERIOD: Duration = Duration::from_secs(3);
+const OWNER_LOOKUP_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Computes the desired configuration as JSON from the registered CA certificates (PEM, empty if none).
-pub type ManifestFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
+pub type DesiredConfigFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 
 /// A webhook configuration to register, and the conditions under which it is registered.
 #[derive(Clone)]
 pub struct Registration {
     /// The desired configuration.
-    pub desired: ManifestFn,
+    pub desired: DesiredConfigFn,
     /// Counts changes of the desired configuration; `RegistrationStatus::revision` is the last one registered.
     pub revision: watch::Receiver<u64>,
     /// False if entries must not be removed now, nor made to fail open: what this process knows may not be all.
@@ -80,8 +80,8 @@ impl Cluster {
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
         if registration.owner.is_some() {
-            timing.max_backoff = timing.max_backoff.min(OWNER_PERIOD);
-            timing.check_interval = timing.check_interval.min(OWNER_PERIOD);
+            timing.max_backoff = timing.max_backoff.min(OWNER_LOOKUP_INTERVAL);
+            timing.check_interval = timing.check_interval.min(OWNER_LOOKUP_INTERVAL);
         }
         let registrar = Registrar {
             client: self.client.clone(),
@@ -127,7 +127,7 @@ impl ConfigRef {
 }
 
 /// Why a reconciliation ended without an error.
-enum Reconciled {
+enum ReconcileEnd {
     /// The stored configuration must be read again.
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
@@ -155,7 +155,7 @@ struct LastApplied {
 
 /// The state of the stored webhook configuration after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RegistrationState {
+enum StoredConfigState {
     /// The stored configuration is as desired.
     UpToDate,
     /// The stored configuration is as desired, but without a caBundle, which another controller injects.
@@ -164,10 +164,10 @@ enum RegistrationState {
     NotNeeded,
 }
 
-impl RegistrationState {
+impl StoredConfigState {
     /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
-    fn from_stored(stored: Value<'_>) -> RegistrationState {
-        if lacks_bundle(stored) { RegistrationState::NoCaBundle } else { RegistrationState::UpToDate }
+    fn from_stored(stored: Value<'_>) -> StoredConfigState {
+        if lacks_bundle(stored) { StoredConfigState::NoCaBundle } else { StoredConfigState::UpToDate }
     }
 }
 
@@ -186,26 +186,26 @@ struct Registrar {
 impl Registrar {
     async fn run(mut self) {
         while !(self.registration.ready)() {
-            sleep(READY_PERIOD).await;
+            sleep(READY_CHECK_INTERVAL).await;
         }
         let mut backoff = Backoff::new(self.timing);
-        let mut reverts = Reverts::default();
+        let mut reverts = RevertBackoff::default();
         loop {
             let began = Instant::now();
             match self.reconcile().await {
-                Ok(Reconciled::DesiredChanged) => continue,
-                Ok(Reconciled::Drifted(rival)) => {
+                Ok(ReconcileEnd::DesiredChanged) => continue,
+                Ok(ReconcileEnd::Drifted(rival)) => {
                     let delay = reverts.next_delay(Instant::now(), rival.is_some());
                     if let Some(rival) = rival.filter(|_| !delay.is_zero()) {
-                        self.report_rival(&rival, delay);
+                        self.report_other_server(&rival, delay);
                     }
                     // New policies end the delay.
                     _ = until_changed(&mut self.registration.revision, sleep(delay)).await;
                     continue;
                 }
-                Ok(Reconciled::Recheck) => {}
-                Ok(Reconciled::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
-                Ok(Reconciled::Deleted) => return self.report_deleted(),
+                Ok(ReconcileEnd::Recheck) => {}
+                Ok(ReconcileEnd::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
+                Ok(ReconcileEnd::Deleted) => return self.report_deleted(),
                 Err(error) => self.report_error(&error),
             }
             // A watch that ends at once must not cause a busy loop.
@@ -219,20 +219,20 @@ impl Registrar {
     }
 
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
-    async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
+    async fn reconcile(&mut self) -> Result<ReconcileEnd, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
         let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
         let list = parse_json(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
-        let stored = list.root().get("items").at(0);
+        let stored = list.root().get("items").item(0);
         if self.registration.owner.is_some() && owner.is_none() {
-            return Ok(Reconciled::OwnerMissing(stored.exists()));
+            return Ok(ReconcileEnd::OwnerMissing(stored.exists()));
         }
         if !stored.exists() {
             match &self.applied {
                 Some(applied) if applied.exists && applied.owner == owner => {
-                    return Ok(Reconciled::Deleted);
+                    return Ok(ReconcileEnd::Deleted);
                 }
                 Some(_) | None => {}
             }
@@ -240,38 +240,38 @@ impl Registrar {
             self.status.update(|state| state.settled = true);
             if self.applied.is_none() && !std::mem::replace(&mut self.waited, true) {
                 sleep(self.registration.delay).await;
-                return Ok(Reconciled::Recheck);
+                return Ok(ReconcileEnd::Recheck);
             }
         }
         let desired = self.desired_with_bundle(&stored_bundle(stored))?;
-        let narrowing = self.narrowing();
+        let narrowing = self.narrowing_permission();
         let same = self.applied.as_ref().filter(|applied| applied.revision == revision);
         // What is not desired is removed once.
         let narrowed = same.is_some_and(|applied| applied.narrowed);
-        let removes = narrowing == Narrowing::Allowed && !narrowed;
+        let removes = narrowing == NarrowingPermission::Allowed && !narrowed;
         let manifest = parse_json(&desired)?;
         let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
         let registered = match applied.await {
             // A replica was faster.
-            Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
+            Err(error) if error.code() == 409 => return Ok(ReconcileEnd::Recheck),
             written => written?,
         };
-        let exists = registered != RegistrationState::NotNeeded;
+        let exists = registered != StoredConfigState::NotNeeded;
         let narrowed = narrowed || removes;
         self.applied =
             Some(LastApplied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
         self.status.update(|state| {
             (state.ok, state.settled, state.revision) =
-                (registered != RegistrationState::NoCaBundle, true, revision);
+                (registered != StoredConfigState::NoCaBundle, true, revision);
             let ConfigRef { resource, name } = &self.target;
             state.message = match registered {
-                RegistrationState::UpToDate => format!("registered as {resource}/{name}"),
-                RegistrationState::NoCaBundle => {
+                StoredConfigState::UpToDate => format!("registered as {resource}/{name}"),
+                StoredConfigState::NoCaBundle => {
                     format!(
                         "registered as {resource}/{name} without a caBundle; waiting for one to be injected"
                     )
                 }
-                RegistrationState::NotNeeded => "not registered: no policy needs it".to_owned(),
+                StoredConfigState::NotNeeded => "not registered: no policy needs it".to_owned(),
             };
         });
         let seconds = self.timing.watch_timeout.as_secs().max(1);
@@ -290,21 +290,21 @@ impl Registrar {
         stored: Value<'_>,
         desired: Value<'_>,
         owner: Option<&Owner>,
-        narrowing: Narrowing,
+        narrowing: NarrowingPermission,
         removes: bool,
-    ) -> Result<RegistrationState, ApiError> {
+    ) -> Result<StoredConfigState, ApiError> {
         if !stored.exists() {
             if desired.get("webhooks").is_empty() {
-                return Ok(RegistrationState::NotNeeded);
+                return Ok(StoredConfigState::NotNeeded);
             }
             let object = compare::manifest_to_create(desired, owner);
-            let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
+            let answer = self.client.server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.log_write("webhook configuration created", &[]);
-            return Ok(RegistrationState::from_stored(parse_json(&answer)?.root()));
+            return Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner, narrowing);
         if wrong.is_empty() && !(removes && has_undesired_entries(stored, desired)) {
-            return Ok(RegistrationState::from_stored(stored));
+            return Ok(StoredConfigState::from_stored(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
@@ -315,7 +315,7 @@ impl Registrar {
         };
         if !changed.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
-            let manager = last_manager(stored);
+            let manager = last_other_manager(stored);
             // A manager that only removed something is not listed, and another Tollgate has the same name.
             let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
             tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
@@ -328,7 +328,7 @@ impl Registrar {
             }
         }
         let patch = compare::merge_patch_to_desired(stored, desired, owner, !removes, narrowing);
-        let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;
+        let answer = self.client.merge_patch(&self.target.path(), FIELD_MANAGER, patch).await?;
         // Another controller or an admission plugin may have changed it on the way.
         let still = differences(parse_json(&answer)?.root(), desired, owner, narrowing);
         if !still.is_empty() {
@@ -337,7 +337,7 @@ impl Registrar {
             return Err(ApiError::Status { code: 200, message });
         }
         self.log_write("webhook configuration updated", &wrong);
-        Ok(RegistrationState::from_stored(parse_json(&answer)?.root()))
+        Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()))
     }
 
     /// Counts and logs a write.
@@ -353,13 +353,13 @@ impl Registrar {
         mut lines: WatchLines,
         mut desired: String,
         owner: Option<Owner>,
-    ) -> Result<Reconciled, ApiError> {
+    ) -> Result<ReconcileEnd, ApiError> {
         let mut last_event = Instant::now();
         let mut stored = stored_bundle(parse_json(&desired)?.root());
         loop {
             let next = timeout(self.timing.check_interval, lines.next_event());
             let Some(next) = until_changed(&mut self.registration.revision, next).await else {
-                return Ok(Reconciled::DesiredChanged);
+                return Ok(ReconcileEnd::DesiredChanged);
             };
             match next {
                 Ok(Ok(Some(line))) => {
@@ -375,25 +375,28 @@ impl Registrar {
                                 object,
                                 parse_json(&desired)?.root(),
                                 owner.as_ref(),
-                                self.narrowing(),
+                                self.narrowing_permission(),
                             );
                             if !wrong.is_empty() {
                                 self.status.update(|state| {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
                                     state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                let rival =
-                                    rivals::rival_address(object, parse_json(&desired)?.root(), &wrong);
-                                return Ok(Reconciled::Drifted(rival));
+                                let rival = rivals::other_server_address(
+                                    object,
+                                    parse_json(&desired)?.root(),
+                                    &wrong,
+                                );
+                                return Ok(ReconcileEnd::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
-                                return Ok(Reconciled::DesiredChanged);
+                                return Ok(ReconcileEnd::DesiredChanged);
                             }
                         }
                         // The next reconciliation finds out whether it was garbage-collected with its owner.
-                        "DELETED" => return Ok(Reconciled::Recheck),
+                        "DELETED" => return Ok(ReconcileEnd::Recheck),
                         "ERROR" if object.get("code").int() == Some(410) => {
-                            return Ok(Reconciled::Recheck);
+                            return Ok(ReconcileEnd::Recheck);
                         }
                         _ => {
                             let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
@@ -401,7 +404,7 @@ impl Registrar {
                         }
                     }
                 }
-                Ok(Ok(None)) => return Ok(Reconciled::Recheck),
+                Ok(Ok(None)) => return Ok(ReconcileEnd::Recheck),
                 Ok(Err(error)) => return Err(error),
                 Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
                     return Err(ApiError::Unreachable("the watch received no events".to_owned()));
@@ -412,11 +415,11 @@ impl Registrar {
             if self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
                 && (self.registration.may_narrow)()
             {
-                return Ok(Reconciled::DesiredChanged);
+                return Ok(ReconcileEnd::DesiredChanged);
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
             if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
-                return Ok(Reconciled::Recheck);
+                return Ok(ReconcileEnd::Recheck);
             }
         }
     }
@@ -430,8 +433,12 @@ impl Registrar {
         Ok(Some(Owner { name: name.clone(), uid }))
     }
 
-    fn narrowing(&self) -> Narrowing {
-        if (self.registration.may_narrow)() { Narrowing::Allowed } else { Narrowing::Forbidden }
+    fn narrowing_permission(&self) -> NarrowingPermission {
+        if (self.registration.may_narrow)() {
+            NarrowingPermission::Allowed
+        } else {
+            NarrowingPermission::Forbidden
+        }
     }
 
     fn desired_with_bundle(&self, bundle: &str) -> Result<String, ApiError> {

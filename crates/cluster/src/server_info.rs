@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
 use super::retry::Backoff;
-use super::version::{Release, fetch_release};
+use super::version::{ServerRelease, fetch_release};
 use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc;
 
@@ -21,7 +21,7 @@ const GROUP: &str = "resource.k8s.io";
 /// The release, feature gates and served versions that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerInfo {
-    pub release: Release,
+    pub release: ServerRelease,
     pub live: LiveServer,
     /// Why the feature gates could not be read this time; set if those of an earlier time are used.
     pub stale_gates: Option<String>,
@@ -31,12 +31,12 @@ impl Cluster {
     /// Asks the API server for its release, feature gates and served versions. Must not be called on the cluster's
     /// own thread: it waits for requests that run there.
     pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
-        self.wait_for(|client| async move { fetch_info(&client).await })
+        self.block_on_request(|client| async move { fetch_info(&client).await })
     }
 
     /// Asks the API server for its release, which shows that it responds. Not for the cluster's own thread.
-    pub fn release(&self) -> Result<Release, ApiError> {
-        self.wait_for(|client| async move { fetch_release(&client).await })
+    pub fn server_release(&self) -> Result<ServerRelease, ApiError> {
+        self.block_on_request(|client| async move { fetch_release(&client).await })
     }
 
     /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
@@ -178,8 +178,8 @@ fn parse_kinds(text: &str) -> Option<Vec<ApiKind>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ApiKind, Gate, LiveServer, MetricLine, Release, ServerInfo, Version, parse_kinds, parse_versions,
-        with_earlier_gates_if_unread,
+        ApiKind, Gate, LiveServer, MetricLine, ServerInfo, ServerRelease, Version, parse_kinds,
+        parse_versions, with_earlier_gates_if_unread,
     };
     use tollgate_api::profile::ServedVersions;
 
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn gates_that_were_read_once_are_kept_for_that_release() {
         let info = |minor: &str, gates| ServerInfo {
-            release: Release { major: "1".to_owned(), minor: minor.to_owned(), patch: String::new() },
+            release: ServerRelease { major: "1".to_owned(), minor: minor.to_owned(), patch: String::new() },
             live: LiveServer { gates, served: Ok(ServedVersions::default()) },
             stale_gates: None,
         };

@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Cluster;
 use super::client::FULL_OBJECTS;
-use super::listed_kind::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, SLICES};
+use super::listed_kind::{
+    DEVICE_TAINT_RULES, ListedKind, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
+};
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
@@ -26,24 +28,27 @@ use tollgate_engine::impact::{ClusterState, RemovedObject, Snapshot, SnapshotKin
 
 /// A kind of object in the snapshot, and the resource that is watched for it.
 #[derive(Clone, Copy, Debug)]
-struct WatchedKind {
+struct SnapshotResource {
     kind: SnapshotKind,
     resource: Resource,
 }
 
-const fn watched_kind(kind: SnapshotKind, listed: ListedKind, page: usize) -> WatchedKind {
+const fn snapshot_resource(kind: SnapshotKind, listed: ListedKind, page: usize) -> SnapshotResource {
     let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
-    let (keep, max_nodes) = (kind.fields(), kind.max_nodes());
-    WatchedKind { kind, resource: Resource { kind: listed, accept, accept_watch, page, keep, max_nodes } }
+    let (keep, max_nodes) = (kind.fields(), kind.max_kept_nodes());
+    SnapshotResource {
+        kind,
+        resource: Resource { kind: listed, accept, accept_watch, page, keep, max_nodes },
+    }
 }
 
 /// The kinds that impact needs. Pages have hundreds of small objects, or dozens of slices with up to 128 devices.
-const WATCHED_KINDS: [WatchedKind; 5] = [
-    watched_kind(SnapshotKind::Slice, SLICES, 24),
-    watched_kind(SnapshotKind::Claim, CLAIMS, 200),
-    watched_kind(SnapshotKind::Pod, PODS, 200),
-    watched_kind(SnapshotKind::Rule, RULES, 200),
-    watched_kind(SnapshotKind::Budget, BUDGETS, 200),
+const SNAPSHOT_RESOURCES: [SnapshotResource; 5] = [
+    snapshot_resource(SnapshotKind::Slice, RESOURCE_SLICES, 24),
+    snapshot_resource(SnapshotKind::Claim, RESOURCE_CLAIMS, 200),
+    snapshot_resource(SnapshotKind::Pod, PODS, 200),
+    snapshot_resource(SnapshotKind::Rule, DEVICE_TAINT_RULES, 200),
+    snapshot_resource(SnapshotKind::Budget, POD_DISRUPTION_BUDGETS, 200),
 ];
 
 /// Watches the objects that impact needs, and keeps a snapshot of them current.
@@ -56,20 +61,21 @@ struct CachedState {
     snapshot: Mutex<Arc<Snapshot>>,
     /// Maximum number of bytes that the snapshot may take.
     limit: usize,
-    /// The health of each watch, in the order of [`WATCHED_KINDS`].
-    health: [Arc<WatchHealth>; WATCHED_KINDS.len()],
+    /// The health of each watch, in the order of [`SNAPSHOT_RESOURCES`].
+    health: [Arc<WatchHealth>; SNAPSHOT_RESOURCES.len()],
     /// For each kind, whether objects were left out for lack of memory since its last list.
-    has_shed: [AtomicBool; WATCHED_KINDS.len()],
+    has_shed: [AtomicBool; SNAPSHOT_RESOURCES.len()],
 }
 
 impl StateWatch {
     /// Starts to watch all kinds that impact needs. The snapshot takes at most `limit` bytes: beyond that, the largest
     /// objects are left out.
-    pub fn watch(cluster: &Cluster, limit: usize) -> StateWatch {
-        let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.kind.resource)));
+    pub fn start_watch(cluster: &Cluster, limit: usize) -> StateWatch {
+        let health =
+            SNAPSHOT_RESOURCES.map(|watched| Arc::new(WatchHealth::new(watched.resource.kind.resource)));
         let state =
             Arc::new(CachedState { snapshot: Mutex::default(), limit, health, has_shed: Default::default() });
-        for (watched, health) in WATCHED_KINDS.into_iter().zip(&state.health) {
+        for (watched, health) in SNAPSHOT_RESOURCES.into_iter().zip(&state.health) {
             let reflector = Reflector {
                 client: cluster.client.clone(),
                 timing: cluster.timing,
@@ -89,7 +95,7 @@ impl StateWatch {
             if !health.is_synced() {
                 return None;
             }
-            oldest = oldest.max(health.age());
+            oldest = oldest.max(health.stale_for());
             unreadable += health.unreadable_count();
         }
         Some(ClusterState {
@@ -107,7 +113,7 @@ impl StateWatch {
     /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
     pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
         let health = self.0.health.iter().find(|health| health.resource() == resource)?;
-        let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.kind.resource == resource)?;
+        let watched = SNAPSHOT_RESOURCES.iter().find(|watched| watched.resource.kind.resource == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.0.lock();
         Some((health.status(), snapshot.count(watched.kind)))
@@ -115,13 +121,13 @@ impl StateWatch {
 
     /// Returns the number of rules with effect NoSchedule or NoExecute that have expired, and the number that have
     /// no owner.
-    pub fn count_forgotten_rules(&self, now: Timestamp) -> (usize, usize) {
-        self.0.lock().count_forgotten_rules(now)
+    pub fn count_expired_and_unowned(&self, now: Timestamp) -> (usize, usize) {
+        self.0.lock().count_expired_and_unowned(now)
     }
 
     /// Returns the memory that the snapshot takes and may take, in bytes.
     pub fn used_and_allowed_bytes(&self) -> (usize, usize) {
-        (self.0.lock().bytes(), self.0.limit)
+        (self.0.lock().estimated_bytes(), self.0.limit)
     }
 }
 
@@ -137,7 +143,7 @@ impl CachedState {
     /// Records objects that were left out of the snapshot, each at the watch of its kind.
     fn record_left_out(&self, left_out: &[RemovedObject]) {
         for object in left_out {
-            let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
+            let Some(at) = SNAPSHOT_RESOURCES.iter().position(|watched| watched.kind == object.kind) else {
                 continue;
             };
             if let (Some(health), Some(has_shed)) = (self.health.get(at), self.has_shed.get(at)) {
@@ -160,13 +166,13 @@ impl CachedState {
 /// Stores the objects of one kind in the snapshot.
 struct SnapshotSink {
     state: Arc<CachedState>,
-    watched: WatchedKind,
+    watched: SnapshotResource,
 }
 
 impl SnapshotSink {
     /// The flag of the sink's kind in [`CachedState::has_shed`].
-    fn has_shed(&self) -> Option<&AtomicBool> {
-        let position = WATCHED_KINDS.iter().position(|watched| watched.kind == self.watched.kind)?;
+    fn shed_flag(&self) -> Option<&AtomicBool> {
+        let position = SNAPSHOT_RESOURCES.iter().position(|watched| watched.kind == self.watched.kind)?;
         self.state.has_shed.get(position)
     }
 }
@@ -177,7 +183,7 @@ impl ObjectSink for SnapshotSink {
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
         let (applied, is_stored, left_out) = self.state.change_snapshot(|snapshot| {
-            let applied = snapshot.apply_as(api_version, kind, object);
+            let applied = snapshot.apply_as_type(api_version, kind, object);
             let is_stored = snapshot.has(self.watched.kind, namespace, name);
             (applied, is_stored, snapshot.shed_largest_objects(self.state.limit))
         });
@@ -186,7 +192,7 @@ impl ObjectSink for SnapshotSink {
         });
         self.state.record_left_out(&others);
         applied.map_err(|unreadable| unreadable.to_string())?;
-        if let (Some(own), Some(has_shed)) = (own.first(), self.has_shed()) {
+        if let (Some(own), Some(has_shed)) = (own.first(), self.shed_flag()) {
             has_shed.store(true, Ordering::Relaxed);
             return Err(self.state.why_left_out(own));
         }
@@ -204,21 +210,21 @@ impl ObjectSink for SnapshotSink {
     }
 
     fn has_room_again(&self) -> bool {
-        let has_room = self.state.lock().bytes() <= self.state.limit / 4 * 3;
-        has_room && self.has_shed().is_some_and(|has_shed| has_shed.swap(false, Ordering::Relaxed))
+        let has_room = self.state.lock().estimated_bytes() <= self.state.limit / 4 * 3;
+        has_room && self.shed_flag().is_some_and(|has_shed| has_shed.swap(false, Ordering::Relaxed))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SnapshotKind, WATCHED_KINDS};
+    use super::{SNAPSHOT_RESOURCES, SnapshotKind};
 
     #[test]
     fn every_version_is_of_its_kind() {
-        for watched in WATCHED_KINDS {
+        for watched in SNAPSHOT_RESOURCES {
             let kind = watched.resource.kind;
             for version in kind.versions {
-                let found = SnapshotKind::of(&kind.api_version(version), kind.kind);
+                let found = SnapshotKind::from_type_meta(&kind.api_version(version), kind.kind);
                 assert_eq!(found, Some(watched.kind), "{version}");
             }
         }

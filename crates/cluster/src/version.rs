@@ -6,7 +6,7 @@ use tollgate_document::doc;
 
 /// The version that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Release {
+pub struct ServerRelease {
     /// Major version, such as `1`.
     pub major: String,
     /// Minor version, such as `37`; some vendors report `37+`.
@@ -15,11 +15,11 @@ pub struct Release {
     pub patch: String,
 }
 
-impl Release {
+impl ServerRelease {
     /// The profile for this release, and whether it is exactly that release or the nearest one. `None` if the version
     /// cannot be parsed.
     pub fn profile(&self) -> Option<(&'static Profile, ProfileMatch)> {
-        Profile::of_server(&self.version())
+        Profile::nearest_for_server(&self.version())
     }
 
     /// The version with its patch, if that is known: `1.37.0`.
@@ -31,17 +31,17 @@ impl Release {
     }
 }
 
-impl std::fmt::Display for Release {
+impl std::fmt::Display for ServerRelease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
 }
 
-pub(super) async fn fetch_release(client: &ApiClient) -> Result<Release, ApiError> {
+pub(super) async fn fetch_release(client: &ApiClient) -> Result<ServerRelease, ApiError> {
     let text = client.get("/version", FULL_OBJECTS).await?;
     let version = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
     let field = |name: &str| version.root().get(name).str().to_owned();
-    Ok(Release {
+    Ok(ServerRelease {
         major: field("major"),
         minor: field("minor"),
         patch: patch_number(&field("gitVersion")).to_owned(),
@@ -57,13 +57,13 @@ fn patch_number(version: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Release, patch_number};
+    use super::{ServerRelease, patch_number};
 
     #[test]
     fn the_version_has_the_patch_that_the_server_reports() {
         let of = |minor: &str, version: &str| {
             let (minor, patch) = (minor.to_owned(), patch_number(version).to_owned());
-            let release = Release { major: "1".to_owned(), minor, patch };
+            let release = ServerRelease { major: "1".to_owned(), minor, patch };
             (release.version(), release.profile().map(|(profile, _)| profile.name))
         };
         assert_eq!(of("37", "v1.37.0-rc.1"), ("1.37.0".to_owned(), Some("1.37.0")));

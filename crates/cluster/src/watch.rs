@@ -18,11 +18,11 @@ use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, Page, status_error};
 use super::list::check_list;
 use super::listed_kind::ListedKind;
-use super::page::{PageSize, SkippedObject};
+use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use super::watch_lines::{WatchLine, WatchLines};
-use tollgate_document::doc::{Keep, KeptPart, ObjectWithDeferredMember, Value};
+use tollgate_document::doc::{KeptFields, KeptPart, ObjectWithDeferredMember, Value};
 
 /// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Resource {
     /// Number of objects per page of a list, if they are small.
     pub(super) page: usize,
     /// The fields of an object that are read.
-    pub(super) keep: &'static Keep,
+    pub(super) keep: &'static KeptFields,
     /// Maximum number of keys and values of an object that is kept, because whoever creates objects must not decide how
     /// much memory they take.
     pub(super) max_nodes: usize,
@@ -89,7 +89,7 @@ pub(super) enum StoreOutcome {
 
 /// A watch can continue after an API server was unreachable or busy. After this many error responses in a row it may
 /// not: the server may have been restored from a backup, and then everything must be listed again.
-const MAX_API_ERRORS: usize = 5;
+const MAX_ERRORS_BEFORE_RELIST: usize = 5;
 
 /// Lists and watches one resource, and passes the objects to a sink.
 pub(super) struct Reflector<S> {
@@ -142,7 +142,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 Ok(()) => api_errors = 0,
                 Err(error) => {
                     api_errors += usize::from(error.code() != 0);
-                    if api_errors >= MAX_API_ERRORS {
+                    if api_errors >= MAX_ERRORS_BEFORE_RELIST {
                         (position, api_errors) = (None, 0);
                     }
                     self.health.record_error(&error);
@@ -199,18 +199,18 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     /// Lists all objects in one API version, and removes objects from the sink that no longer exist.
     async fn list_in_version(&self, version: &str) -> Result<WatchPosition, ApiError> {
         let kind = &self.resource.kind;
-        let (path, api_version) = (kind.path(version, None), kind.api_version(version));
+        let (path, api_version) = (kind.list_path(version, None), kind.api_version(version));
         let mut keys = ObjectKeys::default();
         let (mut count, mut token) = (0, String::new());
         let mut page = PageSize::new(self.resource.page);
-        self.health.start_list();
+        self.health.clear_unreadable_overflow();
         loop {
             let query = page.path(&path, &token);
             let read = self.client.get_page(&query, self.resource.accept, page.max_bytes()).await;
             let version = match read {
                 Err(error) if page.shrink_after_error(&error) => continue,
                 Err(error) => {
-                    let Some(skipped) = SkippedObject::of_page(&error) else { return Err(error) };
+                    let Some(skipped) = TooLargeObject::from_page_error(&error) else { return Err(error) };
                     keys.insert(skipped.namespace, skipped.name);
                     self.leave_out(skipped.namespace, skipped.name, TOO_LARGE);
                     count += 1;
@@ -218,20 +218,20 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     skipped.version.to_owned()
                 }
                 Ok(Page { text, .. }) => {
-                    let list = ObjectWithDeferredMember::open(&text, "items")
+                    let list = ObjectWithDeferredMember::parse_deferring(&text, "items")
                         .map_err(|_error| ApiError::not_json())?;
                     check_list(&list, &self.resource.list_kind()).map_err(ApiError::Unexpected)?;
                     let before = count;
-                    for part in list.items(self.resource.keep, self.resource.max_nodes) {
+                    for part in list.read_deferred_items(self.resource.keep, self.resource.max_nodes) {
                         let part = part.map_err(|_error| ApiError::not_json())?;
                         if self.put(&api_version, &part) {
-                            let (namespace, name) = object_key(part.doc.root());
+                            let (namespace, name) = namespace_and_name(part.doc.root());
                             keys.insert(namespace, name);
                         }
                         count += 1;
                     }
                     page.adapt_to_page(count - before, text.len());
-                    let metadata = list.rest().get("metadata");
+                    let metadata = list.without_deferred_member().get("metadata");
                     metadata.get("continue").str().clone_into(&mut token);
                     metadata.get("resourceVersion").str().to_owned()
                 }
@@ -280,8 +280,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let line = match line {
                 WatchLine::Event(line) => line,
                 WatchLine::TooLong(head) => {
-                    let Some(skipped) = SkippedObject::of_event(&head) else { return Ok(WatchEnd::Expired) };
-                    let SkippedObject { namespace, name, version, event, .. } = skipped;
+                    let Some(skipped) = TooLargeObject::from_event_head(&head) else {
+                        return Ok(WatchEnd::Expired);
+                    };
+                    let TooLargeObject { namespace, name, version, event, .. } = skipped;
                     if is_older_version(version, &position.version) {
                         continue;
                     }
@@ -297,8 +299,9 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 }
             };
             let not_json = |_error| ApiError::not_json();
-            let event = ObjectWithDeferredMember::open(&line, "object").map_err(not_json)?;
-            let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
+            let event = ObjectWithDeferredMember::parse_deferring(&line, "object").map_err(not_json)?;
+            let part =
+                event.read_deferred_member(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
             let object = part.doc.root();
             let version = object.get("metadata").get("resourceVersion").str();
             if is_older_version(version, &position.version) {
@@ -309,15 +312,17 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 }
                 return Ok(WatchEnd::Expired);
             }
-            match event.rest().get("type").str() {
+            match event.without_deferred_member().get("type").str() {
                 "ADDED" | "MODIFIED" => _ = self.put(&position.api_version, &part),
                 "DELETED" => {
-                    let (namespace, name) = object_key(object);
+                    let (namespace, name) = namespace_and_name(object);
                     self.remove(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
-                    let status = event.value(&Keep::All, self.resource.max_nodes).map_err(not_json)?;
+                    let status = event
+                        .read_deferred_member(&KeptFields::All, self.resource.max_nodes)
+                        .map_err(not_json)?;
                     let status = status.doc.root();
                     let code = status.get("code").int().and_then(|code| u16::try_from(code).ok());
                     return match code.unwrap_or(500) {
@@ -335,7 +340,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     /// Stores an object, or records why it cannot be stored. Returns false if the sink does not need it.
     fn put(&self, api_version: &str, part: &KeptPart<'_>) -> bool {
-        let (namespace, name) = object_key(part.doc.root());
+        let (namespace, name) = namespace_and_name(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
             self.leave_out(
@@ -402,15 +407,15 @@ fn is_older_version(version: &str, than: &str) -> bool {
 }
 
 /// Namespace and name of an object.
-fn object_key(object: Value<'_>) -> (&str, &str) {
+fn namespace_and_name(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
 }
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.
 pub(super) fn percent_encode(token: &str) -> String {
-    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
-    utf8_percent_encode(token, &KEPT).to_string()
+    const ENCODED_CHARS: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+    utf8_percent_encode(token, &ENCODED_CHARS).to_string()
 }
 
 #[cfg(any(test, fuzzing))]
@@ -441,7 +446,7 @@ mod tests {
             }
         }));
         assert_eq!(runs.load(Ordering::Relaxed), 2, "once more, and then it went well");
-        assert!(health.age().is_some(), "nothing was heard since");
+        assert!(health.stale_for().is_some(), "nothing was heard since");
     }
 
     fn event(kind: &str, name: &str, version: u32) -> String {

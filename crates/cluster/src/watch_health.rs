@@ -10,9 +10,9 @@ use super::client::ApiError;
 
 /// Maximum number of unreadable objects that are remembered by name: whoever creates objects must not decide how much
 /// memory their names take.
-const MAX_REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED_UNREADABLE: usize = 10_000;
 /// Maximum number of unreadable objects that are logged one by one.
-const MAX_LOGGED: usize = 20;
+const MAX_LOGGED_UNREADABLE: usize = 20;
 
 /// Time without an event after which a cache may be out of date. A working watch is opened again each minute.
 const STALE_AFTER: Duration = Duration::from_secs(90);
@@ -71,7 +71,7 @@ impl HealthState {
             Some(LostWatch { code: 403, .. }) => WatchState::Forbidden,
             _ if self.last_event.is_none() => WatchState::NotListed,
             None if !self.served => WatchState::NotServed,
-            _ if self.age(now).is_some() => WatchState::Interrupted,
+            _ if self.stale_for(now).is_some() => WatchState::Interrupted,
             _ => WatchState::Current,
         }
     }
@@ -82,7 +82,7 @@ impl HealthState {
     }
 
     /// Returns how long ago the cache was current; `None` if it still is, or if nothing was listed yet.
-    fn age(&self, now: Instant) -> Option<Duration> {
+    fn stale_for(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
         (self.lost.is_some() || is_quiet).then_some(age)
@@ -125,7 +125,7 @@ impl WatchHealth {
     /// Returns the current status of the watch.
     pub(crate) fn status(&self) -> WatchStatus {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = state.age(Instant::now());
+        let age = state.stale_for(Instant::now());
         let message = match (&state.lost, age) {
             (None, _) if state.last_event.is_none() => "not listed yet".to_owned(),
             (None, _) if !state.served => "not served by this cluster".to_owned(),
@@ -162,8 +162,8 @@ impl WatchHealth {
     }
 
     /// The age of the cache, if the watch is lost or without events for too long.
-    pub(crate) fn age(&self) -> Option<Duration> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).age(Instant::now())
+    pub(crate) fn stale_for(&self) -> Option<Duration> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).stale_for(Instant::now())
     }
 
     /// Number of objects that exist and cannot be read.
@@ -176,7 +176,7 @@ impl WatchHealth {
     }
 
     /// Forgets that there were more unreadable objects than are remembered: everything is listed again.
-    pub(super) fn start_list(&self) {
+    pub(super) fn clear_unreadable_overflow(&self) {
         self.change(|state| state.has_more = false);
     }
 
@@ -247,13 +247,13 @@ impl WatchHealth {
         self.change(|state| {
             state.unreadable += 1;
             let known = state.unreadable_objects.len();
-            if known >= MAX_REMEMBERED {
+            if known >= MAX_REMEMBERED_UNREADABLE {
                 state.has_more = true;
                 return;
             }
             state.unreadable_objects.insert((namespace.into(), name.into()));
             // Those behind them are in the count.
-            if known < MAX_LOGGED {
+            if known < MAX_LOGGED_UNREADABLE {
                 let resource = self.resource;
                 tracing::warn!(resource, namespace, name, why, "an object is not cached");
             }
@@ -288,18 +288,18 @@ mod tests {
         let last_event = Instant::now();
         let mut state = HealthState { last_event: Some(last_event), served: true, ..HealthState::default() };
         let late = last_event + STALE_AFTER + Duration::from_secs(5);
-        assert_eq!(state.age(last_event + Duration::from_secs(80)), None, "a bookmark is on its way");
-        assert_eq!(state.age(late), Some(Duration::from_secs(95)));
+        assert_eq!(state.stale_for(last_event + Duration::from_secs(80)), None, "a bookmark is on its way");
+        assert_eq!(state.stale_for(late), Some(Duration::from_secs(95)));
         assert_eq!(state.watch_state(last_event), WatchState::Current);
         assert_eq!(state.watch_state(late), WatchState::Interrupted);
         state.served = false;
-        assert_eq!(state.age(late), None, "nobody tells of what is not served");
+        assert_eq!(state.stale_for(late), None, "nobody tells of what is not served");
         assert_eq!(state.watch_state(late), WatchState::NotServed);
         state.lost = Some(LostWatch { code: 0, why: "gone".to_owned() });
-        assert_eq!(state.age(last_event), Some(Duration::ZERO), "lost is lost at once");
+        assert_eq!(state.stale_for(last_event), Some(Duration::ZERO), "lost is lost at once");
         assert_eq!(state.watch_state(last_event), WatchState::Interrupted);
         state.last_event = None;
-        assert_eq!(state.age(late), None, "nothing is known that could be old");
+        assert_eq!(state.stale_for(late), None, "nothing is known that could be old");
         assert_eq!(state.watch_state(late), WatchState::NotListed);
         state.lost = Some(LostWatch { code: 403, why: "forbidden".to_owned() });
         assert_eq!(state.watch_state(late), WatchState::Forbidden);

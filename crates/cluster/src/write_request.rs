@@ -11,17 +11,17 @@ use http::Method;
 
 use super::Cluster;
 use super::client::ApiError;
-use super::listed_kind::{ListedKind, PODS, RULES};
+use super::listed_kind::{DEVICE_TAINT_RULES, ListedKind, PODS};
 use super::watch::percent_encode;
 use tollgate_api::profile::Version;
-use tollgate_document::doc::New;
+use tollgate_document::doc::ChangeValue;
 
 /// The name of the Lease that one drain at a time holds.
 pub const DRAIN_LEASE: &str = "tollgate-drain";
 
 /// A request of `tollgate drain`. Objects are JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WriteRequest {
+pub enum DrainApiRequest {
     /// Creates a DeviceTaintRule.
     CreateRule {
         /// The version of the object.
@@ -73,23 +73,25 @@ pub struct AccessAttributes {
     pub name: String,
 }
 
-impl WriteRequest {
+impl DrainApiRequest {
     /// The method and the path with its query, such as `("GET", "/apis/resource.k8s.io/v1/devicetaintrules/drain")`.
     pub fn method_and_path(&self) -> (&'static str, String) {
-        use WriteRequest as Request;
-        let rules = |version: &Version| RULES.path(version.name(), None);
+        use DrainApiRequest as Request;
+        let rules = |version: &Version| DEVICE_TAINT_RULES.list_path(version.name(), None);
         match self {
             Request::CreateRule { version, is_dry_run, .. } => {
                 ("POST", format!("{}?{}", rules(version), rule_query(*is_dry_run)))
             }
             Request::UpdateRule { version, name, is_dry_run, .. } => {
-                let path = object_path(&RULES, version.name(), None, name);
+                let path = object_path(&DEVICE_TAINT_RULES, version.name(), None, name);
                 ("PUT", format!("{path}?{}", rule_query(*is_dry_run)))
             }
             Request::DeleteRule { version, name, .. } => {
-                ("DELETE", object_path(&RULES, version.name(), None, name))
+                ("DELETE", object_path(&DEVICE_TAINT_RULES, version.name(), None, name))
             }
-            Request::GetRule { version, name } => ("GET", object_path(&RULES, version.name(), None, name)),
+            Request::GetRule { version, name } => {
+                ("GET", object_path(&DEVICE_TAINT_RULES, version.name(), None, name))
+            }
             Request::EvictPod { namespace, name, .. } => {
                 ("POST", object_path(&PODS, "v1", Some(namespace), name) + "/eviction")
             }
@@ -106,7 +108,7 @@ impl WriteRequest {
 
     /// True if the request changes rules or pods.
     pub fn changes_cluster(&self) -> bool {
-        use WriteRequest as Request;
+        use DrainApiRequest as Request;
         match self {
             Request::CreateRule { is_dry_run, .. } | Request::UpdateRule { is_dry_run, .. } => !is_dry_run,
             Request::DeleteRule { .. } | Request::EvictPod { .. } | Request::DeletePod { .. } => true,
@@ -119,7 +121,7 @@ impl WriteRequest {
 
     /// The JSON that is sent; `None` for a GET.
     pub fn body(&self) -> Option<String> {
-        use WriteRequest as Request;
+        use DrainApiRequest as Request;
         match self {
             Request::GetRule { .. } | Request::GetLease { .. } => None,
             Request::CreateRule { object, .. }
@@ -130,16 +132,16 @@ impl WriteRequest {
             }
             Request::DeletePod { uid, .. } => Some(delete_options(&[("uid", uid)]).to_json()),
             Request::EvictPod { namespace, name, uid } => {
-                let eviction = New::Object(vec![
-                    ("apiVersion", New::str("policy/v1")),
-                    ("kind", New::str("Eviction")),
-                    ("metadata", object_of_texts(&[("name", name), ("namespace", namespace)])),
+                let eviction = ChangeValue::Object(vec![
+                    ("apiVersion", ChangeValue::str("policy/v1")),
+                    ("kind", ChangeValue::str("Eviction")),
+                    ("metadata", json_of_nonempty_members(&[("name", name), ("namespace", namespace)])),
                     ("deleteOptions", delete_options(&[("uid", uid)])),
                 ]);
                 Some(eviction.to_json())
             }
             Request::ReviewAccess(asked) => {
-                let attributes = object_of_texts(&[
+                let attributes = json_of_nonempty_members(&[
                     ("namespace", &asked.namespace),
                     ("verb", &asked.verb),
                     ("group", &asked.group),
@@ -147,10 +149,10 @@ impl WriteRequest {
                     ("subresource", &asked.subresource),
                     ("name", &asked.name),
                 ]);
-                let review = New::Object(vec![
-                    ("apiVersion", New::str("authorization.k8s.io/v1")),
-                    ("kind", New::str("SelfSubjectAccessReview")),
-                    ("spec", New::Object(vec![("resourceAttributes", attributes)])),
+                let review = ChangeValue::Object(vec![
+                    ("apiVersion", ChangeValue::str("authorization.k8s.io/v1")),
+                    ("kind", ChangeValue::str("SelfSubjectAccessReview")),
+                    ("spec", ChangeValue::Object(vec![("resourceAttributes", attributes)])),
                 ]);
                 Some(review.to_json())
             }
@@ -158,8 +160,8 @@ impl WriteRequest {
     }
 
     /// The names, UIDs and versions in the request, none of which may be empty.
-    fn required_texts(&self) -> Vec<&str> {
-        use WriteRequest as Request;
+    fn nonempty_values(&self) -> Vec<&str> {
+        use DrainApiRequest as Request;
         match self {
             Request::CreateRule { object, .. } => vec![object],
             Request::UpdateRule { name, object, .. } => vec![name, object],
@@ -179,17 +181,17 @@ impl Cluster {
     /// Sends a request once, and returns the status code and the body of the response even if the status is an error. An
     /// [`ApiError::Unreachable`] does not say whether the request was carried out. Must not be called on the cluster's
     /// thread.
-    pub fn send(&self, request: WriteRequest) -> Result<(u16, String), ApiError> {
+    pub fn send(&self, request: DrainApiRequest) -> Result<(u16, String), ApiError> {
         let (method, path) = request.method_and_path();
         // In a path, `.` and `..` are not names.
-        if request.required_texts().iter().any(|text| matches!(*text, "" | "." | "..")) {
+        if request.nonempty_values().iter().any(|text| matches!(*text, "" | "." | "..")) {
             return Err(ApiError::Unexpected(format!(
                 "{method} {path} is not sent: a name or UID is missing"
             )));
         }
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|error| ApiError::Unexpected(format!("{method}: {error}")))?;
-        self.wait_for(|client| async move {
+        self.block_on_request(|client| async move {
             let response = client.send_object(method, &path, request.body()).await?;
             Ok((response.status().as_u16(), response.into_body()))
         })
@@ -198,7 +200,7 @@ impl Cluster {
 
 /// The path of one object.
 fn object_path(kind: &ListedKind, version: &str, namespace: Option<&str>, name: &str) -> String {
-    format!("{}/{}", kind.path(version, namespace), percent_encode(name))
+    format!("{}/{}", kind.list_path(version, namespace), percent_encode(name))
 }
 
 /// The path of the Lease [`DRAIN_LEASE`] in a namespace.
@@ -214,30 +216,30 @@ fn rule_query(is_dry_run: bool) -> &'static str {
 }
 
 /// Returns a JSON object of those members that are not empty.
-fn object_of_texts(members: &[(&'static str, &String)]) -> New {
+fn json_of_nonempty_members(members: &[(&'static str, &String)]) -> ChangeValue {
     let given = members.iter().filter(|(_, text)| !text.is_empty());
-    New::Object(given.map(|(key, text)| (*key, New::str(text.as_str()))).collect())
+    ChangeValue::Object(given.map(|(key, text)| (*key, ChangeValue::str(text.as_str()))).collect())
 }
 
 /// Returns the body of a DELETE that fails unless the preconditions hold. The grace period is that of the object.
-fn delete_options(preconditions: &[(&'static str, &String)]) -> New {
-    New::Object(vec![
-        ("apiVersion", New::str("v1")),
-        ("kind", New::str("DeleteOptions")),
-        ("preconditions", object_of_texts(preconditions)),
+fn delete_options(preconditions: &[(&'static str, &String)]) -> ChangeValue {
+    ChangeValue::Object(vec![
+        ("apiVersion", ChangeValue::str("v1")),
+        ("kind", ChangeValue::str("DeleteOptions")),
+        ("preconditions", json_of_nonempty_members(preconditions)),
     ])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessAttributes, Version, WriteRequest};
+    use super::{AccessAttributes, DrainApiRequest, Version};
 
     /// Every request as it is sent. A dry run is a part of the path, where a reader of a log sees it.
     #[test]
     fn requests_are_those_of_the_api() {
         let text = |text: &str| text.to_owned();
         let object = || text("{}");
-        let pod = WriteRequest::EvictPod { namespace: text("ml"), name: text("chat-0"), uid: text("u") };
+        let pod = DrainApiRequest::EvictPod { namespace: text("ml"), name: text("chat-0"), uid: text("u") };
         let review = AccessAttributes {
             verb: text("create"),
             resource: text("pods"),
@@ -253,17 +255,22 @@ mod tests {
         let lease = "/apis/coordination.k8s.io/v1/namespaces/tollgate-system/leases/tollgate-drain";
         for (request, line, body) in [
             (
-                WriteRequest::CreateRule { version, object: object(), is_dry_run: false },
+                DrainApiRequest::CreateRule { version, object: object(), is_dry_run: false },
                 format!("POST {rules}?fieldValidation=Strict"),
                 object(),
             ),
             (
-                WriteRequest::UpdateRule { version, name: text("a/b"), object: object(), is_dry_run: true },
+                DrainApiRequest::UpdateRule {
+                    version,
+                    name: text("a/b"),
+                    object: object(),
+                    is_dry_run: true,
+                },
                 format!("PUT {rules}/a%2Fb?fieldValidation=Strict&dryRun=All"),
                 object(),
             ),
             (
-                WriteRequest::DeleteRule {
+                DrainApiRequest::DeleteRule {
                     version,
                     name: text("r"),
                     uid: text("u"),
@@ -272,25 +279,25 @@ mod tests {
                 format!("DELETE {rules}/r"),
                 format!(r#"{{{options},"preconditions":{{"uid":"u","resourceVersion":"7"}}}}"#),
             ),
-            (WriteRequest::GetRule { version, name: text("r") }, format!("GET {rules}/r"), String::new()),
+            (DrainApiRequest::GetRule { version, name: text("r") }, format!("GET {rules}/r"), String::new()),
             (pod, text("POST /api/v1/namespaces/ml/pods/chat-0/eviction"), eviction),
             (
-                WriteRequest::DeletePod { namespace: text("ml"), name: text("chat-0"), uid: text("u") },
+                DrainApiRequest::DeletePod { namespace: text("ml"), name: text("chat-0"), uid: text("u") },
                 text("DELETE /api/v1/namespaces/ml/pods/chat-0"),
                 format!(r#"{{{options},"preconditions":{{"uid":"u"}}}}"#),
             ),
             (
-                WriteRequest::GetLease { namespace: text("tollgate-system") },
+                DrainApiRequest::GetLease { namespace: text("tollgate-system") },
                 format!("GET {lease}"),
                 String::new(),
             ),
             (
-                WriteRequest::UpdateLease { namespace: text("tollgate-system"), object: object() },
+                DrainApiRequest::UpdateLease { namespace: text("tollgate-system"), object: object() },
                 format!("PUT {lease}"),
                 object(),
             ),
             (
-                WriteRequest::ReviewAccess(review),
+                DrainApiRequest::ReviewAccess(review),
                 text("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
                 text(
                     r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"create","resource":"pods","subresource":"eviction"}}}"#,

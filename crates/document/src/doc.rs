@@ -23,13 +23,13 @@ mod repeat_template;
 mod tape;
 
 pub use build::Builder;
-pub use edit::{Change, New, apply};
-pub use index::Index;
-pub use json::{Keep, KeptPart, ObjectWithDeferredMember, parse_kept};
+pub use edit::{ChangeValue, DocChange, apply_changes};
+pub use index::ContainerIndex;
+pub use json::{KeptFields, KeptPart, ObjectWithDeferredMember, parse_kept};
 pub use json::{SyntaxError, parse};
-pub use json::{parse_prefix, parse_within};
-pub use name::{Name, NameSet};
-pub use parts::{Items, Key, Members};
+pub use json::{parse_prefix, parse_with_node_limit};
+pub use name::{FieldName, NameSet};
+pub use parts::{Items, Members, ObjectKey};
 
 use node::{ConstantText, Node, TextSource};
 use owned::OwnedTexts;
@@ -104,7 +104,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The value at a position of the tape, as [`Value::index`] gave it.
-    pub fn value(&self, index: u32) -> Value<'_> {
+    pub fn value_at(&self, index: u32) -> Value<'_> {
         Value { doc: self, at: index }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Doc<'a> {
     }
 
     /// Memory used by the document in bytes, without its source.
-    pub fn bytes_kept(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
     }
 
@@ -130,7 +130,7 @@ impl<'a> Doc<'a> {
 
     /// The bytes of the source at a span; empty if the span is outside of it.
     #[inline]
-    fn bytes(&self, span: Span) -> &[u8] {
+    fn source_bytes(&self, span: Span) -> &[u8] {
         let bytes = self.source.as_bytes().get(span.start as usize..span.end as usize);
         debug_assert!(bytes.is_some(), "a span outside of the source");
         bytes.unwrap_or_default()
@@ -220,7 +220,7 @@ impl<'d> Value<'d> {
 
     /// The bytes of [`Value::text`].
     #[inline]
-    pub fn bytes(self) -> &'d [u8] {
+    pub fn text_bytes(self) -> &'d [u8] {
         self.text().as_bytes()
     }
 
@@ -234,16 +234,16 @@ impl<'d> Value<'d> {
     /// False does not mean that they differ: equal values can be written differently, and changed copies always give
     /// false.
     #[inline]
-    pub fn is_written_as(self, other: Value<'_>) -> bool {
-        let written = self.written();
+    pub fn has_same_source_json(self, other: Value<'_>) -> bool {
+        let written = self.source_json();
         let is_same_text = std::ptr::eq(self.doc.source, other.doc.source);
-        is_same_text && !written.is_empty() && written == other.written()
+        is_same_text && !written.is_empty() && written == other.source_json()
     }
 
     /// The bytes that the value was read from, quotes included; empty unless the document was read from JSON and has
     /// not been changed since.
-    pub fn written(self) -> &'d [u8] {
-        self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.bytes(node.span))
+    pub fn source_json(self) -> &'d [u8] {
+        self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.source_bytes(node.span))
     }
 
     /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
@@ -307,25 +307,25 @@ impl<'d> Value<'d> {
     /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
     /// faster.
     #[inline]
-    pub fn field(self, name: Name) -> Value<'d> {
+    pub fn field(self, name: FieldName) -> Value<'d> {
         let mut members = self.members();
         members.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
     }
 
     /// True if this value is a key and its text is that name.
     #[inline]
-    pub fn is_named(self, name: Name) -> bool {
-        self.as_key().is(name)
+    pub fn is_named(self, name: FieldName) -> bool {
+        self.as_key().has_name(name)
     }
 
     /// Converts a key to [`Key`], which can be compared quickly with many names.
     #[inline]
-    pub fn as_key(self) -> Key<'d> {
-        Key::new(self, self.node().map_or(0, |node| node.name))
+    pub fn as_key(self) -> ObjectKey<'d> {
+        ObjectKey::new(self, self.node().map_or(0, |node| node.name))
     }
 
     /// The number of nodes of this value and of everything in it, keys included; 0 if it is absent.
-    pub fn size(self) -> usize {
+    pub fn node_count(self) -> usize {
         self.node().map_or(0, |node| (node.next - self.at) as usize)
     }
 
@@ -336,7 +336,7 @@ impl<'d> Value<'d> {
     }
 
     /// The item with that index, from 0; absent if there is none, or if this is not a list.
-    pub fn at(self, index: usize) -> Value<'d> {
+    pub fn item(self, index: usize) -> Value<'d> {
         self.items().nth(index).unwrap_or(Value::absent())
     }
 }

@@ -53,46 +53,46 @@ impl<'a> Path<'a> {
     pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
 
     /// Appends a segment.
-    pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
+    pub const fn with_segment(&'a self, seg: Segment<'a>) -> Path<'a> {
         Path { parent: Some(self), seg }
     }
 
     /// Appends the field `.name`.
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
-        self.then(Segment::Field(name))
+        self.with_segment(Segment::Field(name))
     }
 
     /// Calls `visit` with this path extended by `fields`.
-    pub fn descend(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
+    pub fn visit_with_fields(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
         match fields.split_first() {
-            Some((step, rest)) => self.field(step).descend(rest, visit),
+            Some((step, rest)) => self.field(step).visit_with_fields(rest, visit),
             None => visit(self),
         }
     }
 
     /// Appends the list index `[i]`.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
-        self.then(Segment::Index(index))
+        self.with_segment(Segment::Index(index))
     }
 
     /// Appends a map key `[key]`, which is never shortened.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
-        self.then(Segment::Key(key, 0))
+        self.with_segment(Segment::Key(key, 0))
     }
 
     /// Appends a map key `[key]`, which the server shortens beyond `limit` bytes.
     pub const fn short_key(&'a self, key: &'a str, limit: usize) -> Path<'a> {
-        self.then(Segment::Key(key, limit))
+        self.with_segment(Segment::Key(key, limit))
     }
 
     /// Appends a map key `[key]` that appears only in the user's path, not in the API server's.
-    pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
-        self.then(Segment::UserKey(key))
+    pub const fn user_only_key(&'a self, key: &'a str) -> Path<'a> {
+        self.with_segment(Segment::UserKey(key))
     }
 
     /// Appends a list index `[i]` that appears only in the user's path, not in the API server's.
-    pub const fn own_index(&'a self, index: usize) -> Path<'a> {
-        self.then(Segment::UserIndex(index))
+    pub const fn user_only_index(&'a self, index: usize) -> Path<'a> {
+        self.with_segment(Segment::UserIndex(index))
     }
 
     /// An owned copy of the path.
@@ -101,7 +101,7 @@ impl<'a> Path<'a> {
         let mut steps = Vec::with_capacity(depth);
         let mut at = Some(self);
         while let Some(path) = at {
-            if let Some(step) = Step::of(path.seg) {
+            if let Some(step) = OwnedSegment::from_segment(path.seg) {
                 steps.push(step);
             }
             at = path.parent;
@@ -113,15 +113,15 @@ impl<'a> Path<'a> {
 
 /// A segment of an owned path, with the path styles in which it is printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct OwnedSegment {
     /// The field, key or index of the segment.
-    pub name: Name,
+    pub name: SegmentName,
     visibility: Visibility,
 }
 
 /// The field, key or index of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum SegmentName {
     /// A list index.
     Index(usize),
     /// A field of a struct.
@@ -151,26 +151,26 @@ pub enum PathStyle {
     Native,
 }
 
-impl Step {
+impl OwnedSegment {
     /// Converts a segment to an owned one; `None` for the root.
-    fn of(seg: Segment<'_>) -> Option<Step> {
+    fn from_segment(seg: Segment<'_>) -> Option<OwnedSegment> {
         let (name, visibility) = match seg {
             Segment::Root => return None,
             Segment::Field(name) => {
-                (Name::Field(truncated_key(name).into()), Visibility::Everywhere { limit: 0 })
+                (SegmentName::Field(truncated_key(name).into()), Visibility::Everywhere { limit: 0 })
             }
-            Segment::WireField(name) => (Name::Field(truncated_key(name).into()), Visibility::Wire),
-            Segment::HubField(name) => (Name::Field(truncated_key(name).into()), Visibility::Hub),
-            Segment::UserField(name) => (Name::Field(truncated_key(name).into()), Visibility::User),
-            Segment::Index(index) => (Name::Index(index), Visibility::Everywhere { limit: 0 }),
-            Segment::UserIndex(index) => (Name::Index(index), Visibility::User),
-            Segment::Moved { from, to } => (Name::Index(from), Visibility::Moved { to }),
+            Segment::WireField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::Wire),
+            Segment::HubField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::Hub),
+            Segment::UserField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::User),
+            Segment::Index(index) => (SegmentName::Index(index), Visibility::Everywhere { limit: 0 }),
+            Segment::UserIndex(index) => (SegmentName::Index(index), Visibility::User),
+            Segment::Moved { from, to } => (SegmentName::Index(from), Visibility::Moved { to }),
             Segment::Key(key, limit) => {
-                (Name::Key(truncated_key(key).into()), Visibility::Everywhere { limit })
+                (SegmentName::Key(truncated_key(key).into()), Visibility::Everywhere { limit })
             }
-            Segment::UserKey(key) => (Name::Key(truncated_key(key).into()), Visibility::User),
+            Segment::UserKey(key) => (SegmentName::Key(truncated_key(key).into()), Visibility::User),
         };
-        Some(Step { name, visibility })
+        Some(OwnedSegment { name, visibility })
     }
 
     /// True if the segment is printed in this style.
@@ -203,20 +203,20 @@ fn truncated_key(name: &str) -> Cow<'_, str> {
 /// An owned path. Paths are sorted as they are printed: fields by name, indices by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath {
-    steps: Vec<Step>,
+    steps: Vec<OwnedSegment>,
 }
 
 impl FieldPath {
     /// The segments of the path in the user's file.
-    pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
+    pub fn user_steps(&self) -> impl Iterator<Item = &SegmentName> {
         self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
     }
 
     /// Approximate length in bytes of the printed path.
-    pub fn bytes(&self) -> usize {
-        let step = |step: &Step| match &step.name {
-            Name::Index(_) => 4,
-            Name::Field(name) | Name::Key(name) => name.len() + 1,
+    pub fn printed_bytes(&self) -> usize {
+        let step = |step: &OwnedSegment| match &step.name {
+            SegmentName::Index(_) => 4,
+            SegmentName::Field(name) | SegmentName::Key(name) => name.len() + 1,
         };
         self.steps.iter().map(step).sum()
     }
@@ -227,13 +227,13 @@ impl FieldPath {
         let mut out = String::new();
         for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
             match &step.name {
-                Name::Index(index) => match step.visibility {
+                SegmentName::Index(index) => match step.visibility {
                     Visibility::Moved { to } if audience != PathStyle::User => _ = write!(out, "[{to}]"),
                     _ => _ = write!(out, "[{index}]"),
                 },
-                Name::Field(name) if out.is_empty() => out.push_str(name),
-                Name::Field(name) => _ = write!(out, ".{name}"),
-                Name::Key(key) => match step.visibility {
+                SegmentName::Field(name) if out.is_empty() => out.push_str(name),
+                SegmentName::Field(name) => _ = write!(out, ".{name}"),
+                SegmentName::Key(key) => match step.visibility {
                     Visibility::Everywhere { limit } if audience != PathStyle::User && limit > 0 => {
                         _ = write!(out, "[{}]", server_shortened(key, limit));
                     }
@@ -250,8 +250,8 @@ impl FieldPath {
         for name in self.user_steps() {
             out.push('/');
             match name {
-                Name::Index(index) => _ = write!(out, "{index}"),
-                Name::Field(name) | Name::Key(name) => {
+                SegmentName::Index(index) => _ = write!(out, "{index}"),
+                SegmentName::Field(name) | SegmentName::Key(name) => {
                     out.push_str(&name.replace('~', "~0").replace('/', "~1"))
                 }
             }
@@ -262,12 +262,12 @@ impl FieldPath {
     /// Removes the field `field` that follows `prefix`. Returns `None` if the path does not begin with
     /// `prefix` and this field.
     pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
-        let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
+        let visible = |(_, step): &(usize, &OwnedSegment)| step.is_visible_to(PathStyle::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
         for name in prefix.user_steps() {
             steps.next().filter(|(_, step)| step.name == *name)?;
         }
-        let (at, _) = steps.next().filter(|(_, step)| step.name == Name::Field(field.into()))?;
+        let (at, _) = steps.next().filter(|(_, step)| step.name == SegmentName::Field(field.into()))?;
         let mut rest = self.clone();
         rest.steps.remove(at);
         Some(rest)
@@ -275,7 +275,7 @@ impl FieldPath {
 
     /// Prepends the segments of `prefix`, such as a list's `items[i]`.
     #[must_use]
-    pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {
+    pub fn with_prefix(mut self, prefix: &Path<'_>) -> FieldPath {
         let mut steps = prefix.owned().steps;
         steps.append(&mut self.steps);
         FieldPath { steps }
@@ -306,14 +306,14 @@ mod tests {
         let spec = Path::ROOT.field("spec");
         let devices = spec.field("devices");
         let device = devices.index(3);
-        let basic = device.then(Segment::WireField("basic"));
+        let basic = device.with_segment(Segment::WireField("basic"));
         let taints = basic.field("taints");
         let path = taints.owned();
         assert_eq!(path.print(PathStyle::User), "spec.devices[3].basic.taints");
         assert_eq!(path.print(PathStyle::Native), "spec.devices[3].basic.taints");
         assert_eq!(path.print(PathStyle::Hub), "spec.devices[3].taints");
         assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
-        let exactly = device.then(Segment::HubField("exactly"));
+        let exactly = device.with_segment(Segment::HubField("exactly"));
         assert_eq!(exactly.field("count").owned().print(PathStyle::User), "spec.devices[3].count");
         assert_eq!(exactly.field("count").owned().print(PathStyle::Hub), "spec.devices[3].exactly.count");
         let key = "k".repeat(100);
@@ -326,7 +326,7 @@ mod tests {
     fn a_key_of_megabytes_keeps_its_beginning_and_its_end() {
         let key = format!("a{}é", "ü".repeat(20_000));
         let path = Path::ROOT.key(&key).owned();
-        assert!(path.bytes() < 17 << 10, "{}", path.bytes());
+        assert!(path.printed_bytes() < 17 << 10, "{}", path.printed_bytes());
         let printed = path.print(PathStyle::User);
         assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
     }

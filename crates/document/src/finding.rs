@@ -15,7 +15,7 @@ pub use budget::{FindingBudget, Findings};
 pub use fix::is_taint;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 pub use message::MessageStyle;
-pub use rule::{DependsOn, Level, Origin, Rule, RuleId, Tag};
+pub use rule::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -136,7 +136,7 @@ impl BadValue {
     /// A named Go string type: printed as a JSON string.
     pub fn named(text: &str) -> BadValue {
         let mut json = String::new();
-        tollgate_formats::gofmt::json_string(&mut json, text);
+        tollgate_formats::gofmt::push_json_string(&mut json, text);
         BadValue::Json(json.into())
     }
 
@@ -236,7 +236,7 @@ impl Finding {
 
     /// Returns the API server's message after the path: `Unsupported value: "X": supported values: …`. For
     /// messages to users, see `Diagnostic` in the engine.
-    pub fn body(&self) -> String {
+    pub fn server_message(&self) -> String {
         use fmt::Write as _;
         if self.kind == ErrorType::LeftOut {
             return self.detail.to_string();
@@ -252,13 +252,13 @@ impl Finding {
     }
 
     /// The path as the user wrote it.
-    pub fn field(&self) -> String {
+    pub fn user_path(&self) -> String {
         self.at.print(crate::field::PathStyle::User)
     }
 
     /// The path the API server prints.
-    pub fn server_field(&self) -> String {
-        self.server_at.clone().unwrap_or_else(|| self.field())
+    pub fn server_path(&self) -> String {
+        self.server_at.clone().unwrap_or_else(|| self.user_path())
     }
 }
 

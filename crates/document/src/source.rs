@@ -26,12 +26,12 @@ mod text;
 mod writer;
 mod yaml;
 
-pub use comments::comments;
-pub use documents::MAX_DOCUMENT;
+pub use comments::comment_ranges;
+pub use documents::MAX_DOCUMENT_BYTES;
 pub use documents::RefusedBy;
 pub use documents::{Document, DocumentError, Documents, documents};
 pub use fix::{TextEdit, TextFix, apply};
-pub use span::{Lines, SourceLocation};
+pub use span::{LineIndex, SourceLocation};
 pub use text::decode;
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
@@ -56,15 +56,15 @@ impl InputError {
     }
 
     /// Creates an error at a byte of a file's text, of which `lines` are the lines.
-    pub fn at(file: &str, lines: &Lines<'_>, at: usize, message: impl Into<String>) -> InputError {
-        let (line, column) = lines.position(at);
+    pub fn at(file: &str, lines: &LineIndex<'_>, at: usize, message: impl Into<String>) -> InputError {
+        let (line, column) = lines.line_and_column(at);
         InputError { file: file.to_owned(), line, column, at, message: message.into() }
     }
 
     /// Creates an error at a line and column, both counted from 1, of a file's text, of which `lines` are the lines.
     pub fn at_position(
         file: &str,
-        lines: &Lines<'_>,
+        lines: &LineIndex<'_>,
         (line, column): (usize, usize),
         message: impl Into<String>,
     ) -> InputError {
@@ -81,7 +81,7 @@ impl InputError {
 /// Formats the error for users, with control characters in the file name replaced.
 impl std::fmt::Display for InputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = tollgate_formats::sanitize::line(&self.file);
+        let file = tollgate_formats::sanitize::sanitize_line(&self.file);
         if self.line == 0 {
             write!(f, "{file}: {}", self.message)
         } else {

@@ -2,7 +2,7 @@
 
 use crate::outcome::Budget;
 use tollgate_document::doc::Value;
-use tollgate_forecast::nodes::selects;
+use tollgate_forecast::nodes::label_selector_matches;
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
 /// The PodDisruptionBudgets (PDBs) of a cluster.
@@ -12,7 +12,7 @@ pub(crate) struct Budgets<'d> {
 
 impl<'d> Budgets<'d> {
     pub(crate) fn from_state(state: &State<'d>) -> Budgets<'d> {
-        let budgets = state.of_kind(ObjectKind::PodDisruptionBudget).iter();
+        let budgets = state.objects_of_kind(ObjectKind::PodDisruptionBudget).iter();
         let mut budgets: Vec<_> =
             budgets.map(|object| (read_budget(object), object.value.get("spec").get("selector"))).collect();
         budgets.sort_by(|(one, _), (other, _)| {
@@ -35,13 +35,15 @@ impl<'d> Budgets<'d> {
         let labels = pod.value.get("metadata").get("labels");
         let own = self.budgets.iter().enumerate();
         let own = own.filter(|(_, (budget, _))| budget.namespace == pod.namespace());
-        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(index, _)| index).collect()
+        own.filter(|(_, (_, selector))| label_selector_matches(*selector, labels))
+            .map(|(index, _)| index)
+            .collect()
     }
 }
 
 impl Budget {
     /// Namespace and name, such as `inference/chat`.
-    pub(crate) fn path(&self) -> String {
+    pub(crate) fn namespaced_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 

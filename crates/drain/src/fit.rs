@@ -11,36 +11,38 @@ use crate::budgets::Budgets;
 use crate::outcome::StayReason;
 use crate::plan::PlanInput;
 use crate::plan::grace_seconds;
-use crate::selection::Selection;
-use crate::stay::Stay;
-use crate::units::Unit;
-use crate::users::PodUse;
-use crate::waves::{Mover, MoverKind, MoverWave, assign_waves};
+use crate::selection::SelectedDevices;
+use crate::stay::StayExplanation;
+use crate::units::PodUnit;
+use crate::users::PodWithClaims;
+use crate::waves::{MoverWave, MovingPods, WaveSharing, assign_waves};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
-use tollgate_forecast::{Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, Step, StoredObject};
+use tollgate_forecast::{
+    ClusterChange, Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, StoredObject,
+};
 
 /// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
 /// pods.
-const AFTER_GRACE_SECONDS: i64 = 30;
+const WAVE_GAP_SECONDS: i64 = 30;
 
 /// Number of simulated rounds in which only some of the movers that do not fit are removed from the plan; after
 /// that, all of them are removed at once.
-const GENTLE_ROUNDS: usize = 4;
+const PARTIAL_REMOVAL_ROUNDS: usize = 4;
 
 /// Whether the plan moves a pod or unit, after the simulation of its replacement.
 #[derive(Clone, Debug)]
 pub(crate) enum MoverDecision {
     Moves,
     /// The pods of the mover stay. The number is the index of the pod that causes it.
-    Stays(Stay, usize),
+    Stays(StayExplanation, usize),
 }
 
 /// A mover whose replacement does not fit.
-struct Misfit {
+struct UnfittingMover {
     mover: usize,
-    stay: Stay,
+    stay: StayExplanation,
     /// Index of the pod that does not fit.
     pod: usize,
     /// True if it may fit after other movers are removed from the plan.
@@ -51,9 +53,9 @@ struct Misfit {
 pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
-    pub(crate) selection: &'a Selection<'a>,
-    pub(crate) pods: &'a [PodUse<'d>],
-    pub(crate) units: &'a [Unit<'d>],
+    pub(crate) selection: &'a SelectedDevices<'a>,
+    pub(crate) pods: &'a [PodWithClaims<'d>],
+    pub(crate) units: &'a [PodUnit<'d>],
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
@@ -67,7 +69,7 @@ pub(crate) struct FitResult {
 
 impl<'d> FitSimulation<'_, '_, 'd> {
     /// Simulates the drain repeatedly and removes movers from the plan until every replacement fits.
-    pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [Mover]) -> FitResult {
+    pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [MovingPods]) -> FitResult {
         let options = self.input.request.options;
         let mut fits: Vec<MoverDecision> = movers.iter().map(|_| MoverDecision::Moves).collect();
         let mut nodes = BTreeMap::new();
@@ -76,7 +78,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
             let planned =
                 assign_waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
             let mut misfits = if self.input.missing.is_empty() {
-                let forecast = self.forecast(movers, &planned);
+                let forecast = self.simulate_drain(movers, &planned);
                 let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);
                 nodes = found;
                 misfits
@@ -86,14 +88,14 @@ impl<'d> FitSimulation<'_, '_, 'd> {
             if misfits.is_empty() {
                 return FitResult { fits, waves: planned, nodes };
             }
-            if round < GENTLE_ROUNDS {
-                defer_contested(&mut misfits);
+            if round < PARTIAL_REMOVAL_ROUNDS {
+                remove_retriable_misfits(&mut misfits);
             }
             for misfit in misfits {
                 let is_unknown =
                     matches!(misfit.stay.reason, StayReason::FitsSometimes | StayReason::Unknown);
                 match movers.get_mut(misfit.mover) {
-                    Some(mover) if options.move_unknown && is_unknown => mover.kind = MoverKind::Alone,
+                    Some(mover) if options.move_unknown && is_unknown => mover.kind = WaveSharing::Alone,
                     _ => {
                         if let Some(fit) = fits.get_mut(misfit.mover) {
                             *fit = MoverDecision::Stays(misfit.stay, misfit.pod);
@@ -108,43 +110,48 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
     /// of the previous one are gone. Movers of kind `Alone` are omitted, because they come last and do not
     /// affect the others.
-    fn forecast(&self, movers: &[Mover], planned: &[MoverWave]) -> Forecast {
-        let mut steps: Vec<Step<'_>> = self.rules.iter().map(|rule| Step::Apply(rule.root())).collect();
+    fn simulate_drain(&self, movers: &[MovingPods], planned: &[MoverWave]) -> Forecast {
+        let mut steps: Vec<ClusterChange<'_>> =
+            self.rules.iter().map(|rule| ClusterChange::Apply(rule.root())).collect();
         for wave in planned {
             let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
-            let moved = moved.filter(|mover| mover.kind != MoverKind::Alone);
+            let moved = moved.filter(|mover| mover.kind != WaveSharing::Alone);
             let mut grace = 0;
             for mover in moved {
                 let unit = self.unit_of(mover);
                 let restarted = unit.into_iter().flat_map(|unit| &unit.restarted).copied();
                 for pod in self.pods_of(mover).chain(restarted) {
                     let (namespace, name) = (pod.namespace(), pod.name());
-                    steps.push(Step::Evict { namespace, name, with_group: unit.is_some() });
+                    steps.push(ClusterChange::Evict { namespace, name, with_group: unit.is_some() });
                     grace = grace.max(grace_seconds(pod));
                 }
             }
-            steps.push(Step::Wait(grace.saturating_add(AFTER_GRACE_SECONDS)));
+            steps.push(ClusterChange::Wait(grace.saturating_add(WAVE_GAP_SECONDS)));
         }
         let PlanInput { state, release, settings, .. } = *self.input;
         (self.input.play)(&Plan::new(state.clone(), steps, release, settings))
     }
 
-    fn pods_of<'m>(&'m self, mover: &'m Mover) -> impl Iterator<Item = StoredObject<'d>> + 'm {
+    fn pods_of<'m>(&'m self, mover: &'m MovingPods) -> impl Iterator<Item = StoredObject<'d>> + 'm {
         mover.pods.iter().filter_map(|index| self.pods.get(*index)).map(|pod| pod.pod)
     }
 
-    fn unit_of(&self, mover: &Mover) -> Option<&Unit<'d>> {
+    fn unit_of(&self, mover: &MovingPods) -> Option<&PodUnit<'d>> {
         self.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
     }
 
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
     /// state is incomplete.
-    fn unknown_misfits(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
+    fn unknown_misfits(
+        &self,
+        movers: &[MovingPods],
+        is_moving: &dyn Fn(usize) -> bool,
+    ) -> Vec<UnfittingMover> {
         let moving = movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
-        let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
+        let moving = moving.filter(|(_, mover)| mover.kind != WaveSharing::Alone);
         let stay = unknown_outcome_stay(&self.input.missing.join("; "));
         moving
-            .map(|(index, mover)| Misfit {
+            .map(|(index, mover)| UnfittingMover {
                 mover: index,
                 stay: stay.clone(),
                 pod: mover.pods.first().copied().unwrap_or_default(),
@@ -156,10 +163,10 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     /// The movers that do not fit, and the nodes of the replacements that do.
     fn find_misfits(
         &self,
-        movers: &[Mover],
+        movers: &[MovingPods],
         is_moving: &dyn Fn(usize) -> bool,
         forecast: &Forecast,
-    ) -> (Vec<Misfit>, BTreeMap<usize, Vec<String>>) {
+    ) -> (Vec<UnfittingMover>, BTreeMap<usize, Vec<String>>) {
         let mut replacements: BTreeMap<(&str, &str), &PodForecast> = BTreeMap::new();
         for pod in forecast.pods.iter().filter(|pod| pod.origin == Origin::Replacement) {
             if let Some(replaces) = pod.replaces.as_deref() {
@@ -168,13 +175,13 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         }
         let (mut misfits, mut nodes) = (Vec::new(), BTreeMap::new());
         for (index, mover) in movers.iter().enumerate() {
-            if !is_moving(index) || mover.kind == MoverKind::Alone {
+            if !is_moving(index) || mover.kind == WaveSharing::Alone {
                 continue;
             }
             let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
             let own = mover.pods.iter().filter_map(|pod| Some((*pod, self.pods.get(*pod)?.pod)));
             let first = mover.pods.first().copied().unwrap_or_default();
-            let mut worst: Option<Misfit> = None;
+            let mut worst: Option<UnfittingMover> = None;
             for (pod, object) in own.chain(restarted.map(|pod| (first, *pod))) {
                 let found = replacements.get(&(object.namespace(), object.name()));
                 let misfit = match found {
@@ -189,7 +196,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 if let Some((stay, may_fit)) = misfit {
                     // What can never fit decides about a unit.
                     if worst.as_ref().is_none_or(|worst| worst.may_fit && !may_fit) {
-                        worst = Some(Misfit { mover: index, stay, pod, may_fit });
+                        worst = Some(UnfittingMover { mover: index, stay, pod, may_fit });
                     }
                 }
             }
@@ -199,7 +206,12 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 
     /// The reason why a replacement does not fit, and whether it may fit after other movers are removed.
-    fn reason_not_to_fit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
+    fn reason_not_to_fit(
+        &self,
+        mover: &MovingPods,
+        pod: &PodForecast,
+        samples: u32,
+    ) -> Option<(StayExplanation, bool)> {
         let devices = pod.placements.iter().flat_map(|placement| &placement.place.claims);
         let mut devices = devices.flat_map(|claim| &claim.devices);
         let back = devices
@@ -211,7 +223,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         if pod.evicted_again {
             return Some((evicted_again_stay(), false));
         }
-        let is_replaced = mover.kind != MoverKind::Unreplaced;
+        let is_replaced = mover.kind != WaveSharing::Unreplaced;
         match pod.outcome {
             PodOutcome::Fits => None,
             _ if !is_replaced => None,
@@ -225,14 +237,14 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 
     /// The reason to stay for a pod whose replacement gets a drained device again.
-    fn returning_replacement_stay(&self, device: &str) -> Stay {
+    fn returning_replacement_stay(&self, device: &str) -> StayExplanation {
         let key = &self.input.request.key;
         let release = self.input.release;
         let features = release.semantics.features;
         if !features.device_taints || !features.device_taint_rules {
             let why = release.profile.why_rules_do_nothing();
             let why = why.unwrap_or_else(|| format!("Kubernetes {} ignores rules", release.profile.name));
-            return Stay::new(
+            return StayExplanation::new(
                 StayReason::Tolerates,
                 format!(
                     "DeviceTaintRules have no effect, so its replacement can get device {device} again: {why}."
@@ -240,7 +252,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 "Turn on the feature gates DRADeviceTaints and DRADeviceTaintRules.",
             );
         }
-        Stay::new(
+        StayExplanation::new(
             StayReason::Tolerates,
             format!(
                 "Its replacement tolerates the taint {key}:NoSchedule and can get the selected device {device}."
@@ -252,7 +264,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
 /// Removes from `misfits` the movers that get another round: all that may still fit, if others can never fit;
 /// otherwise the first half.
-fn defer_contested(misfits: &mut Vec<Misfit>) {
+fn remove_retriable_misfits(misfits: &mut Vec<UnfittingMover>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);
     } else {
@@ -276,28 +288,28 @@ fn nodes_by_frequency(placements: &[Placement]) -> Vec<String> {
 const ADD_NODES: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
      so they add none.";
 
-fn no_room_stay(pod: &PodForecast) -> Stay {
+fn no_room_stay(pod: &PodForecast) -> StayExplanation {
     let mut why =
         pod.explanation.clone().unwrap_or_else(|| "No node has room for its replacement.".to_owned());
     if let Some(message) = &pod.message {
         _ = write!(why, " kube-scheduler reports: {message}");
     }
-    Stay::new(StayReason::NoRoom, why, ADD_NODES)
+    StayExplanation::new(StayReason::NoRoom, why, ADD_NODES)
 }
 
-fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> Stay {
+fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> StayExplanation {
     let why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
     let remedy = format!("{ADD_NODES} Or add --move-unknown to evict it alone, after all others.");
-    Stay::new(StayReason::FitsSometimes, why, remedy)
+    StayExplanation::new(StayReason::FitsSometimes, why, remedy)
 }
 
-fn unknown_outcome_stay(what: &str) -> Stay {
+fn unknown_outcome_stay(what: &str) -> StayExplanation {
     let why = format!("Where its replacement goes is not known: {what}.");
-    Stay::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
+    StayExplanation::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
 }
 
-fn evicted_again_stay() -> Stay {
-    Stay::new(
+fn evicted_again_stay() -> StayExplanation {
+    StayExplanation::new(
         StayReason::Tolerates,
         "Its replacement would get a device with a NoExecute taint and be evicted again and again: its toleration has no \
          effect, which the scheduler accepts and the eviction controller does not.",
@@ -305,8 +317,8 @@ fn evicted_again_stay() -> Stay {
     )
 }
 
-fn not_recreated_stay() -> Stay {
-    Stay::new(
+fn not_recreated_stay() -> StayExplanation {
+    StayExplanation::new(
         StayReason::Other,
         "Its controller makes no new pod, because it is suspended, has failed or is gone.",
         "Delete the pod yourself if it is not needed any more.",

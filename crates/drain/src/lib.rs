@@ -24,7 +24,7 @@ mod waves;
 
 pub use name::rule_name;
 pub use outcome::{
-    Budget, ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave,
+    Budget, ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave,
 };
 pub use plan::{PlanInput, plan, rules_for};
 pub use request::{DEFAULT_KEY, DrainRequest, MoveOptions};

@@ -6,8 +6,8 @@
 use crate::budgets::Budgets;
 use crate::outcome::{Budget, StayReason};
 use crate::request::{DrainRequest, MoveOptions};
-use crate::stay::{Stay, namespaced_name, stop_command};
-use crate::users::{HeldClaim, PodUse};
+use crate::stay::{StayExplanation, namespaced_name, stop_command};
+use crate::users::{ClaimWithPods, PodWithClaims};
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, Toleration, View as _};
 use tollgate_document::doc::Value;
@@ -25,13 +25,13 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 pub(crate) struct MoveChecks<'a, 'd> {
     pub(crate) state: &'a State<'d>,
     pub(crate) request: &'a DrainRequest,
-    pub(crate) held: &'a [HeldClaim<'d>],
+    pub(crate) held: &'a [ClaimWithPods<'d>],
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
 impl<'d> MoveChecks<'_, 'd> {
     /// The reason why the pod cannot be moved, independent of free devices; `None` if it can.
-    pub(crate) fn stay_reason(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
+    pub(crate) fn stay_reason(&self, pod: &PodWithClaims<'d>, budgets: &[usize]) -> Option<StayExplanation> {
         let claims = || pod.claims.iter().filter_map(|index| self.held.get(*index));
         let (object, options) = (pod.pod, &self.request.options);
         check_mirror_pod(object)
@@ -49,7 +49,7 @@ impl<'d> MoveChecks<'_, 'd> {
 
     /// Returns the reason to stay for a pod that references the claim by name: a new pod of the same controller
     /// would use the old allocation.
-    fn check_named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
+    fn check_named_claim(&self, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
         let is_named = |pod: StoredObject<'d>| {
             let mut references = Pod::of(pod.value).spec().resource_claims().iter();
             references.any(|reference: PodResourceClaim<'_>| {
@@ -73,15 +73,15 @@ impl<'d> MoveChecks<'_, 'd> {
             Some(command) => format!("Stop {of} until the claim is released: `{command}`."),
             None => format!("Stop {of} until the claim is released."),
         };
-        Some(Stay::new(StayReason::NamedClaim, why, remedy))
+        Some(StayExplanation::new(StayReason::NamedClaim, why, remedy))
     }
 
     /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
     /// replacement use the drained devices again.
-    fn check_tolerations(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
+    fn check_tolerations(&self, pod: StoredObject<'d>, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
         let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
         let tolerating = |claim: Claim<'d>, version: Version| {
-            let in_spec = requests_of(claim, version).into_iter().flat_map(|(name, body)| {
+            let in_spec = requests_with_names(claim, version).into_iter().flat_map(|(name, body)| {
                 body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
             });
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
@@ -92,7 +92,7 @@ impl<'d> MoveChecks<'_, 'd> {
                         .iter()
                         .map(move |toleration| (result.request().to_owned(), toleration))
                 });
-            in_spec.chain(in_results).find(|(_, toleration)| matches(fields_to_match(*toleration), taint))
+            in_spec.chain(in_results).find(|(_, toleration)| matches(toleration_fields(*toleration), taint))
         };
         let template = claim_template_name(pod, held.claim.name());
         let source = template.map(|name| format!("ResourceClaimTemplate {}/{name}", pod.namespace()));
@@ -100,7 +100,7 @@ impl<'d> MoveChecks<'_, 'd> {
             .map(|found| (format!("ResourceClaim {}", namespaced_name(held.claim)), found));
         // Its spec has what a claim has.
         let in_template = || {
-            let templates = self.state.of_kind(ObjectKind::ResourceClaimTemplate);
+            let templates = self.state.objects_of_kind(ObjectKind::ResourceClaimTemplate);
             let template = templates.get(pod.namespace(), template?)?;
             let found = tolerating(Claim::of(template.value.get("spec")), template.version)?;
             Some((source.clone()?, found))
@@ -114,15 +114,15 @@ impl<'d> MoveChecks<'_, 'd> {
         let other_key =
             if toleration.key().is_empty() { "" } else { ", or use another taint key with --key" };
         let remedy = format!("Remove the toleration from {location} and restart its pods{other_key}.");
-        Some(Stay::new(StayReason::Tolerates, why, remedy))
+        Some(StayExplanation::new(StayReason::Tolerates, why, remedy))
     }
 
     /// Returns the reason to stay for a pod whose PDBs never allow an eviction.
-    fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
+    fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<StayExplanation> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();
         if let [one, .., last] = budgets.as_slice() {
-            let names: Vec<String> = budgets.iter().map(|budget| budget.path()).collect();
+            let names: Vec<String> = budgets.iter().map(|budget| budget.namespaced_name()).collect();
             let both = if budgets.len() == 2 { "both" } else { "all" };
             let why = format!(
                 "PDBs {} {both} select it, and the Eviction API refuses a pod with more than one PDB.",
@@ -130,26 +130,28 @@ impl<'d> MoveChecks<'_, 'd> {
             );
             let remedy = format!(
                 "Change spec.selector so that only PDB {} selects it: `kubectl -n {namespace} edit pdb {}`.",
-                one.path(),
+                one.namespaced_name(),
                 last.name
             );
-            return Some(Stay::new(StayReason::SeveralBudgets, why, remedy));
+            return Some(StayExplanation::new(StayReason::SeveralBudgets, why, remedy));
         }
         let budget = budgets.into_iter().find(|budget| budget.allowed_at_best <= 0)?;
-        let why =
-            format!("PDB {} never allows a disruption, even if all its pods are healthy.", budget.path());
+        let why = format!(
+            "PDB {} never allows a disruption, even if all its pods are healthy.",
+            budget.namespaced_name()
+        );
         let remedy = format!(
             "Add a replica to its workload, or let the PDB allow a disruption: `kubectl -n {namespace} edit pdb {}`.",
             budget.name
         );
-        Some(Stay::new(StayReason::Budget, why, remedy))
+        Some(StayExplanation::new(StayReason::Budget, why, remedy))
     }
 }
 
-fn check_mirror_pod(pod: StoredObject<'_>) -> Option<Stay> {
+fn check_mirror_pod(pod: StoredObject<'_>) -> Option<StayExplanation> {
     annotations(pod).get(MIRROR_ANNOTATION).exists().then(|| {
         let node = node_of(pod);
-        Stay::new(
+        StayExplanation::new(
             StayReason::Mirror,
             format!("It mirrors a static pod of the kubelet on node {node}, which nobody can evict."),
             format!("Remove the manifest of the static pod on node {node}."),
@@ -157,11 +159,11 @@ fn check_mirror_pod(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-fn check_terminating(pod: StoredObject<'_>) -> Option<Stay> {
+fn check_terminating(pod: StoredObject<'_>) -> Option<StayExplanation> {
     let since = pod.value.get("metadata").get("deletionTimestamp");
     since.exists().then(|| {
         let describe = format!("kubectl -n {} describe pod {}", pod.namespace(), pod.name());
-        Stay::new(
+        StayExplanation::new(
             StayReason::Terminating,
             format!("It is being deleted, with the deletion timestamp {}.", since.str()),
             format!("Wait until it is gone; if it is stuck, check node {}: `{describe}`.", node_of(pod)),
@@ -170,15 +172,15 @@ fn check_terminating(pod: StoredObject<'_>) -> Option<Stay> {
 }
 
 /// The reason to stay for a pod that has ended or is not bound to a node yet.
-fn check_not_running(pod: StoredObject<'_>) -> Option<Stay> {
+fn check_not_running(pod: StoredObject<'_>) -> Option<StayExplanation> {
     let phase = pod.value.get("status").get("phase").str();
     if matches!(phase, "Succeeded" | "Failed") {
         let why = format!("It has ended (phase {phase}), and kube-controller-manager releases its claims.");
         let remedy = "Wait a moment and run the same command again.";
-        return Some(Stay::new(StayReason::Other, why, remedy));
+        return Some(StayExplanation::new(StayReason::Other, why, remedy));
     }
     node_of(pod).is_empty().then(|| {
-        Stay::new(
+        StayExplanation::new(
             StayReason::Other,
             "Its claim is allocated, but the pod is not bound to a node yet.",
             "Wait until it runs and run the same command again.",
@@ -186,7 +188,7 @@ fn check_not_running(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-fn check_pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
+fn check_pod_group_claim(held: &ClaimWithPods<'_>) -> Option<StayExplanation> {
     let group = held.users.iter().find(|user| user.resource == "podgroups")?;
     let (namespace, name) = (held.claim.namespace(), group.name);
     let why = format!(
@@ -196,14 +198,14 @@ fn check_pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
     let remedy = format!(
         "Delete the PodGroup when its work can be interrupted: `kubectl -n {namespace} delete podgroup {name}`."
     );
-    Some(Stay::new(StayReason::PodGroupClaim, why, remedy))
+    Some(StayExplanation::new(StayReason::PodGroupClaim, why, remedy))
 }
 
-fn check_daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
     let owner = controller_reference(pod.value);
     let is_kept = is_daemon_pod(pod) && !options.daemon_set_pods;
     is_kept.then(|| {
-        Stay::new(
+        StayExplanation::new(
             StayReason::DaemonSet,
             format!(
                 "It belongs to DaemonSet {}/{}, which makes its pods for the same node.",
@@ -215,10 +217,10 @@ fn check_daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay
     })
 }
 
-fn check_no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
     let is_kept = !has_controller(pod) && !options.without_controller;
     is_kept.then(|| {
-        Stay::new(
+        StayExplanation::new(
             StayReason::NoController,
             "It has no controller, so nothing makes it again.",
             "Add --force to evict it for good, or delete it yourself when its work is done.",
@@ -226,12 +228,12 @@ fn check_no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<S
     })
 }
 
-fn check_do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
     let annotations = annotations(pod);
     let is_set = |(name, value): &(&str, &str)| annotations.get(name).str() == *value;
     let (name, value) = DO_NOT_DISRUPT.into_iter().filter(|_| !options.ignore_do_not_disrupt).find(is_set)?;
     let (namespace, pod) = (pod.namespace(), pod.name());
-    Some(Stay::new(
+    Some(StayExplanation::new(
         StayReason::DoNotDisrupt,
         format!("Its annotation {name}: \"{value}\" asks not to disrupt it."),
         format!(
@@ -240,14 +242,14 @@ fn check_do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<
     ))
 }
 
-fn check_empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
     let mut volumes = pod.value.get("spec").get("volumes").items();
     let is_on_disk = |volume: &Value<'_>| {
         let source = volume.get("emptyDir");
         source.exists() && source.get("medium").str() != "Memory"
     };
     let volume = volumes.find(is_on_disk).filter(|_| !options.delete_empty_dir_data)?;
-    Some(Stay::new(
+    Some(StayExplanation::new(
         StayReason::EmptyDir,
         format!("Its volume {} is an emptyDir, whose data is lost with the pod.", volume.get("name").str()),
         "Add --delete-emptydir-data if the data can be lost.",
@@ -283,7 +285,7 @@ fn annotations(pod: StoredObject<'_>) -> Value<'_> {
 }
 
 /// The requests of a claim and their alternatives, with the names that allocation results use.
-fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
+fn requests_with_names<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
     let mut all = Vec::new();
     for request in claim.spec().devices().requests().iter() {
         all.extend(request.exactly(version).map(|body| (request.name().to_owned(), body)));
@@ -295,7 +297,7 @@ fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBo
 }
 
 /// The key, operator, value and effect of a toleration, in the form that taints are matched with.
-fn fields_to_match(toleration: Toleration<'_>) -> TolerationFields<'_> {
+fn toleration_fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
     TolerationFields {
         key: toleration.key(),
         operator: toleration.operator(),

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tollgate_engine::impact::target::NameSelector;
 
 /// Maximum length of a name before its hash. Object names have at most 253 characters.
-const MAX_READABLE_CHARS: usize = 200;
+const MAX_CHARS_BEFORE_HASH: usize = 200;
 
 /// Name of the DeviceTaintRule that taints those devices with the key. A rule that is created without an
 /// effect keeps its name when it gets one; only rules created with an effect include it in their name.
@@ -25,7 +25,7 @@ pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
         hash.update([0]);
         let part = match part {
             Some(part) => part,
-            None if target.is_everything() => "all",
+            None if target.selects_everything() => "all",
             None => "any",
         };
         // Once is enough.
@@ -47,7 +47,7 @@ pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
             readable.push('-');
         }
     }
-    readable.truncate(MAX_READABLE_CHARS);
+    readable.truncate(MAX_CHARS_BEFORE_HASH);
     let mut name = readable.trim_end_matches('-').to_owned();
     let digest = format!("{:x}", hash.finalize());
     name.push('-');

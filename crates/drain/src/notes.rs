@@ -8,7 +8,7 @@ pub(crate) fn state_notes(state: &State<'_>) -> Vec<String> {
     let is_autoscaler = |deployment: &StoredObject<'_>| {
         ["cluster-autoscaler", "karpenter"].iter().any(|name| deployment.name().contains(name))
     };
-    let deployment = state.of_kind(ObjectKind::Deployment).iter().find(is_autoscaler);
+    let deployment = state.objects_of_kind(ObjectKind::Deployment).iter().find(is_autoscaler);
     let is_provisioned = |node: &StoredObject<'_>| {
         let mut labels = node.value.get("metadata").get("labels").members();
         labels.any(|(key, _)| key.text().starts_with("karpenter.sh/"))
@@ -16,7 +16,7 @@ pub(crate) fn state_notes(state: &State<'_>) -> Vec<String> {
     let autoscaler = match deployment {
         Some(found) => Some(format!("Deployment {}/{}", found.namespace(), found.name())),
         None => state
-            .of_kind(ObjectKind::Node)
+            .objects_of_kind(ObjectKind::Node)
             .iter()
             .any(|node| is_provisioned(&node))
             .then(|| "Karpenter".to_owned()),

@@ -17,7 +17,7 @@ pub struct DrainPlan {
     /// The waves, in order. The first wave has one pod.
     pub waves: Vec<Wave>,
     /// Claims that hold selected devices and are used by no pod. A drain does not free them.
-    pub claims_without_pods: Vec<ClaimHolder>,
+    pub claims_without_pods: Vec<ClaimWithDevices>,
     /// The workload or PDB that determines the number of waves, such as `PDB inference/chat`.
     pub dominated_by: Option<String>,
     /// Other information for the user: omitted targets, autoscalers, partitions.
@@ -73,14 +73,14 @@ pub struct PlannedPod {
     pub grace_seconds: u64,
     /// The PDBs that select the pod, as `namespace/name`.
     pub budgets: Vec<String>,
-    pub fate: Fate,
+    pub fate: PodDecision,
     /// True if `--force-after` may delete the pod.
     pub is_forceable: bool,
 }
 
 /// Whether the plan of the drain moves a pod, and when, or why it stays.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Fate {
+pub enum PodDecision {
     /// The pod is evicted in this wave, counted from 0. `nodes` are the expected nodes of its replacement,
     /// most frequent first; empty if the pod is not recreated or the nodes are unknown.
     Moves { wave: usize, nodes: Vec<String> },
@@ -166,7 +166,7 @@ pub struct Wave {
 
 /// A claim that holds selected devices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ClaimHolder {
+pub struct ClaimWithDevices {
     pub namespace: String,
     pub claim: String,
     pub devices: Vec<DeviceId>,

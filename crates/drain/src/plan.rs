@@ -4,24 +4,24 @@ use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation, MoverDecision};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
 use crate::notes::state_notes;
-use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
+use crate::outcome::{DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave};
 use crate::request::DrainRequest;
-use crate::rule::closing_rule_json;
-use crate::selection::Selection;
-use crate::stay::{Stay, namespaced_name};
+use crate::rule::noschedule_rule_json;
+use crate::selection::SelectedDevices;
+use crate::stay::{StayExplanation, namespaced_name};
 use crate::targets::{ResolvedTargets, resolve_targets};
-use crate::units::{Unit, units_of};
-use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
-use crate::waves::{Mover, MoverKind, MoverWave, workload_or_pdb_in_most_waves};
+use crate::units::{PodUnit, units_of};
+use crate::users::{ClaimWithPods, PodWithClaims, claims_with_pods, pods_using_claims};
+use crate::waves::{MoverWave, MovingPods, WaveSharing, workload_or_pdb_in_most_waves};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{
-    Forecast, ObjectKind, Plan, Release, Settings, State, StoredObject, WorkloadName, controllers_of,
-    job_failure, workload_of,
+    Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State, StoredObject, WorkloadName,
+    controllers_of, job_failure_reason, workload_of,
 };
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
@@ -31,7 +31,7 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 pub struct PlanInput<'a, 'd> {
     pub state: &'a State<'d>,
     pub request: &'a DrainRequest,
-    pub release: Release,
+    pub release: SimulatedRelease,
     /// Settings of the forecasts: start time, seed, and whether the state is complete.
     pub settings: Settings,
     /// Runs a forecast. The caller chooses the number of threads and simulated runs.
@@ -51,21 +51,21 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let ResolvedTargets { rules, devices, mut notes } = resolve_targets(state, request, input.closed)?;
     notes.extend(state_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
-    let selection = Selection::from_rules(&names);
-    let held = held_claims(state, &selection);
+    let selection = SelectedDevices::from_rules(&names);
+    let held = claims_with_pods(state, &selection);
     let unused = held.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
-    let claims_without_pods = unused.map(HeldClaim::holder).collect();
-    let pods = pods_of(&held);
+    let claims_without_pods = unused.map(ClaimWithPods::to_claim_with_devices).collect();
+    let pods = pods_using_claims(&held);
     let budgets = Budgets::from_state(state);
     let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
     let checks = MoveChecks { state, request, held: &held, budgets: &budgets };
-    let mut stays: Vec<Option<Stay>> =
+    let mut stays: Vec<Option<StayExplanation>> =
         pods.iter().zip(&budgets_by_pod).map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
     let units = units_of(state, &pods);
-    keep_blocked_units(&pods, &units, &budgets, &mut stays);
-    keep_pods_of_failing_jobs(state, &pods, &units, &mut stays);
+    mark_blocked_units(&pods, &units, &budgets, &mut stays);
+    mark_pods_of_failing_jobs(state, &pods, &units, &mut stays);
 
-    let mut movers = movers_of(state, &pods, &units, &budgets_by_pod, &stays);
+    let mut movers = group_into_movers(state, &pods, &units, &budgets_by_pod, &stays);
     let texts: Vec<String> = rules.iter().map(|rule| planned_rule_json(rule, input)).collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
     let fitting = FitSimulation {
@@ -79,7 +79,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let FitResult { fits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, fit) in movers.iter().zip(fits) {
         let MoverDecision::Stays(stay, culprit) = fit else { continue };
-        keep_together(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
+        mark_group_staying(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
     }
 
     let assembly = PlanAssembler {
@@ -104,32 +104,32 @@ pub fn rules_for(
 }
 
 /// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
-fn keep_blocked_units<'d>(
-    pods: &[PodUse<'d>],
-    units: &[Unit<'d>],
+fn mark_blocked_units<'d>(
+    pods: &[PodWithClaims<'d>],
+    units: &[PodUnit<'d>],
     budgets: &Budgets<'d>,
-    stays: &mut [Option<Stay>],
+    stays: &mut [Option<StayExplanation>],
 ) {
     for unit in units {
         let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
         let stay = found.or_else(|| Some((None, unit.stay_reason(pods, budgets)?)));
         let Some((culprit, stay)) = stay else { continue };
-        keep_together(&unit.pods, pods, &stay, culprit, stays);
+        mark_group_staying(&unit.pods, pods, &stay, culprit, stays);
     }
 }
 
 /// The reason for a pod that stays because `other`, which must move with it, stays.
-fn stay_because_of(stay: &Stay, other: StoredObject<'_>) -> Stay {
+fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExplanation {
     let why = format!("It moves together with pod {}, which stays. {}", namespaced_name(other), stay.why);
-    Stay { why, ..stay.clone() }
+    StayExplanation { why, ..stay.clone() }
 }
 
 /// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
-fn keep_pods_of_failing_jobs<'d>(
+fn mark_pods_of_failing_jobs<'d>(
     state: &State<'d>,
-    pods: &[PodUse<'d>],
-    units: &[Unit<'d>],
-    stays: &mut [Option<Stay>],
+    pods: &[PodWithClaims<'d>],
+    units: &[PodUnit<'d>],
+    stays: &mut [Option<StayExplanation>],
 ) {
     let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate() {
@@ -141,9 +141,9 @@ fn keep_pods_of_failing_jobs<'d>(
         jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
     }
     for (job, indices) in jobs.into_values() {
-        let Some(reason) = job_failure(job, indices.len()) else { continue };
+        let Some(reason) = job_failure_reason(job, indices.len()) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
-        let lost = counted(indices.len(), "pod");
+        let lost = count_with_noun(indices.len(), "pod");
         let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
         let failed = status.get("failed").int().unwrap_or(0);
         let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
@@ -158,19 +158,19 @@ fn keep_pods_of_failing_jobs<'d>(
         };
         for index in indices {
             if let Some(stay) = stays.get_mut(index) {
-                *stay = Some(Stay::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+                *stay = Some(StayExplanation::new(StayReason::JobLimit, why.clone(), remedy.clone()));
             }
         }
     }
 }
 
 /// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
-fn keep_together(
+fn mark_group_staying(
     group: &[usize],
-    pods: &[PodUse<'_>],
-    stay: &Stay,
+    pods: &[PodWithClaims<'_>],
+    stay: &StayExplanation,
     culprit: Option<usize>,
-    stays: &mut [Option<Stay>],
+    stays: &mut [Option<StayExplanation>],
 ) {
     for index in group {
         let Some(own @ None) = stays.get_mut(*index) else { continue };
@@ -182,13 +182,13 @@ fn keep_together(
 }
 
 /// Groups the pods that can move into movers, sorted by namespace, workload and name.
-fn movers_of<'d>(
+fn group_into_movers<'d>(
     state: &State<'d>,
-    pods: &[PodUse<'d>],
-    units: &[Unit<'d>],
+    pods: &[PodWithClaims<'d>],
+    units: &[PodUnit<'d>],
     budgets: &[Vec<usize>],
-    stays: &[Option<Stay>],
-) -> Vec<Mover> {
+    stays: &[Option<StayExplanation>],
+) -> Vec<MovingPods> {
     let is_moving = |index: &usize| stays.get(*index).is_some_and(Option::is_none);
     let budgets_of = |indices: &[usize]| {
         let mut all: Vec<usize> =
@@ -197,13 +197,13 @@ fn movers_of<'d>(
         all.dedup();
         all
     };
-    let mut movers: Vec<(String, Mover)> = Vec::new();
+    let mut movers: Vec<(String, MovingPods)> = Vec::new();
     for unit in units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
-        let mover = Mover {
+        let mover = MovingPods {
             pods: unit.pods.clone(),
             workload: unit.description(),
             budgets: budgets_of(&unit.pods),
-            kind: MoverKind::Unit,
+            kind: WaveSharing::Unit,
             is_ready: unit.pods.iter().filter_map(|index| pods.get(*index)).all(|pod| is_ready(pod.pod)),
         };
         movers.push((unit.name.namespace.to_owned(), mover));
@@ -218,9 +218,9 @@ fn movers_of<'d>(
             Some(workload) => format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
             None => format!("pod {}", namespaced_name(object)),
         };
-        let kind = if is_replaced { MoverKind::Single } else { MoverKind::Unreplaced };
+        let kind = if is_replaced { WaveSharing::Single } else { WaveSharing::Unreplaced };
         let budgets = budgets_of(&[index]);
-        let mover = Mover { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
+        let mover = MovingPods { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
         movers.push((object.namespace().to_owned(), mover));
     }
     // Pods are sorted by name, so their places are too.
@@ -235,14 +235,14 @@ fn movers_of<'d>(
 fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
-    closing_rule_json(&rule.name, &rule.selects, &input.request.key, version)
+    noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
 /// Data from which the planned pods are built.
 struct PlanAssembler<'a, 'd> {
     state: &'a State<'d>,
-    pods: &'a [PodUse<'d>],
-    held_names: &'a [HeldClaim<'d>],
+    pods: &'a [PodWithClaims<'d>],
+    held_names: &'a [ClaimWithPods<'d>],
     budgets: &'a Budgets<'d>,
     budgets_by_pod: &'a [Vec<usize>],
 }
@@ -251,11 +251,11 @@ impl PlanAssembler<'_, '_> {
     /// The pods in the order of the plan, and the waves with indices of these pods.
     fn pods_and_waves(
         &self,
-        movers: &[Mover],
+        movers: &[MovingPods],
         waves: &[MoverWave],
-        stays: &[Option<Stay>],
+        stays: &[Option<StayExplanation>],
         nodes: &BTreeMap<usize, Vec<String>>,
-        units: &[Unit<'_>],
+        units: &[PodUnit<'_>],
     ) -> (Vec<PlannedPod>, Vec<Wave>) {
         let (mut pods, mut planned) = (Vec::new(), Vec::new());
         for (number, wave) in waves.iter().enumerate() {
@@ -264,7 +264,7 @@ impl PlanAssembler<'_, '_> {
             let indices: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
             for index in &indices {
                 let nodes = nodes.get(index).cloned().unwrap_or_default();
-                pods.extend(self.planned_pod(*index, Fate::Moves { wave: number, nodes }, false));
+                pods.extend(self.planned_pod(*index, PodDecision::Moves { wave: number, nodes }, false));
             }
             let unit = units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
             let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
@@ -277,13 +277,13 @@ impl PlanAssembler<'_, '_> {
         for (index, stay) in stays.iter().enumerate() {
             let Some(stay) = stay.clone() else { continue };
             let is_forceable = stay.is_forceable();
-            let Stay { reason, why, remedy } = stay;
-            pods.extend(self.planned_pod(index, Fate::Stays { reason, why, remedy }, is_forceable));
+            let StayExplanation { reason, why, remedy } = stay;
+            pods.extend(self.planned_pod(index, PodDecision::Stays { reason, why, remedy }, is_forceable));
         }
         (pods, planned)
     }
 
-    fn planned_pod(&self, index: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
+    fn planned_pod(&self, index: usize, fate: PodDecision, is_forceable: bool) -> Option<PlannedPod> {
         let used = self.pods.get(index)?;
         let pod = used.pod;
         let claims = used.claims.iter().filter_map(|index| self.held_names.get(*index));
@@ -302,7 +302,7 @@ impl PlanAssembler<'_, '_> {
             grace_seconds: grace_seconds(pod).unsigned_abs(),
             budgets: budgets
                 .filter_map(|budget| self.budgets.get(*budget))
-                .map(crate::outcome::Budget::path)
+                .map(crate::outcome::Budget::namespaced_name)
                 .collect(),
             fate,
             is_forceable,

@@ -3,7 +3,7 @@
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
 use tollgate_api::profile::Version;
-use tollgate_document::doc::New;
+use tollgate_document::doc::ChangeValue;
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
 
 /// Label of a DeviceTaintRule with the ID of its drain.
@@ -20,22 +20,27 @@ const ID_LENGTH: usize = 12;
 
 /// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It
 /// contains only the fields that a forecast needs.
-pub(crate) fn closing_rule_json(name: &str, selects: &NameSelector, key: &str, version: Version) -> String {
-    let selector = selects.criteria().map(|(field, value)| (field, New::str(value))).collect();
-    let taint = vec![("key", New::str(key)), ("effect", New::str("NoSchedule"))];
-    let spec = vec![("deviceSelector", New::Object(selector)), ("taint", New::Object(taint))];
-    let rule = New::Object(vec![
-        ("apiVersion", New::str(format!("resource.k8s.io/{}", version.name()))),
-        ("kind", New::str("DeviceTaintRule")),
-        ("metadata", New::Object(vec![("name", New::str(name))])),
-        ("spec", New::Object(spec)),
+pub(crate) fn noschedule_rule_json(
+    name: &str,
+    selects: &NameSelector,
+    key: &str,
+    version: Version,
+) -> String {
+    let selector = selects.set_names().map(|(field, value)| (field, ChangeValue::str(value))).collect();
+    let taint = vec![("key", ChangeValue::str(key)), ("effect", ChangeValue::str("NoSchedule"))];
+    let spec = vec![("deviceSelector", ChangeValue::Object(selector)), ("taint", ChangeValue::Object(taint))];
+    let rule = ChangeValue::Object(vec![
+        ("apiVersion", ChangeValue::str(format!("resource.k8s.io/{}", version.name()))),
+        ("kind", ChangeValue::str("DeviceTaintRule")),
+        ("metadata", ChangeValue::Object(vec![("name", ChangeValue::str(name))])),
+        ("spec", ChangeValue::Object(spec)),
     ]);
     rule.to_json()
 }
 
 /// The ID of a drain, a valid label value. It depends only on the set of targets and the key.
 pub fn drain_id(request: &DrainRequest) -> String {
-    let mut targets: Vec<String> = request.targets.iter().map(target_text).collect();
+    let mut targets: Vec<String> = request.targets.iter().map(canonical_target).collect();
     targets.sort_unstable();
     targets.dedup();
     let mut hash = Sha256::new();
@@ -49,7 +54,7 @@ pub fn drain_id(request: &DrainRequest) -> String {
 }
 
 /// The canonical text of a target: `a` and `a/*` are equal.
-fn target_text(target: &DeviceTarget) -> String {
+fn canonical_target(target: &DeviceTarget) -> String {
     match target {
         DeviceTarget::Node(node) => format!("node/{node}"),
         DeviceTarget::Devices(NameSelector { driver, pool, device }) => {
@@ -61,7 +66,7 @@ fn target_text(target: &DeviceTarget) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{closing_rule_json, drain_id};
+    use super::{drain_id, noschedule_rule_json};
     use crate::request::{DEFAULT_KEY, DrainRequest, MoveOptions};
     use tollgate_api::profile::{ApiKind, Profile};
     use tollgate_document::doc;
@@ -97,7 +102,7 @@ mod tests {
         };
         for profile in ["1.34", "1.36", "1.37"].map(|name| Profile::named(name).expect("a release")) {
             for version in profile.versions(ApiKind::DeviceTaintRule) {
-                let json = closing_rule_json("drain-1", &names, DEFAULT_KEY, *version);
+                let json = noschedule_rule_json("drain-1", &names, DEFAULT_KEY, *version);
                 let rule = doc::parse(&json).expect("JSON");
                 let at = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
                 let snapshot = Snapshot::new();

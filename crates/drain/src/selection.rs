@@ -7,7 +7,7 @@ use tollgate_engine::impact::target::NameSelector;
 
 /// The devices that a set of rules selects.
 #[derive(Debug, Default)]
-pub(crate) struct Selection<'r> {
+pub(crate) struct SelectedDevices<'r> {
     /// Selected devices, by driver and pool.
     pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
     /// Rules without a driver or pool. A drain creates none, but a user can.
@@ -21,9 +21,9 @@ struct PoolSelection<'r> {
     devices: BTreeSet<&'r str>,
 }
 
-impl<'r> Selection<'r> {
-    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r NameSelector>) -> Selection<'r> {
-        let mut selection = Selection::default();
+impl<'r> SelectedDevices<'r> {
+    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r NameSelector>) -> SelectedDevices<'r> {
+        let mut selection = SelectedDevices::default();
         for names in rules {
             let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
                 selection.others.push(names);
@@ -46,7 +46,7 @@ impl<'r> Selection<'r> {
     }
 
     /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
-    pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
+    pub(crate) fn selected_device(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
         let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
         is_held.then(|| DeviceId::new(driver, pool, device))

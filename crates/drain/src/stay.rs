@@ -5,15 +5,19 @@ use tollgate_forecast::{StoredObject, Workload};
 
 /// The reason why a pod stays, with an explanation and a remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Stay {
+pub(crate) struct StayExplanation {
     pub(crate) reason: StayReason,
     pub(crate) why: String,
     pub(crate) remedy: String,
 }
 
-impl Stay {
-    pub(crate) fn new(reason: StayReason, why: impl Into<String>, remedy: impl Into<String>) -> Stay {
-        Stay { reason, why: why.into(), remedy: remedy.into() }
+impl StayExplanation {
+    pub(crate) fn new(
+        reason: StayReason,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> StayExplanation {
+        StayExplanation { reason, why: why.into(), remedy: remedy.into() }
     }
 
     /// True if deleting the pod would free its devices without permanent damage.

@@ -7,11 +7,11 @@
 use crate::name::rule_name;
 use crate::outcome::{DeviceId, PlannedRule};
 use crate::request::DrainRequest;
-use crate::selection::{Selection, selector_matches};
+use crate::selection::{SelectedDevices, selector_matches};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
-use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Maximum number of rules that one drain creates.
@@ -25,7 +25,7 @@ pub(crate) struct ResolvedTargets {
 }
 
 /// Names of devices, by driver and pool.
-type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
+type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
@@ -86,7 +86,7 @@ pub(crate) fn resolve_targets(
             "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
         ));
     }
-    let selection = Selection::from_rules(&all);
+    let selection = SelectedDevices::from_rules(&all);
     let mut devices = BTreeSet::new();
     let mut unpublished = 0;
     for (pools, is_published) in [(&published, true), (&held, false)] {
@@ -106,16 +106,16 @@ pub(crate) fn resolve_targets(
 }
 
 /// The rule for a selector, with its name and the number of published devices that it selects.
-fn planned_rule(names: NameSelector, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
-    let count = pools_of(published, &names).map(|(driver, pool, devices)| {
+fn planned_rule(names: NameSelector, request: &DrainRequest, published: &DevicesByPool<'_>) -> PlannedRule {
+    let count = matching_pools(published, &names).map(|(driver, pool, devices)| {
         devices.iter().filter(|device| selector_matches(&names, driver, pool, device)).count()
     });
     PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
 }
 
 /// The pools that match the driver and pool of the selector.
-fn pools_of<'p, 'd>(
-    pools: &'p Pools<'d>,
+fn matching_pools<'p, 'd>(
+    pools: &'p DevicesByPool<'d>,
     names: &'p NameSelector,
 ) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
@@ -124,15 +124,19 @@ fn pools_of<'p, 'd>(
 }
 
 /// True if the selector matches one of these devices.
-fn selects_any(pools: &Pools<'_>, names: &NameSelector) -> bool {
-    pools_of(pools, names).any(|(_, _, devices)| match &names.device {
+fn selects_any(pools: &DevicesByPool<'_>, names: &NameSelector) -> bool {
+    matching_pools(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
         None => !devices.is_empty(),
     })
 }
 
 /// Splits a selector into one selector for each pool.
-fn split_by_pool(names: &NameSelector, published: &Pools<'_>, held: &Pools<'_>) -> Vec<NameSelector> {
+fn split_by_pool(
+    names: &NameSelector,
+    published: &DevicesByPool<'_>,
+    held: &DevicesByPool<'_>,
+) -> Vec<NameSelector> {
     if names.driver.is_some() && names.pool.is_some() {
         return vec![names.clone()];
     }
@@ -140,7 +144,7 @@ fn split_by_pool(names: &NameSelector, published: &Pools<'_>, held: &Pools<'_>) 
         let has = |devices: &BTreeSet<&str>| {
             names.device.as_ref().is_none_or(|device| devices.contains(device.as_str()))
         };
-        pools_of(pools, names).filter(move |(_, _, devices)| has(devices))
+        matching_pools(pools, names).filter(move |(_, _, devices)| has(devices))
     });
     let pools: BTreeSet<(&str, &str)> = found.map(|(driver, pool, _)| (driver, pool)).collect();
     let names = pools.into_iter().map(|(driver, pool)| NameSelector {
@@ -164,9 +168,9 @@ fn remove_covered_selectors(mut all: Vec<NameSelector>) -> Vec<NameSelector> {
 }
 
 /// The devices of the newest generation of each pool.
-fn published_devices<'d>(state: &State<'d>) -> Pools<'d> {
+fn published_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
     let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeSet<&'d str>)> = BTreeMap::new();
-    for object in state.of_kind(ObjectKind::ResourceSlice).iter() {
+    for object in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let spec = Slice::of(object.value).spec();
         let generation = spec.pool().generation();
         let pool = pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, BTreeSet::new()));
@@ -181,9 +185,9 @@ fn published_devices<'d>(state: &State<'d>) -> Pools<'d> {
 }
 
 /// The devices that claims hold, without results that have adminAccess.
-fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
-    let mut pools = Pools::new();
-    for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+fn held_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
+    let mut pools = DevicesByPool::new();
+    for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
         for result in allocation.devices().results().iter() {
             if result.admin_access() != Some(true) {
@@ -196,9 +200,9 @@ fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
 
 /// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
 /// taken from the allocation.
-fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<NameSelector> {
+fn unpublished_on_node(state: &State<'_>, node: &str, published: &DevicesByPool<'_>) -> Vec<NameSelector> {
     let mut found = Vec::new();
-    for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+    for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
         let Some(selector) = allocation.node_selector() else { continue };
         let requirements = selector.terms().iter().flat_map(|term| term.match_fields().iter());
@@ -223,10 +227,10 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
 /// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
 /// reported them.
 fn slice_snapshot(state: &State<'_>) -> Snapshot {
-    let mut snapshot = Snapshot::with_details(DeviceDetails { counters: true, ..DeviceDetails::default() });
-    for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {
+    let mut snapshot = Snapshot::with_details(StoredDetails { counters: true, ..StoredDetails::default() });
+    for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let version = format!("resource.k8s.io/{}", slice.version.name());
-        _ = snapshot.apply_as(&version, "ResourceSlice", slice.value);
+        _ = snapshot.apply_as_type(&version, "ResourceSlice", slice.value);
     }
     snapshot
 }

@@ -3,15 +3,15 @@
 
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
-use crate::stay::Stay;
-use crate::users::PodUse;
+use crate::stay::StayExplanation;
+use crate::users::PodWithClaims;
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, group_restarts, unit_of};
-use tollgate_formats::count::counted;
+use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, effects_of_lost_pods, unit_of};
+use tollgate_formats::count::count_with_noun;
 
 /// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
 #[derive(Clone, Debug)]
-pub(crate) struct Unit<'d> {
+pub(crate) struct PodUnit<'d> {
     pub(crate) name: UnitName<'d>,
     /// Indices of its pods that use selected devices.
     pub(crate) pods: Vec<usize>,
@@ -23,11 +23,11 @@ pub(crate) struct Unit<'d> {
 }
 
 /// The units that the drained pods belong to, by kind, namespace and name.
-pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'d>> {
-    let mut units: BTreeMap<UnitName<'d>, Unit<'d>> = BTreeMap::new();
+pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec<PodUnit<'d>> {
+    let mut units: BTreeMap<UnitName<'d>, PodUnit<'d>> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate() {
         let Some(name) = unit_of(state, pod.pod) else { continue };
-        let new = || Unit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
+        let new = || PodUnit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
         units.entry(name).or_insert_with(new).pods.push(index);
     }
     if units.is_empty() {
@@ -39,15 +39,17 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'
         .filter_map(|index| pods.get(*index))
         .map(|pod| (pod.pod.namespace(), pod.pod.name()))
         .collect();
-    for group in group_restarts(state, &|namespace, name| lost.contains(&(namespace, name))) {
+    for group in effects_of_lost_pods(state, &|namespace, name| lost.contains(&(namespace, name))) {
         for name in &group.restarted {
-            let Some(pod) = state.of_kind(ObjectKind::Pod).get(group.namespace, name) else { continue };
+            let Some(pod) = state.objects_of_kind(ObjectKind::Pod).get(group.namespace, name) else {
+                continue;
+            };
             let unit = unit_of(state, pod).and_then(|name| units.get_mut(&name));
             if let Some(unit) = unit.filter(|unit| unit.name.kind.name() == group.kind) {
                 unit.restarted.push(pod);
             }
         }
-        let of_group = |unit: &&mut Unit<'d>| {
+        let of_group = |unit: &&mut PodUnit<'d>| {
             let UnitName { kind, namespace, name, .. } = unit.name;
             (kind.name(), namespace, name) == (group.kind, group.namespace, group.name)
         };
@@ -58,7 +60,7 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'
     units.into_values().collect()
 }
 
-impl<'d> Unit<'d> {
+impl<'d> PodUnit<'d> {
     /// Description of the unit, such as `JobSet ml/train` or `group 0 of LeaderWorkerSet ml/llm`.
     pub(crate) fn description(&self) -> String {
         let UnitName { kind, namespace, name, index } = self.name;
@@ -67,7 +69,11 @@ impl<'d> Unit<'d> {
     }
 
     /// The reason why the unit cannot move as a whole, if any.
-    pub(crate) fn stay_reason(&self, pods: &[PodUse<'d>], budgets: &Budgets<'d>) -> Option<Stay> {
+    pub(crate) fn stay_reason(
+        &self,
+        pods: &[PodWithClaims<'d>],
+        budgets: &Budgets<'d>,
+    ) -> Option<StayExplanation> {
         if let Some(effect) = &self.fails {
             let why = format!("If the pods of {} are evicted, {effect}.", self.description());
             let remedy = format!(
@@ -75,7 +81,7 @@ impl<'d> Unit<'d> {
                  or wait until it ends.",
                 self.description()
             );
-            return Some(Stay::new(StayReason::JobLimit, why, remedy));
+            return Some(StayExplanation::new(StayReason::JobLimit, why, remedy));
         }
         let mut needed: BTreeMap<usize, usize> = BTreeMap::new();
         let members = self.pods.iter().filter_map(|index| pods.get(*index)).map(|pod| pod.pod);
@@ -93,17 +99,17 @@ impl<'d> Unit<'d> {
             let why = format!(
                 "{} moves as one unit of {}, but PDB {} allows {}.",
                 capitalized(&self.description()),
-                counted(needed, "pod"),
-                budget.path(),
-                counted(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
+                count_with_noun(needed, "pod"),
+                budget.namespaced_name(),
+                count_with_noun(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
             );
             let edit = format!("`kubectl -n {} edit pdb {}`", budget.namespace, budget.name);
             let remedy = if allows(budget.allowed_at_best) {
                 "Wait until more of its pods are healthy, and run the same command again.".to_owned()
             } else {
-                format!("Let the PDB allow {}: {edit}.", counted(needed, "disruption"))
+                format!("Let the PDB allow {}: {edit}.", count_with_noun(needed, "disruption"))
             };
-            Some(Stay::new(StayReason::GroupBudget, why, remedy))
+            Some(StayExplanation::new(StayReason::GroupBudget, why, remedy))
         })
     }
 }

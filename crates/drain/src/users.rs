@@ -3,22 +3,22 @@
 //!
 //! Invariant: results with `adminAccess` do not count, because they do not prevent other allocations.
 
-use crate::outcome::{ClaimHolder, DeviceId};
-use crate::selection::Selection;
+use crate::outcome::{ClaimWithDevices, DeviceId};
+use crate::selection::SelectedDevices;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Pod, View as _};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{ClaimUser, ObjectKind, State, StoredObject, claim_users};
 
 /// A claim that holds devices of the drain, with the pods that use it.
-pub(crate) struct HeldClaim<'d> {
+pub(crate) struct ClaimWithPods<'d> {
     pub(crate) claim: StoredObject<'d>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) users: Vec<ClaimUser<'d>>,
 }
 
 /// A pod that uses devices of the drain, with these devices and claims.
-pub(crate) struct PodUse<'d> {
+pub(crate) struct PodWithClaims<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,
     /// Indices of the claims that the pod uses, among the held claims.
@@ -27,32 +27,35 @@ pub(crate) struct PodUse<'d> {
 
 /// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
 /// not count. An empty list means that the devices are free.
-pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimHolder> {
-    let held = held_claims(state, &Selection::from_rules(rules));
-    held.iter().map(HeldClaim::holder).collect()
+pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimWithDevices> {
+    let held = claims_with_pods(state, &SelectedDevices::from_rules(rules));
+    held.iter().map(ClaimWithPods::to_claim_with_devices).collect()
 }
 
 /// The claims that hold selected devices, by namespace and name.
-pub(crate) fn held_claims<'d>(state: &State<'d>, selection: &Selection<'_>) -> Vec<HeldClaim<'d>> {
+pub(crate) fn claims_with_pods<'d>(
+    state: &State<'d>,
+    selection: &SelectedDevices<'_>,
+) -> Vec<ClaimWithPods<'d>> {
     let mut held = Vec::new();
-    for claim in state.of_kind(ObjectKind::ResourceClaim).iter() {
+    for claim in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(claim.value).status().allocation() else { continue };
         let results = allocation.devices().results();
         let devices: BTreeSet<DeviceId> =
-            results.iter().filter_map(|result| selection.device_of(result)).collect();
+            results.iter().filter_map(|result| selection.selected_device(result)).collect();
         if !devices.is_empty() {
             let users = claim_users(state, claim);
-            held.push(HeldClaim { claim, devices: devices.into_iter().collect(), users });
+            held.push(ClaimWithPods { claim, devices: devices.into_iter().collect(), users });
         }
     }
     held.sort_by_key(|held| (held.claim.namespace(), held.claim.name()));
-    add_extended_users(state, &mut held);
+    add_extended_resource_pods(state, &mut held);
     held
 }
 
 /// Adds pods that use a claim for extended resources but have not reserved it.
-fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
-    for pod in state.of_kind(ObjectKind::Pod).iter() {
+fn add_extended_resource_pods<'d>(state: &State<'d>, held: &mut [ClaimWithPods<'d>]) {
+    for pod in state.objects_of_kind(ObjectKind::Pod).iter() {
         let name = Pod::of(pod.value).status().extended_resource_claim_status().resource_claim_name();
         if name.is_empty() {
             continue;
@@ -68,11 +71,11 @@ fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
 }
 
 /// The pods that use the claims, by namespace and name.
-pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
-    let mut pods: BTreeMap<(&str, &str), PodUse<'d>> = BTreeMap::new();
+pub(crate) fn pods_using_claims<'d>(held: &[ClaimWithPods<'d>]) -> Vec<PodWithClaims<'d>> {
+    let mut pods: BTreeMap<(&str, &str), PodWithClaims<'d>> = BTreeMap::new();
     for (index, claim) in held.iter().enumerate() {
         for pod in claim.users.iter().filter_map(|user| user.pod) {
-            let new = PodUse { pod, devices: BTreeSet::new(), claims: Vec::new() };
+            let new = PodWithClaims { pod, devices: BTreeSet::new(), claims: Vec::new() };
             let pod = pods.entry((pod.namespace(), pod.name())).or_insert(new);
             pod.devices.extend(claim.devices.iter().cloned());
             if !pod.claims.contains(&index) {
@@ -83,9 +86,9 @@ pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
     pods.into_values().collect()
 }
 
-impl HeldClaim<'_> {
+impl ClaimWithPods<'_> {
     /// The claim as the plan lists it: its name, its users, and the UIDs of its pods.
-    pub(crate) fn holder(&self) -> ClaimHolder {
+    pub(crate) fn to_claim_with_devices(&self) -> ClaimWithDevices {
         let user = |user: &ClaimUser<'_>| match user.resource {
             "pods" => format!("pod {}", user.name),
             "podgroups" => format!("podgroup {}", user.name),
@@ -93,7 +96,7 @@ impl HeldClaim<'_> {
         };
         let mut users: Vec<String> = self.users.iter().map(user).collect();
         users.dedup();
-        ClaimHolder {
+        ClaimWithDevices {
             namespace: self.claim.namespace().to_owned(),
             claim: self.claim.name().to_owned(),
             devices: self.devices.clone(),

@@ -6,25 +6,25 @@
 use crate::budgets::Budgets;
 use crate::outcome::Budget;
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// A pod that moves, or the pods of a unit that move together.
 #[derive(Clone, Debug)]
-pub(crate) struct Mover {
+pub(crate) struct MovingPods {
     /// Indices of its pods among the pods of the drain. More than one only for a unit.
     pub(crate) pods: Vec<usize>,
     /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
     pub(crate) workload: String,
     /// Indices of the PDBs that select the pods of the mover.
     pub(crate) budgets: Vec<usize>,
-    pub(crate) kind: MoverKind,
+    pub(crate) kind: WaveSharing,
     /// True if all pods of the mover are Ready.
     pub(crate) is_ready: bool,
 }
 
 /// Whether a mover can share a wave with other movers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum MoverKind {
+pub(crate) enum WaveSharing {
     /// One pod whose replacement fits.
     Single,
     /// One pod that is not replaced, or not immediately.
@@ -46,18 +46,18 @@ pub(crate) struct MoverWave {
 /// Assigns the movers for which `is_moving` returns true to waves. With `is_first_wave`, the first wave has
 /// one pod.
 pub(crate) fn assign_waves(
-    movers: &[Mover],
+    movers: &[MovingPods],
     is_moving: &dyn Fn(usize) -> bool,
     budgets: &Budgets<'_>,
     max_wave: usize,
     is_first_wave: bool,
 ) -> Vec<MoverWave> {
     let moving = || movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
-    let is_single = |mover: &Mover| matches!(mover.kind, MoverKind::Single | MoverKind::Unreplaced);
+    let is_single = |mover: &MovingPods| matches!(mover.kind, WaveSharing::Single | WaveSharing::Unreplaced);
     let mut left: Vec<usize> =
         moving().filter(|(_, mover)| is_single(mover)).map(|(index, _)| index).collect();
     let mut waves = Vec::new();
-    if let Some(canary) = canary(movers, &left, budgets).filter(|_| is_first_wave) {
+    if let Some(canary) = pick_canary(movers, &left, budgets).filter(|_| is_first_wave) {
         left.retain(|index| *index != canary);
         let others = moving().count() > 1;
         let limited_by = others.then(|| "the first wave has one pod".to_owned());
@@ -68,10 +68,10 @@ pub(crate) fn assign_waves(
         left = rest;
         waves.push(wave);
     }
-    for kind in [MoverKind::Unit, MoverKind::Alone] {
+    for kind in [WaveSharing::Unit, WaveSharing::Alone] {
         for (index, mover) in moving().filter(|(_, mover)| mover.kind == kind) {
             let why = match kind {
-                MoverKind::Unit => format!("{} moves as one unit", mover.workload),
+                WaveSharing::Unit => format!("{} moves as one unit", mover.workload),
                 _ => "its outcome is not known, so it moves alone".to_owned(),
             };
             waves.push(MoverWave { movers: vec![index], limited_by: Some(why) });
@@ -82,7 +82,7 @@ pub(crate) fn assign_waves(
 
 /// The pod that moves first: it is Ready and has a replacement, its PDBs allow more than one disruption, and
 /// it is not part of a Job, which would lose work.
-fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
+fn pick_canary(movers: &[MovingPods], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
     let rank = |index: &usize| {
         let mover = movers.get(*index)?;
         let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
@@ -95,7 +95,7 @@ fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usi
 
 /// Fills the next wave. Returns it and the indices of the remaining movers.
 fn fill_next_wave(
-    movers: &[Mover],
+    movers: &[MovingPods],
     left: &[usize],
     budgets: &Budgets<'_>,
     max_wave: usize,
@@ -116,9 +116,9 @@ fn fill_next_wave(
         } else if workloads.contains(mover.workload.as_str()) {
             Some(format!("one pod of {} at a time", mover.workload))
         } else if let Some(budget) = spent {
-            Some(format!("PDB {} allows {}", budget.path(), budget.max_pods_in_wave()))
+            Some(format!("PDB {} allows {}", budget.namespaced_name(), budget.max_pods_in_wave()))
         } else if wave.movers.len() >= max_wave.max(1) {
-            Some(format!("at most {} in a wave", counted(max_wave.max(1), "pod")))
+            Some(format!("at most {} in a wave", count_with_noun(max_wave.max(1), "pod")))
         } else {
             None
         };
@@ -138,7 +138,7 @@ fn fill_next_wave(
 
 /// The workload or PDB whose pods are in the most waves, if in more than one.
 pub(crate) fn workload_or_pdb_in_most_waves(
-    movers: &[Mover],
+    movers: &[MovingPods],
     waves: &[MoverWave],
     budgets: &Budgets<'_>,
 ) -> Option<String> {
@@ -157,7 +157,7 @@ pub(crate) fn workload_or_pdb_in_most_waves(
         let budget = budgets.get(budget)?;
         // A PDB that allows more than one pod is not what slows its only workload.
         let rank = if budget.max_pods_in_wave() == 1 { 2 } else { 0 };
-        Some((count, rank, format!("PDB {}", budget.path())))
+        Some((count, rank, format!("PDB {}", budget.namespaced_name())))
     });
     let all = workloads.chain(by_budget).filter(|(count, _, _)| *count > 1);
     // The first of several by name.

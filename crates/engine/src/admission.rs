@@ -10,7 +10,7 @@ mod known_claims;
 use std::collections::BTreeMap;
 
 use crate::impact::ClusterState;
-pub use known_claims::{ClaimsOfRun, KnownClaims};
+pub use known_claims::{ClaimLocations, ClaimsInFiles};
 use tollgate_api::profile::Profile;
 pub use tollgate_api::review::Operation;
 use tollgate_api::view::Object;
@@ -29,7 +29,7 @@ pub struct Now<'d> {
 
 impl<'d> From<&'d str> for Now<'d> {
     fn from(text: &'d str) -> Now<'d> {
-        Now { text, time: gotime::parse(text).ok() }
+        Now { text, time: gotime::parse_rfc3339(text).ok() }
     }
 }
 
@@ -54,7 +54,7 @@ pub struct Attributes<'d, T = Value<'d>> {
 
 impl<'d, T> Attributes<'d, T> {
     /// Returns a request that creates an object, without a user, as offline checks assume it.
-    pub fn create(object: T, namespace: &'d str, now: &'d str) -> Attributes<'d, T> {
+    pub fn for_create(object: T, namespace: &'d str, now: &'d str) -> Attributes<'d, T> {
         Attributes {
             operation: Operation::Create,
             subresource: "",
@@ -92,7 +92,7 @@ impl<'d> DecodedAttributes<'d> {
     /// Returns this request as if it wrote the stored object, without an old one, to find what was wrong before. `None`
     /// if nothing is stored.
     #[must_use]
-    pub fn for_stored_object(&self) -> Option<DecodedAttributes<'d>> {
+    pub fn with_old_as_object(&self) -> Option<DecodedAttributes<'d>> {
         self.old_object.map(|object| Attributes { object, old_object: None, ..*self })
     }
 
@@ -145,7 +145,7 @@ pub struct Context<'c> {
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c ResourceClasses>,
     /// The claims that are checked together with the object, if they are known.
-    pub claims: Option<ClaimsOfRun<'c>>,
+    pub claims: Option<ClaimsInFiles<'c>>,
     /// True if the object comes from a review, where the API server's encoder may have escaped characters of raw JSON
     /// that the client sent unescaped.
     pub from_review: bool,
@@ -172,9 +172,9 @@ impl ResourceClasses {
 
     /// Returns `known ResourceClasses: a, b`, with at most eight names, for messages.
     pub fn describe(&self) -> String {
-        const MAX_SHOWN: usize = 8;
-        let names: Vec<&str> = self.0.keys().take(MAX_SHOWN).map(|name| &**name).collect();
-        match (names.is_empty(), self.0.len() > MAX_SHOWN) {
+        const MAX_SHOWN_CLASSES: usize = 8;
+        let names: Vec<&str> = self.0.keys().take(MAX_SHOWN_CLASSES).map(|name| &**name).collect();
+        match (names.is_empty(), self.0.len() > MAX_SHOWN_CLASSES) {
             (true, _) => "no ResourceClasses are known".to_owned(),
             (_, true) => format!("known ResourceClasses: {}, …", names.join(", ")),
             (_, false) => format!("known ResourceClasses: {}", names.join(", ")),

@@ -6,10 +6,10 @@
 
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{
-    Body, ClaimSpec, ClassicClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule,
+    ClaimSpec, ClassicClaimSpec, Device, List, Object, ObjectBody, Request, RequestBody, Taint, TaintRule,
     Toleration, View,
 };
-use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
+use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// A change to one field of an object: a default of the API server, or a toleration that a policy adds.
@@ -18,12 +18,12 @@ pub struct Edit {
     /// The path of the field.
     pub at: FieldPath,
     /// What is set there.
-    pub change: Change,
+    pub change: DocChange,
 }
 
 /// The purpose for which defaults are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DefaultsFor {
+pub enum DefaultsPurpose {
     /// For validating the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are
     /// far too long.
     Validation,
@@ -43,9 +43,9 @@ const MAX_DEFAULTED_ITEMS: usize = 1_000;
 const MAX_TOLERATIONS: usize = 16;
 const MAX_TAINTS: usize = 32;
 const MAX_REQUESTS: usize = 32;
-const MAX_ALTERNATIVES: usize = 8;
+const MAX_SUBREQUESTS: usize = 8;
 const MAX_DEVICES: usize = 128;
-const MAX_RESULTS: usize = 32;
+const MAX_ALLOCATION_RESULTS: usize = 32;
 
 /// Returns the edits that fill in the server's defaults. `old` is the stored object of an update; `now` is RFC 3339 in
 /// whole seconds.
@@ -54,46 +54,48 @@ pub fn default_edits(
     old: Option<Object<'_>>,
     profile: &Profile,
     now: &str,
-    purpose: DefaultsFor,
+    purpose: DefaultsPurpose,
 ) -> Vec<Edit> {
     // A ResourceSlicePatch belongs to draft r1, whatever else the profile has.
-    let times_only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
+    let times_only_evictions = profile.times_only_evictions || matches!(object.body, ObjectBody::Patch(_));
     let mut edits =
         EditCollector { edits: Vec::new(), now, version: object.version, times_only_evictions, purpose };
     let spec = Path::ROOT.field("spec");
     match object.body {
-        Body::Slice(slice) => {
+        ObjectBody::Slice(slice) => {
             let devices_at = spec.field("devices");
-            for (index, device) in edits.items_within(slice.spec().devices(), MAX_DEVICES) {
+            for (index, device) in edits.items_if_short(slice.spec().devices(), MAX_DEVICES) {
                 let device_at = devices_at.index(index);
-                let body_at = Device::body_at(&device_at, object.version);
-                edits.default_taints(device.body(object.version).taints(), &body_at.field("taints"));
+                let body_at = Device::body_path(&device_at, object.version);
+                edits.default_taint_times(device.body(object.version).taints(), &body_at.field("taints"));
             }
             let taints_at = spec.field("taints");
-            for (index, entry) in edits.items_within(slice.spec().taints(), MAX_TAINTS) {
+            for (index, entry) in edits.items_if_short(slice.spec().taints(), MAX_TAINTS) {
                 let entry_at = taints_at.index(index);
-                edits.default_taint(entry.taint(), &entry.taint_at(&entry_at));
+                edits.default_time_added(entry.taint(), &entry.taint_path(&entry_at));
             }
         }
-        Body::Rule(rule) => edits.default_rule(rule, old, profile),
-        Body::Claim(claim) => {
+        ObjectBody::Rule(rule) => edits.default_rule(rule, old, profile),
+        ObjectBody::Claim(claim) => {
             edits.default_claim(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
             let allocation = status.field("allocation");
             let devices = allocation.field("devices");
             let results_at = devices.field("results");
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
-            for (index, result) in edits.items_within(results.unwrap_or(List::absent()), MAX_RESULTS) {
+            for (index, result) in
+                edits.items_if_short(results.unwrap_or(List::absent()), MAX_ALLOCATION_RESULTS)
+            {
                 let result_at = results_at.index(index);
-                edits.default_tolerations(result.tolerations(), &result_at.field("tolerations"));
+                edits.default_toleration_operators(result.tolerations(), &result_at.field("tolerations"));
             }
         }
-        Body::Template(template) => edits.default_claim(template.spec().spec(), &spec.field("spec")),
-        Body::Patch(patch) => {
+        ObjectBody::Template(template) => edits.default_claim(template.spec().spec(), &spec.field("spec")),
+        ObjectBody::Patch(patch) => {
             let devices_at = spec.field("devices");
-            edits.default_taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+            edits.default_taint_times(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        Body::ClassicClaim(claim) => edits.default_classic_claim(claim.spec(), &spec),
+        ObjectBody::ClassicClaim(claim) => edits.default_classic_claim(claim.spec(), &spec),
         _ => {}
     }
     edits.edits
@@ -106,12 +108,12 @@ struct EditCollector<'n> {
     version: Version,
     /// True if only NoExecute taints get a default `timeAdded`.
     times_only_evictions: bool,
-    purpose: DefaultsFor,
+    purpose: DefaultsPurpose,
 }
 
 impl EditCollector<'_> {
     /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_short_enough`].
-    fn items_within<'d, V: View<'d>>(
+    fn items_if_short<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,
         limit: usize,
@@ -123,28 +125,28 @@ impl EditCollector<'_> {
     /// True if a list is short enough to get defaults: at most `limit` items for a mutation, [`MAX_DEFAULTED_ITEMS`]
     /// for validation.
     fn is_short_enough(&self, list: Value<'_>, limit: usize) -> bool {
-        let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
-        list.size() <= limit || list.items().nth(limit).is_none()
+        let limit = if self.purpose == DefaultsPurpose::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
+        list.node_count() <= limit || list.items().nth(limit).is_none()
     }
 
     /// Adds `timeAdded` to taints of a list that lack it.
-    fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+    fn default_taint_times(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
         if !self.is_short_enough(taints.value(), MAX_TAINTS) {
             return;
         }
         for (index, taint) in taints.value().items().enumerate() {
             // Slices have many taints, and nearly all have a time.
-            if taint.field(const { Name::of("timeAdded") }).is_null() {
-                self.default_taint(Taint::of(taint), &at.index(index));
+            if taint.field(const { FieldName::from_text("timeAdded") }).is_null() {
+                self.default_time_added(Taint::of(taint), &at.index(index));
             }
         }
     }
 
     /// Adds `timeAdded` to a taint that lacks it; only to NoExecute taints where `times_only_evictions` says so.
-    fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
+    fn default_time_added(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.times_only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
-            self.set_member(taint.json(), "timeAdded", New::str(self.now), at);
+            self.push_member_edit(taint.json(), "timeAdded", ChangeValue::str(self.now), at);
         }
     }
 
@@ -158,23 +160,26 @@ impl EditCollector<'_> {
             return;
         }
         if spec.json().is_null() {
-            let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
-            return self.set_member(rule.json(), "spec", filled, &Path::ROOT);
+            let filled = ChangeValue::Object(vec![(
+                "taint",
+                ChangeValue::Object(vec![("timeAdded", ChangeValue::str(self.now))]),
+            )]);
+            return self.push_member_edit(rule.json(), "spec", filled, &Path::ROOT);
         }
         if taint.json().is_null() {
-            let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
-            return self.set_member(spec.json(), "taint", filled, &spec_at);
+            let filled = ChangeValue::Object(vec![("timeAdded", ChangeValue::str(self.now))]);
+            return self.push_member_edit(spec.json(), "taint", filled, &spec_at);
         }
-        self.default_taint(taint, &taint_at);
+        self.default_time_added(taint, &taint_at);
         // upstream v1.36 devicetaintrule strategy PrepareForUpdate
-        let Some(Body::Rule(old)) = old.map(|old| old.body) else { return };
+        let Some(ObjectBody::Rule(old)) = old.map(|old| old.body) else { return };
         let old = old.spec().taint();
         let restart = profile.restarts_rule_time
             && old.effect() != taint.effect()
             && taint.time_added().is_some()
             && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
         if restart {
-            self.set_member(taint.json(), "timeAdded", New::str(self.now), &taint_at);
+            self.push_member_edit(taint.json(), "timeAdded", ChangeValue::str(self.now), &taint_at);
         }
     }
 
@@ -183,21 +188,21 @@ impl EditCollector<'_> {
     fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
-        for (index, request) in self.items_within(spec.devices().requests(), MAX_REQUESTS) {
+        for (index, request) in self.items_if_short(spec.devices().requests(), MAX_REQUESTS) {
             let request_at = requests_at.index(index);
             if let Some(exactly) = request.exactly(self.version) {
-                let exactly_at = Request::exactly_at(&request_at, self.version);
+                let exactly_at = Request::exactly_path(&request_at, self.version);
                 // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
-                if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
+                if !self.version.is_before_v1beta2() || !exactly.device_class_name().is_empty() {
                     self.default_allocation_mode(exactly, &exactly_at);
                 }
-                self.default_tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
+                self.default_toleration_operators(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
-            for (index, sub) in self.items_within(request.first_available(), MAX_ALTERNATIVES) {
+            for (index, sub) in self.items_if_short(request.first_available(), MAX_SUBREQUESTS) {
                 let sub_at = first_at.index(index);
                 self.default_allocation_mode(sub.body(), &sub_at);
-                self.default_tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
+                self.default_toleration_operators(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
         }
     }
@@ -206,7 +211,7 @@ impl EditCollector<'_> {
     /// invalid.
     fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
-            self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);
+            self.push_member_edit(spec.json(), "allocationMode", ChangeValue::str("Delayed"), at);
         }
     }
 
@@ -214,25 +219,30 @@ impl EditCollector<'_> {
     fn default_allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
-            self.set_member(body.json(), "allocationMode", New::str("ExactCount"), at);
+            self.push_member_edit(body.json(), "allocationMode", ChangeValue::str("ExactCount"), at);
         }
         if matches!(mode, "" | "ExactCount") && body.count() == 0 {
-            self.set_member(body.json(), "count", New::Int(1), at);
+            self.push_member_edit(body.json(), "count", ChangeValue::Int(1), at);
         }
     }
 
     /// Adds `operator: Equal` to tolerations that lack an operator.
-    fn default_tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
-        for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
+    fn default_toleration_operators(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
+        for (index, toleration) in self.items_if_short(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
-                self.set_member(toleration.json(), "operator", New::str("Equal"), &at.index(index));
+                self.push_member_edit(
+                    toleration.json(),
+                    "operator",
+                    ChangeValue::str("Equal"),
+                    &at.index(index),
+                );
             }
         }
     }
 
     /// Adds the edit that sets a member of `object`. If `object` is a `null` item of a list, the edit replaces it by an
     /// object with that member. Does nothing if there are [`MAX_EDITS`] already.
-    fn set_member(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+    fn push_member_edit(&mut self, object: Value<'_>, key: &'static str, value: ChangeValue, at: &Path<'_>) {
         if self.edits.len() >= MAX_EDITS {
             return;
         }
@@ -240,19 +250,19 @@ impl EditCollector<'_> {
         let path = at.field(key).owned();
         let edit = if object.kind() != ValueKind::Object {
             // All fields of one object are filled in before those of the next one.
-            if let Some(Change::Replace { node, value: New::Object(members) }) =
+            if let Some(DocChange::Replace { node, value: ChangeValue::Object(members) }) =
                 self.edits.last_mut().map(|edit| &mut edit.change)
                 && *node == object.index()
             {
                 members.push((key, value));
                 return;
             }
-            let whole = New::Object(vec![(key, value)]);
-            Edit { at: at.owned(), change: Change::Replace { node: object.index(), value: whole } }
+            let whole = ChangeValue::Object(vec![(key, value)]);
+            Edit { at: at.owned(), change: DocChange::Replace { node: object.index(), value: whole } }
         } else if member.exists() {
-            Edit { at: path, change: Change::Replace { node: member.index(), value } }
+            Edit { at: path, change: DocChange::Replace { node: member.index(), value } }
         } else {
-            Edit { at: path, change: Change::Add { object: object.index(), key, value } }
+            Edit { at: path, change: DocChange::Add { object: object.index(), key, value } }
         };
         self.edits.push(edit);
     }

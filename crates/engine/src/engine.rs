@@ -31,7 +31,7 @@ pub use prepare::DecodedObject;
 pub use response::{bad_request_response, respond};
 pub use verdict::Verdict;
 
-pub use crate::admission::{Attributes, ClaimsOfRun, KnownClaims, Labels, Operation, ResourceClasses};
+pub use crate::admission::{Attributes, ClaimLocations, ClaimsInFiles, Labels, Operation, ResourceClasses};
 
 use std::sync::Arc;
 
@@ -43,17 +43,17 @@ use crate::rules::table::{
     ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT, UNKNOWN_FIELD, WRONG_TYPE,
 };
 use crate::rules::upstream::meta_update;
-use crate::rules::{self, Level, Origin, RuleSet};
+use crate::rules::{self, FindingLevel, RuleOrigin, RuleSet};
 use checked_expressions::AcceptedExpressionCache;
-use left_out::OmittedFindings;
+use left_out::OmittedFindingCounts;
 use tollgate_api::conform::DecodeError;
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_api::view::Object;
-use tollgate_document::doc::{Change, Doc, Name, apply};
+use tollgate_document::doc::{Doc, DocChange, FieldName, apply_changes};
 use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
 
-const KIND: Name = Name::of("kind");
+const KIND: FieldName = FieldName::from_text("kind");
 
 /// Checks requests and manifests against Kubernetes releases, rules, policies and the state of a cluster.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub struct Engine {
 enum ObjectSource<'u> {
     /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
     /// known.
-    File { claims: Option<ClaimsOfRun<'u>> },
+    File { claims: Option<ClaimsInFiles<'u>> },
     /// An AdmissionReview from an API server.
     Review,
 }
@@ -98,9 +98,9 @@ pub struct Diagnostic {
     /// The finding itself: rule, path and message.
     pub finding: Finding,
     /// The origin of the rule that reports it.
-    pub origin: Origin,
+    pub origin: RuleOrigin,
     /// Level: deny, warn or audit.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Names of the profiles to which the finding applies, in the order of [`Engine::profiles`].
     pub profiles: Vec<&'static str>,
     /// The policy that reported the finding, if it was a policy.
@@ -113,7 +113,7 @@ pub struct Diagnostic {
 struct ProfileFinding {
     finding: Finding,
     /// Level and location of the policy that reports the finding; `None` if a rule does.
-    ground: Option<(Level, PolicyLocation)>,
+    ground: Option<(FindingLevel, PolicyLocation)>,
     /// Index of the profile in [`Engine::profiles`].
     rank: usize,
 }
@@ -164,7 +164,7 @@ impl Engine {
     /// Sets a fixed state of the cluster, such as one read from a dump.
     #[must_use]
     pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
-        self.with_cluster(ClusterSource::fixed(snapshot))
+        self.with_cluster(ClusterSource::from_snapshot(snapshot))
     }
 
     /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if they are not
@@ -183,7 +183,7 @@ impl Engine {
     /// Validates one object as if it came from a file, and returns what the API server, the lints and the policies
     /// report about the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
-        self.validate_from(admission, labels, ObjectSource::File { claims: None })
+        self.validate_for_all_profiles(admission, labels, ObjectSource::File { claims: None })
     }
 
     /// Like [`Engine::validate`], for one of several files. `claims` are the claims of all files, so that a pod whose
@@ -192,14 +192,14 @@ impl Engine {
         &self,
         admission: &Attributes<'_>,
         labels: Labels<'_>,
-        claims: Option<ClaimsOfRun<'_>>,
+        claims: Option<ClaimsInFiles<'_>>,
     ) -> Verdict {
-        self.validate_from(admission, labels, ObjectSource::File { claims })
+        self.validate_for_all_profiles(admission, labels, ObjectSource::File { claims })
     }
 
     /// Validates one object that comes from `source` for all profiles, and merges their findings. Skips objects of
     /// kinds that Tollgate does not check, unless the engine is exact.
-    fn validate_from(
+    fn validate_for_all_profiles(
         &self,
         admission: &Attributes<'_>,
         labels: Labels<'_>,
@@ -209,7 +209,7 @@ impl Engine {
             return Verdict::Checked(Vec::new());
         }
         if let Some(kind) = own_kinds::policy_kind_of(admission.object) {
-            return self.verdict_of(&own_kinds::policy_findings(kind, admission));
+            return self.verdict_for_all_profiles(&own_kinds::policy_findings(kind, admission));
         }
         let identity = identify(admission.object);
         let is_unchecked = |profile: &&Profile| identify::is_unchecked_kind(&identity, profile);
@@ -222,10 +222,10 @@ impl Engine {
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
         let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(ClusterSource::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
-        let mut left_out = OmittedFindings::default();
+        let mut left_out = OmittedFindingCounts::default();
         let from_review = matches!(source, ObjectSource::Review);
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Findings::within(FindingBudget::for_report(self.exact, from_review));
+            let mut findings = Findings::with_budget(FindingBudget::for_report(self.exact, from_review));
             let claims = match source {
                 ObjectSource::File { claims } => claims,
                 ObjectSource::Review => None,
@@ -241,7 +241,7 @@ impl Engine {
             if !from_review {
                 fixes::mark_unsafe_fixes(&mut findings, admission.object);
             }
-            left_out.add_profile(not_kept, violations.left_out);
+            left_out.merge_profile_counts(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
                 finding: violation.finding,
@@ -277,14 +277,14 @@ impl Engine {
     fn cut_to_budget(
         &self,
         merged: &mut Vec<Diagnostic>,
-        mut left_out: OmittedFindings,
+        mut left_out: OmittedFindingCounts,
         mut budget: FindingBudget,
     ) {
         if self.profiles.len() > 1 {
             merged.retain_mut(|diagnostic| {
-                let is_kept = budget.take(&mut diagnostic.finding);
+                let is_kept = budget.shorten_and_spend(&mut diagnostic.finding);
                 if !is_kept {
-                    left_out.add(diagnostic.level, diagnostic.origin, 1);
+                    left_out.add_count(diagnostic.level, diagnostic.origin, 1);
                 }
                 is_kept
             });
@@ -292,7 +292,7 @@ impl Engine {
         for ((level, origin), count) in left_out.0 {
             let profiles = self.profiles.iter().map(|profile| profile.name).collect();
             merged.push(Diagnostic {
-                finding: Finding::left_out(FINDINGS_LEFT_OUT, count),
+                finding: Finding::for_omitted(FINDINGS_LEFT_OUT, count),
                 origin,
                 level,
                 profiles,
@@ -332,7 +332,7 @@ impl Engine {
                 |error: DecodeError| DecodeError { detail: format!("oldObject: {}", error.detail), ..error };
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(of_old);
             let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
-            self.report_decoding(all, [errors + old_left_out, strict], findings);
+            self.report_decode_errors(all, [errors + old_left_out, strict], findings);
             return Violations::default();
         }
         prepare::with_stored_object(old.as_ref(), version, profile, admission.now.text, |old| {
@@ -353,12 +353,13 @@ impl Engine {
     ) -> Violations {
         let profile = context.profile;
         let doc = new.defaulted(old, profile, admission.now.text);
-        let object = new.object(&doc);
+        let object = new.view_of_defaulted(&doc);
         let (kind, version) = (object.kind(), object.version);
-        let without = self.drop_fields(source, object, old, admission.is_status(), profile, findings);
+        let without =
+            self.drop_disabled_fields(source, object, old, admission.is_status(), profile, findings);
         let object = prepare::with_document(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old);
-        self.report_decoding(new.strict.iter().cloned(), new.left_out, findings);
+        self.report_decode_errors(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
             && let Some(finding) = meta_update::missing_resource_version(admission, kind, version, profile)
         {
@@ -384,7 +385,7 @@ impl Engine {
 
     /// Reports decoding errors. `left_out` are the numbers of `[errors, errors of strict decoding only]` that the
     /// decoder did not list; they count as omitted findings.
-    fn report_decoding(
+    fn report_decode_errors(
         &self,
         errors: impl IntoIterator<Item = DecodeError>,
         left_out: [usize; 2],
@@ -403,7 +404,7 @@ impl Engine {
     /// Returns a copy of the object without the fields that the server drops because their feature gates are off;
     /// `None` if it drops none or the gates are not known. For an object from a file, adds a finding for each such
     /// field and for each part that the release does not serve.
-    fn drop_fields<'r>(
+    fn drop_disabled_fields<'r>(
         &self,
         source: ObjectSource<'_>,
         object: Object<'r>,
@@ -435,8 +436,8 @@ impl Engine {
         if are_assumed || dropped.is_empty() {
             return None;
         }
-        let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
-        Some(apply(object.value(), &changes))
+        let changes: Vec<DocChange> = dropped.into_iter().map(|field| field.change).collect();
+        Some(apply_changes(object.value(), &changes))
     }
 
     /// Returns whether the namespace's labels grant admin access. Unknown labels count as refused where nothing else
@@ -495,6 +496,6 @@ impl Engine {
     /// True if the rule is selected or has the origin `decoding`, which is always reported: no rule checks an object
     /// that cannot be decoded.
     fn reports_rule(&self, rule: RuleId) -> bool {
-        self.rules.has(rule) || rule.origin == Origin::Decoding
+        self.rules.has(rule) || rule.origin == RuleOrigin::Decoding
     }
 }

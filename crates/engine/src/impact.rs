@@ -42,12 +42,12 @@ use std::sync::Arc;
 pub use assess::{assess, impact_counts};
 pub use budgets::{ViolatedBudget, violated_budgets};
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition};
-pub use details::DeviceDetails;
+pub use details::StoredDetails;
 pub use differences::impact_notes;
 pub use eviction::{TaintSource, Tolerance};
 pub use forgotten::ForgottenRule;
 pub use kinds::SnapshotKind;
-use kinds::resource_version_of;
+use kinds::resource_group_version;
 pub use partitions::Partition;
 pub use read::{UnreadableObject, unreadable_object};
 pub use reason::{OutcomeReason, ShortReason};
@@ -60,7 +60,7 @@ pub use tainted::{TaintedDevices, TaintedDevicesQuery};
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{self, View as _};
 use tollgate_document::doc::Value;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::Timestamp;
 
 /// The change whose impact is computed: a DeviceTaintRule or a ResourceSlice that is to be created or updated.
@@ -94,7 +94,7 @@ struct ProposedPatch {
 impl ChangedSlice {
     /// True if a patch changes the slice that also selects devices by class or expression, and these cannot be
     /// evaluated.
-    fn is_conditional(&self) -> bool {
+    fn has_unknown_criteria(&self) -> bool {
         self.patch.as_ref().is_some_and(|patch| patch.is_conditional)
     }
 }
@@ -116,7 +116,7 @@ impl ProposedChange {
         profile: &Profile,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_group_version(object.get("apiVersion").str()).unwrap_or(Version::V1);
         read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
         let mut rule =
             read::rule_record(view::TaintRule::of(object), &mut interner::StringInterner::default());
@@ -145,9 +145,9 @@ impl ProposedChange {
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_group_version(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
-        let name = read::name_of(view::Slice::of(object).metadata()).into();
+        let name = read::name_or_generate_name(view::Slice::of(object).metadata()).into();
         Ok(ProposedChange::Slice(ChangedSlice { name, patch: None }))
     }
 
@@ -160,15 +160,15 @@ impl ProposedChange {
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<Option<ProposedChange>, UnreadableObject> {
-        let version = resource_version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_group_version(slice.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
         let own = || patched.iter().filter(|device| device.is_patched_by(name));
         let patch = ProposedPatch {
             name: name.into(),
             devices: own().map(|device| device.device.into()).collect(),
-            is_conditional: own().any(other_apis::patches::PatchedDevice::is_conditional),
+            is_conditional: own().any(other_apis::patches::PatchedDevice::has_uncertain_taints),
         };
-        let slice = read::name_of(view::Slice::of(slice).metadata()).into();
+        let slice = read::name_or_generate_name(view::Slice::of(slice).metadata()).into();
         let is_selected = !patch.devices.is_empty();
         Ok(is_selected.then_some(ProposedChange::Slice(ChangedSlice { name: slice, patch: Some(patch) })))
     }
@@ -198,7 +198,7 @@ impl ClusterState {
     /// it is. Short, because `kubectl` shows 120 characters of a warning well.
     pub fn caveat(&self) -> String {
         let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
-        let objects = counted(self.unreadable_objects, "object");
+        let objects = count_with_noun(self.unreadable_objects, "object");
         let unreadable = (self.unreadable_objects > 0).then(|| format!("{objects} unreadable"));
         let both: Vec<String> = age.into_iter().chain(unreadable).collect();
         if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
@@ -227,13 +227,13 @@ impl ImpactQuery<'_> {
                 let criteria = rule.class_criteria();
                 criteria.is_some_and(|criteria| !selection::can_evaluate(criteria, self.snapshot))
             }
-            ProposedChange::Slice(slice) => slice.is_conditional(),
+            ProposedChange::Slice(slice) => slice.has_unknown_criteria(),
         }
     }
 
     /// Returns the number of devices that the scheduler treats as tainted: all listed devices if the rule has no
     /// selector.
-    pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
+    pub fn tainted_device_count(&self, counts: ImpactCounts) -> usize {
         match self.change {
             ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.device_count(),
             ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
@@ -247,9 +247,9 @@ impl ImpactQuery<'_> {
             ProposedChange::Slice(_) => "NoExecute",
         };
         let most = if self.is_upper_bound() { "at most " } else { "" };
-        let devices = counted(self.tainted_devices(counts), "device");
-        let pods = counted(counts.pods, "pod");
-        let namespaces = counted(counts.namespaces, "namespace");
+        let devices = count_with_noun(self.tainted_device_count(counts), "device");
+        let pods = count_with_noun(counts.pods, "pod");
+        let namespaces = count_with_noun(counts.namespaces, "namespace");
         match effect {
             "NoExecute" => format!("selects {most}{devices} and evicts {most}{pods} in {most}{namespaces}"),
             "None" => {
@@ -289,7 +289,7 @@ pub struct Impact<'s> {
 
 impl Impact<'_> {
     /// Returns `at most ` if the numbers are upper bounds; otherwise an empty string.
-    pub fn hedge(&self) -> &'static str {
+    pub fn at_most_prefix(&self) -> &'static str {
         if self.is_upper_bound { "at most " } else { "" }
     }
 

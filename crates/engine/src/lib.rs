@@ -38,14 +38,14 @@ pub mod rules;
 pub mod site;
 pub mod tolerance;
 
-pub use admission::{Attributes, ClaimsOfRun, KnownClaims, Labels, Now, Operation, ResourceClasses};
+pub use admission::{Attributes, ClaimLocations, ClaimsInFiles, Labels, Now, Operation, ResourceClasses};
 pub use engine::{Diagnostic, Endpoint, Engine, Mutation, NamespaceLookup, Namespaces, Verdict, admit};
 pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
     SnapshotKind, UnreadableObject, assess as assess_impact,
 };
 pub use policy::{PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile};
-pub use rules::{Level, Origin, Rule, RuleSet};
+pub use rules::{FindingLevel, Rule, RuleOrigin, RuleSet};
 pub use tollgate_api::profile::{Gate, GateChoice, Gates, Profile};
 pub use tollgate_document::doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};
 pub use tollgate_document::field::FieldPath;
@@ -53,7 +53,7 @@ pub use tollgate_document::finding::{
     Applicability, BadValue, Edit, ErrorType, Finding, Fix, NewValue, RuleId,
 };
 pub use tollgate_document::source::{
-    Document, DocumentError, Documents, InputError, Lines, SourceLocation, TextEdit, TextFix,
+    Document, DocumentError, Documents, InputError, LineIndex, SourceLocation, TextEdit, TextFix,
     apply as apply_edits, documents,
 };
 pub use tollgate_formats::gotime::Timestamp;

@@ -38,7 +38,7 @@ mod toleration;
 
 pub use conditions::evaluate_expression;
 pub use deadlines::{EntryExpiry, ExpiringEntry, LaterEnforcement};
-pub use diff::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
+pub use diff::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
 pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
@@ -55,7 +55,7 @@ pub use resource::{
     Acceptance, FieldError, PolicyResource, ResourceState, SCHEMA_FILE, is_map_key, max_items,
     resource_errors,
 };
-pub use schema::{Field, Struct, Ty, field, nearest_name, required};
+pub use schema::{FieldSchema, FieldType, ObjectSchema, nearest_name, optional_field, required_field};
 pub use toleration::{ListedEntry, ListedTolerations};
 
 use std::cell::RefCell;
@@ -63,17 +63,17 @@ use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
-use crate::rules::ratchet::{self, Extent, Ratchet, StoredFindings};
+use crate::rules::ratchet::{self, Ratchet, ReachChange, StoredFindings};
 use crate::rules::table::POLICY_LOOKUP;
-use crate::rules::{Level, RuleSet};
+use crate::rules::{FindingLevel, RuleSet};
 use broken::PolicyDefect;
 use cel::Variables;
-use conditions::{Expressions, RequestVariables};
+use conditions::{PolicyExpressions, RequestVariables};
 use index::NamespaceIndex;
-use kind::{PolicySpec, check_all};
-use matching::{Exemptions, Scope, ScopeMatch};
+use kind::{PolicySpec, check_matched_policies};
+use matching::{Exemptions, PolicyScope, ScopeMatch};
 pub use report::Violations;
-use report::{MAX_DENIALS, ViolationReport};
+use report::{MAX_DENYING_POLICIES, ViolationReport};
 use tollgate_api::convert;
 use tollgate_api::profile::Version;
 use tollgate_api::view::Object;
@@ -103,9 +103,9 @@ struct Policy {
     /// The reason why the policy cannot be evaluated. Set only for custom resources, because policy files
     /// with errors are not loaded.
     broken: Option<PolicyDefect>,
-    scope: Scope,
+    scope: PolicyScope,
     exempt: Exemptions,
-    action: Level,
+    action: FindingLevel,
     /// `enforceFrom`: the time from which `action: Deny` applies; `None` if it applies immediately.
     enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
@@ -114,7 +114,7 @@ struct Policy {
     contact: Option<Box<str>>,
     /// URL of the policy's documentation.
     docs: Option<Box<str>>,
-    expressions: Expressions,
+    expressions: PolicyExpressions,
     spec: PolicySpec,
     /// The policy document as JSON.
     json: Box<str>,
@@ -128,7 +128,7 @@ pub struct Violation {
     /// The rule, path and message of the violation.
     pub finding: Finding,
     /// Level: deny, warn or audit.
-    pub level: Level,
+    pub level: FindingLevel,
     /// The violated policy.
     pub policy: PolicyLocation,
 }
@@ -154,12 +154,14 @@ impl PolicySet {
     }
 
     /// True if a policy depends on the labels of namespaces.
-    pub fn needs_labels(&self) -> bool {
-        self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
+    pub fn needs_namespace_labels(&self) -> bool {
+        self.policies
+            .iter()
+            .any(|policy| policy.scope.needs_namespace_labels() || policy.expressions.need_namespace_object())
     }
 
     /// Probable mistakes in the files, which do not prevent the policies from being used.
-    pub fn warnings(&self) -> &[PolicyError] {
+    pub fn load_warnings(&self) -> &[PolicyError] {
         &self.warnings
     }
 
@@ -180,30 +182,30 @@ impl PolicySet {
         if self.is_empty() || admission.is_status() {
             return Violations::default();
         }
-        let extent = ratchet::extent(admission);
+        let extent = ratchet::taint_reach_change(admission);
         // An update that only narrows, weakens or slows a taint is always allowed.
-        if extent == Extent::Within {
+        if extent == ReachChange::Within {
             return Violations::default();
         }
         let known = RefCell::new(StoredFindings::new(extent));
-        let mut report = ViolationReport::within(budget, rules, admission.now.time);
+        let mut report = ViolationReport::with_budget(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
-        check_all(&matched, admission, context, &mut report);
-        if let Some(stored) = admission.for_stored_object()
-            && extent != Extent::Wider
+        check_matched_policies(&matched, admission, context, &mut report);
+        if let Some(stored) = admission.with_old_as_object()
+            && extent != ReachChange::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let endless = FindingBudget::endless(ratchet::MAX_COMPARED_TEXT);
-            let mut learned = ViolationReport::within(endless, rules, admission.now.time);
+            let endless = FindingBudget::with_unlimited_findings(ratchet::MAX_COMPARED_TEXT_BYTES);
+            let mut learned = ViolationReport::with_budget(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
-            check_all(&matched, &stored, context, &mut learned);
+            check_matched_policies(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
             report = before;
             report.ratchet = Some(Ratchet::Ask(&known, admission.object));
-            check_all(&matched, admission, context, &mut report);
+            check_matched_policies(&matched, admission, context, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
@@ -222,14 +224,14 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(FindingBudget::default(), &nothing, admission.now.time);
+        let mut report = ViolationReport::with_budget(FindingBudget::default(), &nothing, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
-        toleration::default_edits(&matched, admission, context.profile)
+        toleration::default_toleration_edits(&matched, admission, context.profile)
     }
 
     /// Returns a finding for each policy that might add default tolerations to a new claim or template, but for which
     /// it cannot be determined whether it applies.
-    pub fn undecided_defaults(
+    pub fn undecided_toleration_defaults(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -238,12 +240,12 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
+        let mut report = ViolationReport::with_budget(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
         let locations: Vec<PolicyLocation> = self
             .policies
             .iter()
-            .filter(|policy| policy.adds_defaults())
+            .filter(|policy| policy.adds_tolerations())
             .map(|policy| policy.location())
             .collect();
         let is_undecided = |violation: &Violation| {
@@ -271,12 +273,12 @@ impl PolicySet {
             || ours.iter().copied().filter(|policy| policy.scope.includes_kind(admission.object.kind()));
         let seen = ours()
             .any(|policy| !policy.expressions.is_empty())
-            .then(|| RequestVariables::of(admission, context));
+            .then(|| RequestVariables::from_request(admission, context));
         let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
         // Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
         let reshaped = [Some(admission.object), admission.old_object].map(|object| {
             let object = object.filter(|_| seen.is_some())?;
-            convert::reshaped(object.value(), object.kind(), object.version, Version::V1)
+            convert::convert_to_version(object.value(), object.kind(), object.version, Version::V1)
         });
         let [object, old] = &reshaped;
         let object = object.as_ref().map_or(admission.object.value(), Doc::root);
@@ -286,7 +288,11 @@ impl PolicySet {
             Variables::new(object, old, root_or_absent(request.as_ref()), root_or_absent(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
-            match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
+            match policy.scope.match_request(
+                admission.operation,
+                admission.object_namespace(),
+                context.labels,
+            ) {
                 ScopeMatch::No => continue,
                 ScopeMatch::Yes => {}
                 ScopeMatch::Unknown
@@ -303,13 +309,13 @@ impl PolicySet {
                         policy.describe()
                     );
                     let metadata = Path::ROOT.field("metadata");
-                    report.report(policy, POLICY_LOOKUP, &metadata.field("namespace")).internal(detail);
+                    report.report(policy, POLICY_LOOKUP, &metadata.field("namespace")).internal_error(detail);
                     continue;
                 }
             }
-            let binds = !policy.exempt.exempts(admission.user);
+            let binds = !policy.exempt.exempts_user(admission.user);
             if binds && policy.report_ambiguous_keys(admission, context, report)
-                || !policy.conditions_hold(&variables, admission, context, report)
+                || !policy.match_conditions_hold(&variables, admission, context, report)
             {
                 continue;
             }
@@ -359,9 +365,9 @@ impl Policy {
 
     /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a
     /// clock, it does so now.
-    fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+    fn future_deny_time(&self, now: Option<Timestamp>) -> Option<Timestamp> {
         let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
-        self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
+        self.enforce_from.filter(|from| self.action == FindingLevel::Deny && is_later(from))
     }
 
     /// True if the policy cannot report anything about an object without tolerations, so that unknown namespace labels
@@ -371,7 +377,7 @@ impl Policy {
     }
 
     /// True if the policy adds tolerations to claims. A policy that only audits adds none.
-    fn adds_defaults(&self) -> bool {
-        self.spec.has_defaults() && self.action != Level::Audit
+    fn adds_tolerations(&self) -> bool {
+        self.spec.has_default_tolerations() && self.action != FindingLevel::Audit
     }
 }

@@ -18,18 +18,18 @@ pub mod table;
 pub mod upstream;
 pub mod widening;
 
-pub use cx::Cx;
-pub use tollgate_document::finding::{DependsOn, Level, Origin, Rule, RuleId, Tag};
+pub use cx::RuleContext;
+pub use tollgate_document::finding::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
 
 use ratchet::{BorrowedFinding, Ratchet};
-use table::TABLE;
+use table::RULE_TABLE;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::admission::{Context, DecodedAttributes};
-use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk};
+use crate::site::{DeviceSelection, LocatedTaint, ObjectPart, TaintList, visit_parts};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
@@ -70,13 +70,13 @@ impl Check {
     }
 
     /// Returns the index, in the groups of a [`RuleSet`], of the checks that are called for a site.
-    fn index_for(site: &Site<'_, '_>) -> usize {
+    fn index_for(site: &ObjectPart<'_, '_>) -> usize {
         match site {
-            Site::Taints { .. } => 1,
-            Site::Taint { .. } => 2,
-            Site::Tolerations { .. } => 3,
-            Site::Toleration { .. } => 4,
-            Site::Selector { .. } => 5,
+            ObjectPart::Taints { .. } => 1,
+            ObjectPart::Taint { .. } => 2,
+            ObjectPart::Tolerations { .. } => 3,
+            ObjectPart::Toleration { .. } => 4,
+            ObjectPart::Selector { .. } => 5,
         }
     }
 }
@@ -85,24 +85,24 @@ impl Check {
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
     /// Checks the whole object.
-    Object(fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)),
+    Object(fn(&mut RuleContext<'_, '_>, &DecodedAttributes<'_>)),
     /// Checks a list of taints.
-    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, TaintList<'_>)),
+    Taints(fn(&mut RuleContext<'_, '_>, &Path<'_>, TaintList<'_>)),
     /// Checks a single taint.
-    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &LocatedTaint<'_>)),
+    Taint(fn(&mut RuleContext<'_, '_>, &Path<'_>, &LocatedTaint<'_>)),
     /// Checks a list of tolerations.
-    Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
+    Tolerations(fn(&mut RuleContext<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
     /// Checks a single toleration.
-    Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
+    Toleration(fn(&mut RuleContext<'_, '_>, &Path<'_>, Toleration<'_>)),
     /// Checks the selector of a DeviceTaintRule, which may be absent, or the filter of a ResourceSlicePatch.
-    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
+    Selector(fn(&mut RuleContext<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
 /// A set of selected rules, prepared for running.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     /// For each rule, by index in the table, whether it is selected.
-    wanted: [bool; TABLE.len()],
+    wanted: [bool; RULE_TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
     groups: [Vec<CheckGroup>; Check::VARIANTS],
@@ -115,12 +115,12 @@ impl RuleSet {
         let mut origins = Vec::new();
         let mut ids = Vec::new();
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            if let Some(origin) = Origin::ALL.into_iter().find(|origin| origin.name() == word) {
+            if let Some(origin) = RuleOrigin::ALL.into_iter().find(|origin| origin.name() == word) {
                 origins.push(origin);
             } else if let Some(rule) = find(word) {
                 ids.push(rule.id);
             } else {
-                return Err(unknown_word_error(word));
+                return Err(unknown_rule_error(word));
             }
         }
         Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
@@ -128,11 +128,11 @@ impl RuleSet {
 
     /// Creates the set of all rules for which `wanted` returns true, with the check functions that report them.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: TABLE.each_ref().map(&wanted), groups: Default::default() };
-        let ours = [documented::GROUPS, lint::GROUPS].into_iter().flatten();
+        let mut set = RuleSet { wanted: RULE_TABLE.each_ref().map(&wanted), groups: Default::default() };
+        let ours = [documented::CHECK_GROUPS, lint::CHECK_GROUPS].into_iter().flatten();
         let ours = ours.filter(|group| group.rules.iter().any(|rule| wanted(rule)));
-        let is_wanted = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
-        let upstream: &[CheckGroup] = if is_wanted { upstream::GROUPS } else { &[] };
+        let is_wanted = all().any(|rule| rule.origin == RuleOrigin::Upstream && wanted(rule));
+        let upstream: &[CheckGroup] = if is_wanted { upstream::CHECK_GROUPS } else { &[] };
         for group in upstream.iter().chain(ours) {
             if let Some(groups) = set.groups.get_mut(group.check.index()) {
                 groups.push(*group);
@@ -152,7 +152,7 @@ impl RuleSet {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.clone());
         self.run_groups(context, admission, |_| true, None, findings);
-        let Some(stored) = admission.for_stored_object() else { return };
+        let Some(stored) = admission.with_old_as_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
         let is_ours = |finding: &Finding| is_of_drafts || finding.rule.is_ratcheted();
@@ -160,11 +160,13 @@ impl RuleSet {
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
-        let extent = ratchet::extent(admission);
+        let extent = ratchet::taint_reach_change(admission);
         let known = RefCell::new(ratchet::StoredFindings::new(extent));
-        if extent != ratchet::Extent::Wider {
+        if extent != ratchet::ReachChange::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
-            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::MAX_COMPARED_TEXT));
+            let mut forgotten = Findings::with_budget(FindingBudget::with_unlimited_findings(
+                ratchet::MAX_COMPARED_TEXT_BYTES,
+            ));
             let is_learned = |group: &CheckGroup| is_of_drafts || group.is_ratcheted();
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
@@ -182,7 +184,8 @@ impl RuleSet {
             _ => {
                 let known = &mut *known.borrow_mut();
                 findings.remove_excused(first, |finding| {
-                    is_ours(finding) && known.excuses(&BorrowedFinding::of(finding), admission.object)
+                    is_ours(finding)
+                        && known.excuses(&BorrowedFinding::from_finding(finding), admission.object)
                 });
             }
         }
@@ -196,7 +199,7 @@ impl RuleSet {
         context: &Context<'_>,
         findings: &mut Findings,
     ) {
-        RuleSet::compile(|rule| rule.origin == Origin::Lint && self.has(rule))
+        RuleSet::compile(|rule| rule.origin == RuleOrigin::Lint && self.has(rule))
             .run(admission, context, findings);
     }
 
@@ -210,7 +213,7 @@ impl RuleSet {
         ratchet: Option<Ratchet<'_>>,
         findings: &mut Findings,
     ) {
-        let mut cx = Cx {
+        let mut cx = RuleContext {
             profile: context.profile,
             context,
             version: admission.object.version,
@@ -222,52 +225,52 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            expressions: cx::EXPRESSION_BUDGET,
+            expressions: cx::EXPRESSION_BUDGET_BYTES,
         };
-        for group in self.groups_for(Check::OBJECT_INDEX).filter(|group| which(group)) {
+        for group in self.groups_at_index(Check::OBJECT_INDEX).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
                 check(&mut cx, admission);
             }
         }
-        walk(admission, &mut |site| {
-            let groups = self.groups_for(Check::index_for(&site));
+        visit_parts(admission, &mut |site| {
+            let groups = self.groups_at_index(Check::index_for(&site));
             groups.filter(|group| which(group)).for_each(|group| call_check(group, &mut cx, site));
         });
     }
 
     /// Returns the groups at an index, see [`Check::index`].
-    fn groups_for(&self, kind: usize) -> impl Iterator<Item = &CheckGroup> {
+    fn groups_at_index(&self, kind: usize) -> impl Iterator<Item = &CheckGroup> {
         self.groups.get(kind).into_iter().flatten()
     }
 }
 
 /// Calls the check function of a group if it is for this kind of site.
-fn call_check(group: &CheckGroup, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+fn call_check(group: &CheckGroup, cx: &mut RuleContext<'_, '_>, site: ObjectPart<'_, '_>) {
     match (group.check, site) {
-        (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
-        (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
-        (Check::Tolerations(check), Site::Tolerations { at, list }) => check(cx, at, list),
-        (Check::Toleration(check), Site::Toleration { at, toleration }) => check(cx, at, toleration),
-        (Check::Selector(check), Site::Selector { at, selection }) => check(cx, at, &selection),
+        (Check::Taints(check), ObjectPart::Taints { at, taints }) => check(cx, at, taints),
+        (Check::Taint(check), ObjectPart::Taint { at, taint }) => check(cx, at, taint),
+        (Check::Tolerations(check), ObjectPart::Tolerations { at, list }) => check(cx, at, list),
+        (Check::Toleration(check), ObjectPart::Toleration { at, toleration }) => check(cx, at, toleration),
+        (Check::Selector(check), ObjectPart::Selector { at, selection }) => check(cx, at, &selection),
         _ => {}
     }
 }
 
 /// Returns every rule, in the order of the table.
 pub fn all() -> impl Iterator<Item = RuleId> {
-    TABLE.iter()
+    RULE_TABLE.iter()
 }
 
 /// Returns the rule with that id.
 pub fn find(id: &str) -> Option<RuleId> {
-    static BY_NAME: LazyLock<HashMap<&str, RuleId>> =
+    static RULES_BY_ID: LazyLock<HashMap<&str, RuleId>> =
         LazyLock::new(|| all().map(|rule| (rule.id, rule)).collect());
-    BY_NAME.get(id).copied()
+    RULES_BY_ID.get(id).copied()
 }
 
 /// Returns the error for a word of `--rules` that is neither an origin nor a rule.
-fn unknown_word_error(word: &str) -> String {
-    let origins: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
+fn unknown_rule_error(word: &str) -> String {
+    let origins: Vec<&str> = RuleOrigin::ALL.iter().map(|origin| origin.name()).collect();
     format!(
         "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",
         origins.join(", ")

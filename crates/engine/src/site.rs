@@ -5,7 +5,7 @@
 
 use crate::admission::DecodedAttributes;
 use tollgate_api::view::{
-    Body, ClaimSpec, Device, DeviceBody, DevicePatch, List, Object, Request, RequestBody, SliceSpec,
+    ClaimSpec, Device, DeviceBody, DevicePatch, List, Object, ObjectBody, Request, RequestBody, SliceSpec,
     SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
 };
 use tollgate_document::doc::Value;
@@ -71,7 +71,7 @@ pub struct LocatedTaint<'d> {
 
 /// Maximum number of items that are searched: no valid slice has more devices, no valid list more taints.
 /// Bounds the cost of hostile objects.
-const MAX_SEARCHED: usize = 128;
+const MAX_SEARCHED_ITEMS: usize = 128;
 
 impl<'d> LocatedTaint<'d> {
     /// Returns the taint with the same key, value and effect on the same device of the stored object; `None` if there
@@ -84,20 +84,22 @@ impl<'d> LocatedTaint<'d> {
                 && stored.effect() == self.taint.effect()
         };
         match old.body {
-            Body::Rule(rule) => Some(rule.spec().taint()).filter(is_same),
-            Body::Slice(slice) => {
-                let mut devices = slice.spec().devices().iter().take(MAX_SEARCHED);
+            ObjectBody::Rule(rule) => Some(rule.spec().taint()).filter(is_same),
+            ObjectBody::Slice(slice) => {
+                let mut devices = slice.spec().devices().iter().take(MAX_SEARCHED_ITEMS);
                 let device = devices.find(|device| device.name() == self.device);
                 let taints = device.map(|device| device.body(old.version).taints());
-                let mut taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED);
-                let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED);
+                let mut taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED_ITEMS);
+                let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED_ITEMS);
                 taints.find(is_same).or_else(|| {
                     entries.find_map(|entry| {
                         (entry.device() == self.device).then(|| entry.taint()).filter(is_same)
                     })
                 })
             }
-            Body::Patch(patch) => patch.spec().devices().taints().iter().take(MAX_SEARCHED).find(is_same),
+            ObjectBody::Patch(patch) => {
+                patch.spec().devices().taints().iter().take(MAX_SEARCHED_ITEMS).find(is_same)
+            }
             _ => None,
         }
     }
@@ -134,7 +136,7 @@ impl DeviceSelection<'_> {
 
 /// A part of an object that rules check, with its path.
 #[derive(Clone, Copy, Debug)]
-pub enum Site<'p, 'd> {
+pub enum ObjectPart<'p, 'd> {
     /// A list of taints.
     Taints {
         /// Path of the list.
@@ -169,18 +171,22 @@ pub enum Site<'p, 'd> {
 }
 
 /// Calls `visit` for every site of the object; for none if the status is written, which does not change the spec.
-pub fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(ObjectPart<'_, '_>)) {
     if admission.is_status() {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
     match admission.object.body {
-        Body::Slice(slice) => walk_slice(slice.spec(), admission, &spec_at, visit),
-        Body::Claim(_) | Body::Template(_) => visit_requests(admission.object, &mut |at, request| {
-            walk_tolerations(request.tolerations(), at, visit);
-        }),
-        Body::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
-        Body::Patch(patch) => walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit),
+        ObjectBody::Slice(slice) => walk_slice(slice.spec(), admission, &spec_at, visit),
+        ObjectBody::Claim(_) | ObjectBody::Template(_) => {
+            visit_requests(admission.object, &mut |at, request| {
+                walk_tolerations(request.tolerations(), at, visit);
+            })
+        }
+        ObjectBody::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
+        ObjectBody::Patch(patch) => {
+            walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit)
+        }
         _ => {}
     }
 }
@@ -190,7 +196,7 @@ fn walk_patch(
     patch: DevicePatch<'_>,
     admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
-    visit: &mut dyn FnMut(Site<'_, '_>),
+    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
 ) {
     let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
     let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
@@ -202,15 +208,15 @@ fn walk_patch(
         written: absent,
         taint: strongest,
     };
-    visit(Site::Selector { at: &at.field("filter"), selection });
+    visit(ObjectPart::Selector { at: &at.field("filter"), selection });
     let taints_at = at.field("taints");
-    let taints = TaintList { owner: TaintOwner::Patch, device: "", entries: List::of(list.value()) };
+    let taints = TaintList { owner: TaintOwner::Patch, device: "", entries: List::from_json(list.value()) };
     if !taints.is_empty() {
-        visit(Site::Taints { at: &taints_at, taints });
+        visit(ObjectPart::Taints { at: &taints_at, taints });
     }
     for (index, taint) in list.iter().enumerate() {
         let taint = LocatedTaint { taint, device: "", old: admission.old_object };
-        visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
+        visit(ObjectPart::Taint { at: &taints_at.index(index), taint: &taint });
     }
 }
 
@@ -219,14 +225,14 @@ fn walk_rule(
     spec: TaintRuleSpec<'_>,
     admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
-    visit: &mut dyn FnMut(Site<'_, '_>),
+    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
 ) {
     let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
     let (selector, taint) = (spec.device_selector(), spec.taint());
     let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
-    visit(Site::Selector { at: &at.field("deviceSelector"), selection });
+    visit(ObjectPart::Selector { at: &at.field("deviceSelector"), selection });
     let taint = LocatedTaint { taint: spec.taint(), device: "", old: admission.old_object };
-    visit(Site::Taint { at: &at.field("taint"), taint: &taint });
+    visit(ObjectPart::Taint { at: &at.field("taint"), taint: &taint });
 }
 
 /// Visits each list of taints of a slice and of its devices, and then each taint of the list.
@@ -234,33 +240,34 @@ fn walk_slice(
     spec: SliceSpec<'_>,
     admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
-    visit: &mut dyn FnMut(Site<'_, '_>),
+    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
 ) {
     let (version, old) = (admission.object.version, admission.old_object);
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
         let device_at = devices_at.index(index);
-        let body_at = Device::body_at(&device_at, version);
+        let body_at = Device::body_path(&device_at, version);
         let taints_at = body_at.field("taints");
         let (name, list) = (device.name(), device.body(version).taints());
-        let taints = TaintList { owner: TaintOwner::Device, device: name, entries: List::of(list.value()) };
+        let taints =
+            TaintList { owner: TaintOwner::Device, device: name, entries: List::from_json(list.value()) };
         if !taints.is_empty() {
-            visit(Site::Taints { at: &taints_at, taints });
+            visit(ObjectPart::Taints { at: &taints_at, taints });
         }
         for (index, taint) in list.iter().enumerate() {
             let taint = LocatedTaint { taint, device: name, old };
-            visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
+            visit(ObjectPart::Taint { at: &taints_at.index(index), taint: &taint });
         }
     }
     let taints_at = at.field("taints");
     let taints = TaintList { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
     if !taints.is_empty() {
-        visit(Site::Taints { at: &taints_at, taints });
+        visit(ObjectPart::Taints { at: &taints_at, taints });
     }
     for (index, entry) in spec.taints().iter().enumerate() {
         let entry_at = taints_at.index(index);
         let taint = LocatedTaint { taint: entry.taint(), device: entry.device(), old };
-        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint: &taint });
+        visit(ObjectPart::Taint { at: &entry.taint_path(&entry_at), taint: &taint });
     }
 }
 
@@ -269,8 +276,8 @@ fn walk_slice(
 pub fn visit_claim_spec<'d>(object: Object<'d>, visit: impl FnOnce(&Path<'_>, ClaimSpec<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
-        Body::Claim(claim) => visit(&spec_at, claim.spec()),
-        Body::Template(template) => visit(&spec_at.field("spec"), template.spec().spec()),
+        ObjectBody::Claim(claim) => visit(&spec_at, claim.spec()),
+        ObjectBody::Template(template) => visit(&spec_at.field("spec"), template.spec().spec()),
         _ => {}
     }
 }
@@ -283,7 +290,7 @@ pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, R
         for (index, request) in spec.devices().requests().iter().enumerate() {
             let request_at = requests_at.index(index);
             if let Some(exactly) = request.exactly(object.version) {
-                visit(&Request::exactly_at(&request_at, object.version), exactly);
+                visit(&Request::exactly_path(&request_at, object.version), exactly);
             }
             let first_at = request_at.field("firstAvailable");
             for (index, sub) in request.first_available().iter().enumerate() {
@@ -304,12 +311,16 @@ pub fn taints_of(device: DeviceBody<'_>) -> List<'_, Taint<'_>> {
 }
 
 /// Visits a list of tolerations, unless it is empty, and then each toleration.
-fn walk_tolerations(list: List<'_, Toleration<'_>>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_tolerations(
+    list: List<'_, Toleration<'_>>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
+) {
     let at = at.field("tolerations");
     if !list.is_empty() {
-        visit(Site::Tolerations { at: &at, list });
+        visit(ObjectPart::Tolerations { at: &at, list });
     }
     for (index, toleration) in list.iter().enumerate() {
-        visit(Site::Toleration { at: &at.index(index), toleration });
+        visit(ObjectPart::Toleration { at: &at.index(index), toleration });
     }
 }

@@ -15,7 +15,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::walk::FolderWalk;
-use super::{InputError, leads_outside, read_regular, shown};
+use super::{InputError, leads_outside, read_regular, shown_path};
 
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
@@ -85,7 +85,7 @@ impl IgnoreFiles {
                 found.outside.push(path);
                 continue;
             }
-            match self.compile(folder, &path) {
+            match self.read_and_compile(folder, &path) {
                 Ok(file) if file.patterns.is_empty() => {}
                 Ok(file) if name == OsStr::new(GITIGNORE) => self.gitignore.push(file),
                 Ok(file) => self.ignore.push(file),
@@ -95,10 +95,10 @@ impl IgnoreFiles {
     }
 
     /// Reads one ignore file and compiles its patterns; an error if it is too large or has too many.
-    fn compile(&self, folder: &Path, path: &Path) -> Result<IgnoreFile, InputError> {
+    fn read_and_compile(&self, folder: &Path, path: &Path) -> Result<IgnoreFile, InputError> {
         let refused = |reason: &str| {
             let remedy = "shorten the file, or use --no-ignore to check ignored files too";
-            InputError::of_file(&shown(path), format!("{reason}; {remedy}"))
+            InputError::of_file(&shown_path(path), format!("{reason}; {remedy}"))
         };
         let active = || self.ignore.iter().chain(&self.gitignore);
         let bytes = read_regular(path, MAX_BYTES).map_err(|error| refused(&error.message))?;
@@ -179,7 +179,7 @@ impl Excludes {
     }
 
     /// The patterns for a walk of a folder: relative to their own folder and to the one that is walked.
-    pub(super) fn for_walk(&self, folder: &Path) -> Vec<Gitignore> {
+    pub(super) fn compile_for_walk(&self, folder: &Path) -> Vec<Gitignore> {
         let mut bases = vec![self.base.as_path()];
         if folder != self.base {
             bases.push(folder);

@@ -23,15 +23,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use ignore_files::Excludes;
-pub use name::shown;
+pub use name::shown_path;
 pub use path_globs::PathGlobs;
-pub use replace::{create_text, replace_text, write_whole};
+pub use replace::{create_text, replace_text, write_atomic_or_in_place};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
-pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
+pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};
 
 /// Default maximum size of a file in bytes.
-pub const MAX_FILE: u64 = 64 << 20;
+pub const DEFAULT_MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// An input to check.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
-            Input::File(path) => shown(path),
+            Input::File(path) => shown_path(path),
         }
     }
 
@@ -79,7 +79,7 @@ impl Inputs {
         let message =
             "a symbolic link to a target outside the folder is not followed; pass the target instead";
         let outside = std::mem::take(&mut self.outside);
-        self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown(path), message)));
+        self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown_path(path), message)));
         self
     }
 }
@@ -92,18 +92,22 @@ pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
         1 => "1 symbolic link to a target outside its folder was".to_owned(),
         _ => format!("{count} symbolic links to targets outside their folders were"),
     };
-    Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
+    Some(format!(
+        "{what} not followed: {}{}",
+        sanitize::sanitize_line(&first),
+        if count > 1 { ", …" } else { "" }
+    ))
 }
 
 /// The inputs of the arguments; an error if any of them cannot be read, or if a link is not followed.
-pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
+pub fn collect_all_or_fail(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     let found = collect(arguments).without_outside_links();
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
 }
 
 /// Reads all inputs of these arguments, in their order, and returns the name and the text of each.
-pub fn read_complete(arguments: &[PathBuf], limit: u64) -> Result<Vec<(String, String)>, InputError> {
-    collect_complete(arguments)?.iter().map(|input| Ok((input.name(), read(input, limit)?))).collect()
+pub fn read_all_or_fail(arguments: &[PathBuf], limit: u64) -> Result<Vec<(String, String)>, InputError> {
+    collect_all_or_fail(arguments)?.iter().map(|input| Ok((input.name(), read(input, limit)?))).collect()
 }
 
 /// Finds the inputs that the arguments of a command name: files, the manifests of folders, and `-` for standard input.
@@ -124,7 +128,7 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                     Err(error) => found.errors.push(unreadable_file(argument, &error)),
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
-                    let name = shown(argument);
+                    let name = shown_path(argument);
                     found
                         .errors
                         .push(InputError::of_file(&name, "no .yaml, .yml or .json files in this folder"));
@@ -169,7 +173,7 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
             // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
-                    let name = shown(&path);
+                    let name = shown_path(&path);
                     found.errors.push(InputError::of_file(&name, "not a regular file"));
                 }
                 _ => found.inputs.push(Input::File(path)),
@@ -206,7 +210,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
 /// Reads the text of an input for a command whose `--max-file` is `limit`. The error for a larger one also names the
 /// limit for one document, so that raising the first limit does not lead to the second.
 pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
-    let documents = source::MAX_DOCUMENT >> 20;
+    let documents = source::MAX_DOCUMENT_BYTES >> 20;
     let remedy = format!(
         "; raise the limit with --max-file (each document in the file can have at most {documents} MiB)"
     );
@@ -248,7 +252,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
 }
 
 /// True for a folder that can be read and contains no manifests.
-pub fn is_empty_folder(path: &Path) -> bool {
+pub fn is_folder_without_manifests(path: &Path) -> bool {
     let mut found = Inputs::default();
     let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
     let Some(root) = root else { return false };
@@ -276,14 +280,14 @@ pub const MAX_PEM: u64 = 1 << 20;
 /// files.
 pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown(path), "not a regular file")),
+        Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown_path(path), "not a regular file")),
         _ => read_bytes(path, limit),
     }
 }
 
 /// Reads a file; an error if it has more than `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
-    let name = shown(path);
+    let name = shown_path(path);
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
             Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
@@ -302,7 +306,7 @@ fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
 
 /// The error for a file that cannot be read.
 fn unreadable_file(path: &Path, error: &std::io::Error) -> InputError {
-    InputError::of_file(&shown(path), io_reason(error))
+    InputError::of_file(&shown_path(path), io_reason(error))
 }
 
 /// A short reason why a file cannot be read, for users.
@@ -339,7 +343,7 @@ mod tests {
         assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
         let errors: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(errors, ["no .yaml, .yml or .json files in this folder", "no such file or folder"]);
-        assert_eq!(super::read(&found.inputs[0], super::MAX_FILE).unwrap(), "a: 1\n");
+        assert_eq!(super::read(&found.inputs[0], super::DEFAULT_MAX_FILE_BYTES).unwrap(), "a: 1\n");
         assert_eq!(super::read(&found.inputs[0], 3).unwrap_err().message, "larger than 3 bytes");
         let error = super::read_up_to_max_file(&found.inputs[0], 3).unwrap_err();
         assert_eq!(

@@ -15,7 +15,7 @@ static WORKING_FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
 });
 
 /// The path as messages show it: relative if it is below the working folder, without `.` and repeated separators.
-pub fn shown(path: &Path) -> String {
+pub fn shown_path(path: &Path) -> String {
     shown_in(path, &WORKING_FOLDERS)
 }
 

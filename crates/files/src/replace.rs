@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{MAX_FILE, io_reason};
+use super::{DEFAULT_MAX_FILE_BYTES, io_reason};
 use tollgate_document::source;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -26,7 +26,8 @@ pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
     if meta.permissions().readonly() {
         return Err("the file is read-only".to_owned());
     }
-    let bytes = super::read_bytes(&target, MAX_FILE.max(meta.len())).map_err(|error| error.message)?;
+    let bytes =
+        super::read_bytes(&target, DEFAULT_MAX_FILE_BYTES.max(meta.len())).map_err(|error| error.message)?;
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err("cannot write UTF-16; save the file as UTF-8".to_owned());
     }
@@ -41,7 +42,7 @@ pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
 
 /// Writes a file atomically. If that is not possible (a device, a mounted file, a folder that is not
 /// writable), writes it in place.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_atomic_or_in_place(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     let written = match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() && meta.permissions().readonly() => {
@@ -77,10 +78,10 @@ pub fn create_text(folder: &Path, path: &Path, text: &str) -> std::io::Result<()
 /// Writes a new file and renames it to `target`. It gets the permissions and the owner of `replaced`, the file that is
 /// there.
 fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
-    let (temporary, mut file) = create_beside(target)?;
+    let (temporary, mut file) = create_temp_beside(target)?;
     let mut write = || {
         if let Some(replaced) = replaced {
-            keep_owner(&file, replaced);
+            copy_owner(&file, replaced);
             file.set_permissions(replaced.permissions())?;
         }
         file.write_all(bytes)?;
@@ -92,7 +93,7 @@ fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) ->
 
 /// Creates a new file in the same folder, with a hidden name that no walk takes for a manifest and no other thread
 /// uses.
-fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
+fn create_temp_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     loop {
@@ -109,7 +110,7 @@ fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
 
 /// Sets the owner of a file to that of the file that it replaces. Has an effect only for root.
 #[cfg(unix)]
-fn keep_owner(file: &File, replaced: &Metadata) {
+fn copy_owner(file: &File, replaced: &Metadata) {
     use std::os::unix::fs::MetadataExt as _;
     _ = std::os::unix::fs::fchown(file, Some(replaced.uid()), Some(replaced.gid()));
 }

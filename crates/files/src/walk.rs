@@ -51,7 +51,7 @@ pub struct FolderWalk {
 }
 
 /// Finds the manifests in a folder and its subfolders.
-pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
+pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let mut found = FolderWalk::default();
     let roots = std::fs::canonicalize(folder).and_then(|root| Ok((root, std::path::absolute(folder)?)));
     let (root, absolute) = match roots {
@@ -67,13 +67,14 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     } else {
         absolute
     };
-    note_files_above(&absolute, &mut found);
+    add_charts_above(&absolute, &mut found);
     let ignore_files = if options.no_ignore {
         IgnoreFiles::default()
     } else {
         IgnoreFiles::read_ignore_files_above(&absolute, &root, &mut found)
     };
-    let excludes = options.excludes.iter().flat_map(|excludes| excludes.for_walk(&absolute)).collect();
+    let excludes =
+        options.excludes.iter().flat_map(|excludes| excludes.compile_for_walk(&absolute)).collect();
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
     let mut walker =
         Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
@@ -85,14 +86,14 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
 pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
     let mut found = FolderWalk::default();
     if let Ok(absolute) = std::path::absolute(file) {
-        note_files_above(&absolute, &mut found);
+        add_charts_above(&absolute, &mut found);
     }
     found.kustomizations
 }
 
 /// Adds the charts and kustomizations above the walked folder, which may be a part of one. Does not follow links, which
 /// may lead out of the repository.
-fn note_files_above(folder: &Path, found: &mut FolderWalk) {
+fn add_charts_above(folder: &Path, found: &mut FolderWalk) {
     for above in folder.ancestors() {
         if above != folder {
             let kustomizations = KUSTOMIZATIONS.map(|name| above.join(name)).into_iter();
@@ -248,7 +249,7 @@ impl Walker {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{Excludes, FolderWalk, WalkOptions, walk};
+    use super::{Excludes, FolderWalk, WalkOptions, find_manifests};
 
     fn tree(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("tollgate-walk-{name}-{}", std::process::id()));
@@ -286,13 +287,13 @@ mod tests {
                 (".hidden/x.yaml", ""),
             ],
         );
-        let found = walk(&root, &WalkOptions::default());
+        let found = find_manifests(&root, &WalkOptions::default());
         let expected = ["a.yaml", "keep.json", "other/secret.yaml", "sub/b.json", "sub/build/y.yaml"];
         assert_eq!((names(&found, &root), found.ignored), (expected.map(str::to_owned).to_vec(), 3));
         // A folder below the top of the repository obeys the files above it.
-        let found = walk(&root.join("sub"), &WalkOptions::default());
+        let found = find_manifests(&root.join("sub"), &WalkOptions::default());
         assert_eq!((names(&found, &root).len(), found.ignored), (2, 1));
-        let all = walk(&root, &WalkOptions { no_ignore: true, ..WalkOptions::default() });
+        let all = find_manifests(&root, &WalkOptions { no_ignore: true, ..WalkOptions::default() });
         assert_eq!((all.inputs.len(), all.ignored), (8, 0));
         std::fs::remove_dir_all(&root).expect("cleared");
     }
@@ -309,7 +310,7 @@ mod tests {
             let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
             for base in [root.as_path(), Path::new("/")] {
                 let excludes = vec![Excludes::new(base, &globs).expect("globs")];
-                let found = walk(&root, &WalkOptions { excludes, ..WalkOptions::default() });
+                let found = find_manifests(&root, &WalkOptions { excludes, ..WalkOptions::default() });
                 assert_eq!(names(&found, &root), left, "{globs:?}");
                 assert!(found.excluded > 0);
             }
@@ -328,7 +329,7 @@ mod tests {
         symlink("../out", root.join("in/out")).expect("a link");
         symlink("../out/d.yaml", root.join("in/d.yaml")).expect("a link");
         symlink("nowhere", root.join("in/dangling.yaml")).expect("a link");
-        let found = walk(&root.join("in"), &WalkOptions::default());
+        let found = find_manifests(&root.join("in"), &WalkOptions::default());
         assert_eq!(names(&found, &root), ["in/a.yaml", "in/again/c.yaml", "in/dangling.yaml"]);
         assert_eq!((found.outside.len(), found.errors.len()), (2, 0));
         std::fs::remove_dir_all(&root).expect("cleared");
@@ -358,7 +359,7 @@ mod tests {
         }
         symlink("real", root.join("inside/.gitignore")).expect("a link");
         symlink("/dev/zero", root.join("device/.gitignore")).expect("a link");
-        let found = walk(&root, &WalkOptions::default());
+        let found = find_manifests(&root, &WalkOptions::default());
         // What an unused file would ignore is checked.
         let checked = ["device/a.yaml", "folder/a.yaml", "large/a.yaml", "many/a.yaml"];
         assert_eq!((names(&found, &root), found.ignored), (checked.map(str::to_owned).to_vec(), 1));
@@ -374,7 +375,10 @@ mod tests {
         assert_eq!(reasons, expected.map(|reason| format!("{reason}{remedy}")));
         // A link above the walk leads out of the repository, too.
         symlink("/dev/zero", root.join(".ignore")).expect("a link");
-        assert_eq!(walk(&root.join("top"), &WalkOptions::default()).outside, [root.join(".ignore")]);
+        assert_eq!(
+            find_manifests(&root.join("top"), &WalkOptions::default()).outside,
+            [root.join(".ignore")]
+        );
         std::fs::remove_dir_all(&root).expect("cleared");
     }
 
@@ -386,7 +390,7 @@ mod tests {
         let root =
             tree("above", &[(".git/config", ""), ("base/kustomization.yml", ""), ("base/a/x.yaml", "")]);
         symlink("/dev/zero", root.join("base/Kustomization")).expect("a link");
-        let found = walk(&root.join("base/a"), &WalkOptions::default());
+        let found = find_manifests(&root.join("base/a"), &WalkOptions::default());
         assert_eq!(found.kustomizations, [root.join("base/kustomization.yml")]);
         std::fs::remove_dir_all(&root).expect("cleared");
     }

@@ -4,7 +4,7 @@
 //! claim set and node: those for the initial state for all runs, those for a node whose devices have changed for the
 //! rest of the run.
 
-use crate::device_features::features_of_claims;
+use crate::device_features::unmodelled_claim_features;
 use crate::eras::Era;
 use crate::held::ClaimAllocation;
 use crate::nodes::NodeIndex;
@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tollgate_allocator::{
-    AllocationError, Allocator, Candidate, Claims, NodePools, Outcome, Selectors as _, UnallocatedClaim,
-    Unschedulable, Usage,
+    AllocationError, AllocationOutcome, Allocator, Candidate, ClaimsToAllocate, DeviceUsage, NodePools,
+    Selectors as _, UnallocatedClaim, UnschedulableReason,
 };
 use tollgate_api::view::{List, Selector};
 
@@ -38,7 +38,7 @@ pub(crate) struct RequestedClaim<'p> {
 pub(crate) enum NodeAllocation<'p> {
     /// One allocation for each claim, and the score of the node.
     Allocated(Rc<[Arc<ClaimAllocation<'p>>]>, i64),
-    Unschedulable(Unschedulable),
+    Unschedulable(UnschedulableReason),
     /// The allocation failed. The message names claims, so it is not cached.
     Failed,
     Unsupported(&'static str),
@@ -50,7 +50,7 @@ pub(crate) enum NodeAllocation<'p> {
 pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
     claim_sets: HashMap<(usize, Vec<u32>), ClaimSetIndex, RandomState>,
-    claims: Vec<Result<Claims<'p>, Unschedulable>>,
+    claims: Vec<Result<ClaimsToAllocate<'p>, UnschedulableReason>>,
     specs: Vec<Vec<SpecEntry<'p>>>,
     /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
@@ -68,7 +68,7 @@ impl<'p> AllocationCache<'p> {
     pub(crate) fn new(plan: &'p Plan<'p>) -> AllocationCache<'p> {
         let eras = &plan.eras.devices;
         let local = eras.iter().map(|era| {
-            era.inventory.local_pools().map(|(driver, pool, node)| ((driver, pool), node)).collect()
+            era.inventory.single_node_pools().map(|(driver, pool, node)| ((driver, pool), node)).collect()
         });
         AllocationCache {
             plan,
@@ -103,7 +103,7 @@ impl<'p> AllocationCache<'p> {
         let eras = &self.plan.eras;
         let found =
             match (self.specs.get(claim_set), eras.devices.get(era.devices), eras.classes.get(era.classes)) {
-                (Some(specs), Some(devices), Some(classes)) => features_of_claims(
+                (Some(specs), Some(devices), Some(classes)) => unmodelled_claim_features(
                     specs,
                     &devices.unmodelled,
                     self.plan.release.profile,
@@ -127,13 +127,13 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// True if the selector matches the device. A selector that fails does not match.
-    pub(crate) fn selects(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
+    pub(crate) fn selector_matches(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
         let selectors = self.selectors.get(era.devices);
         selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
     }
 
     /// The reason why these claims cannot be allocated on any node, if known before checking nodes.
-    pub(crate) fn rejection(&self, claim_set: ClaimSetIndex) -> Option<&Unschedulable> {
+    pub(crate) fn rejection_on_all_nodes(&self, claim_set: ClaimSetIndex) -> Option<&UnschedulableReason> {
         self.claims.get(claim_set)?.as_ref().err()
     }
 
@@ -150,9 +150,9 @@ impl<'p> AllocationCache<'p> {
         &mut self,
         era: Era,
         node: NodeIndex,
-        usage: &Usage<'p>,
-        claims: &Claims<'p>,
-    ) -> Option<Outcome<'p>> {
+        usage: &DeviceUsage<'p>,
+        claims: &ClaimsToAllocate<'p>,
+    ) -> Option<AllocationOutcome<'p>> {
         let pools = self.pools(era, node)?;
         let allocator = Allocator {
             inventory: &self.plan.eras.devices.get(era.devices)?.inventory,
@@ -168,28 +168,29 @@ impl<'p> AllocationCache<'p> {
         &mut self,
         era: Era,
         node: NodeIndex,
-        usage: &Usage<'p>,
+        usage: &DeviceUsage<'p>,
         claim_set: ClaimSetIndex,
     ) -> Option<NodeAllocation<'p>> {
-        let claims = std::mem::replace(self.claims.get_mut(claim_set)?, Err(Unschedulable::CannotAllocate));
+        let claims =
+            std::mem::replace(self.claims.get_mut(claim_set)?, Err(UnschedulableReason::CannotAllocate));
         let outcome = claims.as_ref().ok().and_then(|claims| self.allocate(era, node, usage, claims));
         if let Some(slot) = self.claims.get_mut(claim_set) {
             *slot = claims;
         }
         Some(match outcome? {
-            Outcome::Allocated(allocations) => {
+            AllocationOutcome::Allocated(allocations) => {
                 let held = allocations
                     .iter()
                     .map(|allocation| Arc::new(ClaimAllocation::from_allocation(allocation)));
                 let held: Rc<[Arc<ClaimAllocation<'p>>]> = held.collect();
                 let specs = self.specs.get(claim_set).into_iter().flatten();
-                let score = specs.zip(held.iter()).map(|(spec, held)| held.score(spec.spec)).sum();
+                let score = specs.zip(held.iter()).map(|(spec, held)| held.node_score(spec.spec)).sum();
                 NodeAllocation::Allocated(held, score)
             }
-            Outcome::Unschedulable(reason) => NodeAllocation::Unschedulable(reason),
-            Outcome::Failed(_) => NodeAllocation::Failed,
-            Outcome::Unsupported(what) => NodeAllocation::Unsupported(what),
-            Outcome::GaveUp { steps } => NodeAllocation::GaveUp(steps),
+            AllocationOutcome::Unschedulable(reason) => NodeAllocation::Unschedulable(reason),
+            AllocationOutcome::Failed(_) => NodeAllocation::Failed,
+            AllocationOutcome::Unsupported(what) => NodeAllocation::Unsupported(what),
+            AllocationOutcome::GaveUp { steps } => NodeAllocation::GaveUp(steps),
         })
     }
 }
@@ -199,23 +200,23 @@ fn read_claims<'p>(
     plan: &'p Plan<'p>,
     era: Era,
     claims: &[RequestedClaim<'p>],
-) -> Result<Claims<'p>, Unschedulable> {
+) -> Result<ClaimsToAllocate<'p>, UnschedulableReason> {
     let unallocated = claims.iter().map(|claim| UnallocatedClaim {
         namespace: claim.namespace,
         name: claim.name,
         version: claim.spec.version,
         spec: claim.spec.spec,
     });
-    let era = plan.eras.classes.get(era.classes).ok_or(Unschedulable::CannotAllocate)?;
-    Claims::new(unallocated, [], &era.classes, &plan.release.semantics)
+    let era = plan.eras.classes.get(era.classes).ok_or(UnschedulableReason::CannotAllocate)?;
+    ClaimsToAllocate::new(unallocated, [], &era.classes, &plan.release.semantics)
 }
 
 /// The devices held by claims in one simulated run.
 #[derive(Debug)]
-pub(crate) struct Devices<'p> {
+pub(crate) struct SimulatedDevices<'p> {
     plan: &'p Plan<'p>,
     pub(crate) era: Era,
-    usage: Usage<'p>,
+    usage: DeviceUsage<'p>,
     /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
     /// The value of `clock` when devices that several nodes can use last changed.
@@ -225,13 +226,13 @@ pub(crate) struct Devices<'p> {
     found: HashMap<(ClaimSetIndex, usize), (u64, NodeAllocation<'p>), RandomState>,
 }
 
-impl<'p> Devices<'p> {
+impl<'p> SimulatedDevices<'p> {
     /// The device usage at the start of an era: the devices that the claims of the state hold.
-    pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<Devices<'p>> {
+    pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<SimulatedDevices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
         let found = HashMap::default();
-        Some(Devices { plan, era, usage, changed: vec![0; nodes], changed_all: 0, clock: 0, found })
+        Some(SimulatedDevices { plan, era, usage, changed: vec![0; nodes], changed_all: 0, clock: 0, found })
     }
 
     pub(crate) fn plan(&self) -> &'p Plan<'p> {
@@ -239,7 +240,7 @@ impl<'p> Devices<'p> {
     }
 
     /// The devices that claims hold now.
-    pub(crate) fn usage(&self) -> &Usage<'p> {
+    pub(crate) fn usage(&self) -> &DeviceUsage<'p> {
         &self.usage
     }
 
@@ -253,9 +254,9 @@ impl<'p> Devices<'p> {
         let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
         for holding in held.holdings(&devices.inventory) {
             if is_held {
-                self.usage.hold(&holding);
+                self.usage.add_holding(&holding);
             } else {
-                self.usage.release(&holding);
+                self.usage.remove_holding(&holding);
             }
         }
         self.clock += 1;
@@ -318,7 +319,7 @@ impl<'p> Devices<'p> {
     ) -> Option<AllocationError> {
         let claims = read_claims(self.plan, self.era, claims).ok()?;
         match cache.allocate(self.era, node, &self.usage, &claims)? {
-            Outcome::Failed(error) => Some(error),
+            AllocationOutcome::Failed(error) => Some(error),
             _ => None,
         }
     }

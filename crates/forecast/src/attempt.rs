@@ -9,12 +9,12 @@ use crate::course::{PodState, Simulation};
 use crate::device_filter::{DeviceFilter, DeviceVerdict};
 use crate::forecast::PendingReason;
 use crate::held::ClaimAllocation;
-use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
+use crate::nodes::{Diagnosis, NO_NODES, NodeIndex, SchedulingCycle, feasible_nodes_to_find};
 use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::{PostFilter, rejected_message, unschedulable_message};
+use tollgate_allocator::UnschedulableReason;
+use tollgate_allocator::condition::{PostFilterResult, prefilter_rejection_message, unschedulable_message};
 
 /// Maximum number of entries in `status.reservedFor` of a claim.
 const MAX_CONSUMERS: usize = 256;
@@ -28,7 +28,7 @@ const CLAIM_IN_USE: &str = "resourceclaim in use";
 
 /// The result of one attempt to schedule a pod: a node, the reason why the pod stays pending, or a claim to deallocate
 /// first.
-enum Attempt<'p> {
+enum AttemptResult<'p> {
     /// The pod fits on a node.
     Found(NodeChoice<'p>),
     Pending(PendingReason),
@@ -97,26 +97,26 @@ impl<'p> Simulation<'_, 'p> {
     fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, PendingReason)>) {
         // Each turn deallocates a claim.
         loop {
-            match self.attempt(pod) {
-                Attempt::Found(choice) => {
+            match self.try_to_schedule(pod) {
+                AttemptResult::Found(choice) => {
                     self.bind(pod, &choice);
                     // The texts of those that find no node can be others from now on.
                     if self.occupancy.nodes().len() <= MIN_NODES_TO_SAMPLE {
                         failed.clear();
                     }
                 }
-                Attempt::Deallocate(claim) => {
+                AttemptResult::Deallocate(claim) => {
                     self.deallocate(claim);
                     failed.clear();
                     continue;
                 }
-                Attempt::Pending(pending) => {
+                AttemptResult::Pending(pending) => {
                     if pending.condition.as_ref().is_some_and(|(reason, _)| reason == "Unschedulable") {
                         failed.push((pod, pending.clone()));
                     }
                     self.pending.insert(pod, pending);
                 }
-                Attempt::NotModelled(what) => {
+                AttemptResult::NotModelled(what) => {
                     self.not_modelled.insert(pod, vec![what]);
                     self.pending.insert(pod, PendingReason::default());
                 }
@@ -155,15 +155,15 @@ impl<'p> Simulation<'_, 'p> {
         let namespace = one.namespace;
         namespace == other.namespace
             && one.references.len() == other.references.len()
-            && self.plan.catalog.are_alike(one.needs, other.needs)
+            && self.plan.catalog.are_scheduled_alike(one.needs, other.needs)
             && one.references.iter().zip(&other.references).all(|(one, other)| {
-                let asked = self.unallocated_spec(namespace, one);
-                asked.is_some() && asked == self.unallocated_spec(namespace, other)
+                let asked = self.unallocated_spec_number(namespace, one);
+                asked.is_some() && asked == self.unallocated_spec_number(namespace, other)
             })
     }
 
     /// Index of the spec of the referenced claim; `None` if the claim is allocated or missing.
-    fn unallocated_spec(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
+    fn unallocated_spec_number(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
         let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
         let (spec, is_allocated) = match self.claims.get(&claim) {
@@ -176,31 +176,31 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// One attempt to schedule a pod.
-    fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
+    fn try_to_schedule(&mut self, pod: PodIndex) -> AttemptResult<'p> {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else {
-            return Attempt::Pending(PendingReason::default());
+            return AttemptResult::Pending(PendingReason::default());
         };
-        if !plan.catalog.pod(entry.needs).scheduling_gates.is_empty() {
+        if !plan.catalog.pod_needs(entry.needs).scheduling_gates.is_empty() {
             let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
             let condition = Some(("SchedulingGated".to_owned(), message));
-            return Attempt::Pending(PendingReason { condition, explanation: None });
+            return AttemptResult::Pending(PendingReason { condition, explanation: None });
         }
-        let claims = match self.claims_of(pod, entry) {
+        let claims = match self.read_pod_claims(pod, entry) {
             Ok(claims) => claims,
             Err(missing) => {
-                return Attempt::Pending(PendingReason { condition: None, explanation: Some(missing) });
+                return AttemptResult::Pending(PendingReason { condition: None, explanation: Some(missing) });
             }
         };
         if self.occupancy.nodes().is_empty() {
-            return Attempt::Pending(unschedulable(NO_NODES.to_owned()));
+            return AttemptResult::Pending(unschedulable(NO_NODES.to_owned()));
         }
         self.find_node(pod, entry, &claims)
     }
 
     /// The claims of a pod. Returns an error message if a claim is missing.
     // upstream v1.37 DynamicResources.PreEnqueue
-    pub(crate) fn claims_of(
+    pub(crate) fn read_pod_claims(
         &mut self,
         pod: PodIndex,
         entry: &'p PodEntry<'p>,
@@ -212,7 +212,7 @@ impl<'p> Simulation<'_, 'p> {
         for reference in &entry.references {
             let Some(claim) = reference.claim else { continue };
             let Some(known) = plan.tables.claims.get(claim) else { continue };
-            let state = self.claim(claim);
+            let state = self.claim_state_mut(claim);
             if state.spec.is_none()
                 && let Some(template) = reference.template.filter(|_| known.is_generated)
             {
@@ -225,7 +225,7 @@ impl<'p> Simulation<'_, 'p> {
                 return Err(format!("ResourceClaim {} does not exist.", known.name));
             };
             if let Some(held) = &state.allocation {
-                score += held.score(spec.spec);
+                score += held.node_score(spec.spec);
                 let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
                 is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
                 allocated.push((claim, Arc::clone(held)));
@@ -238,17 +238,24 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Filters and scores the nodes for a pod whose claims exist, and chooses one of the best.
-    fn find_node(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>, claims: &PodClaims<'p>) -> Attempt<'p> {
+    fn find_node(
+        &mut self,
+        pod: PodIndex,
+        entry: &'p PodEntry<'p>,
+        claims: &PodClaims<'p>,
+    ) -> AttemptResult<'p> {
         let plan = self.plan;
         let semantics = &plan.release.semantics;
         let era = self.devices.era;
         let (Some(fits), Some(classes)) = (self.fits.get(era.nodes), plan.eras.classes.get(era.classes))
         else {
-            return Attempt::Pending(PendingReason::default());
+            return AttemptResult::Pending(PendingReason::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
-        let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
+        let rejected = |text: &str| {
+            AttemptResult::Pending(unschedulable(prefilter_rejection_message(semantics, nodes, text)))
+        };
+        let cycle = match SchedulingCycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),
         };
@@ -262,19 +269,19 @@ impl<'p> Simulation<'_, 'p> {
             entry,
             claims,
             claim_set: None,
-            has_extended: plan.extended.has(pod, era.classes),
+            has_extended: plan.extended.needs_claim(pod, era.classes),
             noted: None,
             uncertain: &mut self.uncertain,
         };
         if !claims.unallocated.is_empty() {
             let asked: Vec<RequestedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
             let claim_set = filter.cache.claim_set_index(era, &asked);
-            if let Some(reason) = filter.cache.rejection(claim_set) {
+            if let Some(reason) = filter.cache.rejection_on_all_nodes(claim_set) {
                 return rejected(&reason.to_string());
             }
             filter.claim_set = Some(claim_set);
         }
-        let wanted = nodes_to_find(cycle.candidate_count());
+        let wanted = feasible_nodes_to_find(cycle.candidate_count());
         let mut diagnosis = Diagnosis::default();
         let (mut feasible, mut scores, mut found) = (Vec::new(), Vec::new(), Vec::new());
         let mut elsewhere: BTreeSet<ClaimIndex> = BTreeSet::new();
@@ -291,13 +298,17 @@ impl<'p> Simulation<'_, 'p> {
                     scores.push(score);
                     found.push(allocations);
                 }
-                DeviceVerdict::Rejected(text) => diagnosis.add_text(node, text, false),
+                DeviceVerdict::Rejected(text) => diagnosis.add_message(node, text, false),
                 DeviceVerdict::ClaimElsewhere(claims) => {
                     elsewhere.extend(claims);
-                    diagnosis.add_text(node, Unschedulable::ClaimElsewhere.text(), false);
+                    diagnosis.add_message(
+                        node,
+                        UnschedulableReason::ClaimElsewhere.scheduler_message(),
+                        false,
+                    );
                 }
-                DeviceVerdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
-                DeviceVerdict::NotModelled(what) => return Attempt::NotModelled(what),
+                DeviceVerdict::Failed(message) => return AttemptResult::Pending(scheduler_error(message)),
+                DeviceVerdict::NotModelled(what) => return AttemptResult::NotModelled(what),
             }
             if feasible.len() >= wanted {
                 break;
@@ -307,7 +318,10 @@ impl<'p> Simulation<'_, 'p> {
         if let Some(best) = choose_node(&cycle, &feasible, &scores, &mut self.random)
             && let (Some(node), Some(allocations)) = (feasible.get(best), found.get(best))
         {
-            return Attempt::Found(NodeChoice { node: *node, allocations: filter.with_claims(allocations) });
+            return AttemptResult::Found(NodeChoice {
+                node: *node,
+                allocations: filter.allocations_by_claim(allocations),
+            });
         }
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
@@ -316,18 +330,19 @@ impl<'p> Simulation<'_, 'p> {
             .into_iter()
             .any(|node| matches!(filter.check_devices(node, &cycle), DeviceVerdict::Fits(..)))
         {
-            return Attempt::NotModelled("preemption".to_owned());
+            return AttemptResult::NotModelled("preemption".to_owned());
         }
-        let texts = diagnosis.texts(&plan.catalog, cycle.excluded());
+        let texts = diagnosis.message_counts(&plan.catalog, cycle.excluded_nodes_message());
         let mut elsewhere: Vec<ClaimIndex> = elsewhere.into_iter().collect();
         while !elsewhere.is_empty() {
-            let claim = elsewhere.swap_remove(self.random.below(elsewhere.len()));
-            if self.claim(claim).reserved.iter().all(|consumer| *consumer == Consumer::Pod(pod)) {
-                return Attempt::Deallocate(claim);
+            let claim = elsewhere.swap_remove(self.random.number_below(elsewhere.len()));
+            if self.claim_state_mut(claim).reserved.iter().all(|consumer| *consumer == Consumer::Pod(pod)) {
+                return AttemptResult::Deallocate(claim);
             }
         }
-        let post_filter = if has_claims { PostFilter::NothingChanged } else { PostFilter::NoClaims };
-        Attempt::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
+        let post_filter =
+            if has_claims { PostFilterResult::NothingChanged } else { PostFilterResult::NoClaims };
+        AttemptResult::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
     }
 
     /// Binds a pod to the chosen node.
@@ -336,12 +351,12 @@ impl<'p> Simulation<'_, 'p> {
         let Some(entry) = plan.tables.pods.get(pod) else { return };
         let node = self.occupancy.nodes().get(choice.node).node.name;
         for (claim, held) in &choice.allocations {
-            self.allocate(*claim, held);
+            self.set_allocation(*claim, held);
         }
         let (mut waits, mut cannot_join) = (false, false);
-        for claim in entry.claims() {
+        for claim in entry.claim_indices() {
             let is_new = choice.allocations.iter().any(|(new, _)| *new == claim);
-            let state = self.claim(claim);
+            let state = self.claim_state_mut(claim);
             let Some(held) = &state.allocation else { continue };
             waits |= held.waits_for_driver;
             cannot_join |= !is_new && !held.has_timestamp && !state.reserved.contains(&Consumer::Pod(pod));
@@ -356,14 +371,14 @@ impl<'p> Simulation<'_, 'p> {
             self.pending.insert(pod, scheduler_error(message.to_owned()));
             return;
         }
-        for claim in entry.claims() {
-            let state = self.claim(claim);
+        for claim in entry.claim_indices() {
+            let state = self.claim_state_mut(claim);
             let consumer = Consumer::Pod(pod);
             if state.allocation.is_some() && !state.reserved.contains(&consumer) {
                 state.reserved.push(consumer);
             }
         }
-        self.changed_claims.extend(entry.claims());
+        self.changed_claims.extend(entry.claim_indices());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
         if let Some(state) = self.pods.get_mut(pod) {
@@ -382,7 +397,7 @@ impl<'p> Simulation<'_, 'p> {
 
 /// Returns a random node among those with the highest score, as an index into `feasible`.
 fn choose_node(
-    cycle: &Cycle<'_, '_, '_>,
+    cycle: &SchedulingCycle<'_, '_, '_>,
     feasible: &[NodeIndex],
     devices: &[i64],
     random: &mut crate::random::Random,
@@ -390,9 +405,9 @@ fn choose_node(
     if feasible.len() < 2 {
         return (!feasible.is_empty()).then_some(0);
     }
-    let scores = cycle.scores(feasible, Some(devices));
+    let scores = cycle.total_scores(feasible, Some(devices));
     let best = scores.iter().max()?;
     let places: Vec<usize> =
         scores.iter().enumerate().filter(|(_, score)| *score == best).map(|(place, _)| place).collect();
-    places.get(random.below(places.len())).copied()
+    places.get(random.number_below(places.len())).copied()
 }

@@ -1,11 +1,11 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
-use crate::controllers::Controllers;
-use crate::eras::{ChangedKinds, apply_taints, taints_of};
+use crate::controllers::JobTable;
+use crate::eras::{ChangedKinds, apply_taints, taint_snapshot};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
-use crate::plan::{Action, Eviction, Plan, Stage, Step, TrackedPod, object_kind};
-use crate::state::{ObjectKind, State, StoredObject, version_of};
+use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
+use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::workload_of;
 use foldhash::fast::RandomState;
@@ -42,31 +42,31 @@ struct PlannedEviction {
 impl<'d> PlanBuilder<'d> {
     /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
-        let taints = taints_of(&state, &plan.release);
+        let taints = taint_snapshot(&state, &plan.release);
         let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
         PlanBuilder { plan, state, taints, objects, waiting, asked }
     }
 
     /// Processes the steps, and returns the finished plan.
-    pub(crate) fn build(mut self, steps: Vec<Step<'d>>) -> Plan<'d> {
-        self.read_state();
+    pub(crate) fn build(mut self, steps: Vec<ClusterChange<'d>>) -> Plan<'d> {
+        self.add_initial_state();
         let mut at = self.plan.settings.now;
         let mut changed = ChangedKinds::ALL;
         self.end_stage(at, &mut changed, Vec::new());
         let mut steps = steps.into_iter().peekable();
         let mut actions = Vec::new();
-        let is_rule = |step: &Step<'d>| matches!(step, Step::Apply(value) if object_kind(*value) == Some(ObjectKind::DeviceTaintRule));
-        let is_eviction = |step: &Step<'d>| matches!(step, Step::Evict { .. });
+        let is_rule = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Apply(value) if object_kind(*value) == Some(ObjectKind::DeviceTaintRule));
+        let is_eviction = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Evict { .. });
         while let Some(step) = steps.next() {
             // Rules that are given one after the other are in force together before anyone is evicted.
             let continues = is_rule(&step) && steps.peek().is_some_and(is_rule)
                 || is_eviction(&step) && steps.peek().is_some_and(is_eviction);
             match step {
-                Step::Apply(value) => self.apply(value, at, &mut changed, &mut actions),
-                Step::Delete { kind, namespace, name } => {
+                ClusterChange::Apply(value) => self.apply(value, at, &mut changed, &mut actions),
+                ClusterChange::Delete { kind, namespace, name } => {
                     self.delete(kind, namespace, name, &mut changed, &mut actions);
                 }
-                Step::Evict { namespace, name, with_group } => {
+                ClusterChange::Evict { namespace, name, with_group } => {
                     let stage = self.plan.stages.len();
                     let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
                     let is_by_taint = false;
@@ -78,25 +78,25 @@ impl<'d> PlanBuilder<'d> {
                         is_by_taint,
                     }));
                 }
-                Step::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
+                ClusterChange::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
             if !continues {
                 self.end_stage(at, &mut changed, std::mem::take(&mut actions));
             }
         }
         self.find_evictions();
-        self.report_pods_of_failed_jobs();
-        self.report_pending_pods();
+        self.track_pods_of_failed_jobs();
+        self.track_pending_pods();
         self.finish()
     }
 
     /// Adds the pods and claims of the initial state to the plan.
-    fn read_state(&mut self) {
+    fn add_initial_state(&mut self) {
         let Plan { tables, catalog, bound, waiting, .. } = &mut self.plan;
-        for claim in self.state.of_kind(ObjectKind::ResourceClaim).iter() {
+        for claim in self.state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
             tables.add_stored_claim(claim);
         }
-        for pod in self.state.of_kind(ObjectKind::Pod).iter() {
+        for pod in self.state.objects_of_kind(ObjectKind::Pod).iter() {
             let node = pod.value.get("spec").get("nodeName").str();
             if PodNeeds::is_finished(pod.value) {
                 continue;
@@ -107,7 +107,7 @@ impl<'d> PlanBuilder<'d> {
                 }
                 continue;
             }
-            let source = PodSource::of_object(pod.value);
+            let source = PodSource::from_object(pod.value);
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
             tables.by_uid.insert(pod.uid(), index);
             tables.by_name.insert((pod.namespace(), pod.name()), index);
@@ -118,8 +118,8 @@ impl<'d> PlanBuilder<'d> {
         self.waiting.sort_by_key(|pod| pod.value.get("metadata").get("creationTimestamp").str());
         for pod in &self.waiting {
             let source = PodSource {
-                controller_selector: Controllers::selector(&self.state, *pod),
-                ..PodSource::of_object(pod.value)
+                controller_selector: JobTable::spreading_selector(&self.state, *pod),
+                ..PodSource::from_object(pod.value)
             };
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
             tables.by_uid.insert(pod.uid(), index);
@@ -151,17 +151,17 @@ impl<'d> PlanBuilder<'d> {
         let known = object_kind(value).is_some_and(|kind| {
             let metadata = value.get("metadata");
             let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
-            self.state.of_kind(kind).get(namespace, name).is_some()
+            self.state.objects_of_kind(kind).get(namespace, name).is_some()
         });
         let Some(kind) = self.state.add(value) else { return };
-        changed.note(kind);
+        changed.mark_changed(kind);
         apply_taints(&mut self.taints, kind, value, &self.plan.release, at);
-        let object = StoredObject { version: version_of(value), value };
+        let object = StoredObject { version: dra_version_of(value), value };
         match kind {
             ObjectKind::Pod => {
                 let pod =
-                    self.add_given_pod(&PodSource::of_object(value), Some(object.name()), object.name());
-                self.report_pod(pod, Origin::Given, None, Some(object));
+                    self.add_created_pod(&PodSource::from_object(value), Some(object.name()), object.name());
+                self.track_pod(pod, Origin::Given, None, Some(object));
                 actions.push(Action::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
@@ -187,14 +187,14 @@ impl<'d> PlanBuilder<'d> {
         actions: &mut Vec<Action<'d>>,
     ) {
         self.state.remove(kind, namespace, name);
-        changed.note(kind);
+        changed.mark_changed(kind);
         match kind {
             ObjectKind::Pod => actions.push(Action::DeletePod { namespace, name }),
             ObjectKind::ResourceClaim => {
                 actions.push(Action::DeleteClaim(self.plan.tables.claim_index(namespace, name)));
             }
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => {
-                let kind = SnapshotKind::of("resource.k8s.io/v1", kind.name());
+                let kind = SnapshotKind::from_type_meta("resource.k8s.io/v1", kind.name());
                 if let Some(kind) = kind {
                     self.taints.remove(kind, "", name);
                 }
@@ -204,14 +204,14 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds a pod that the steps create. `name` is shown instead of its name if that is not known yet.
-    fn add_given_pod(&mut self, source: &PodSource<'d>, known: Option<&str>, name: &str) -> PodIndex {
+    fn add_created_pod(&mut self, source: &PodSource<'d>, known: Option<&str>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
         let name = known.unwrap_or(name).to_owned();
         tables.add_pod(catalog, source, name, Value::absent())
     }
 
     /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
-    fn report_pod(
+    fn track_pod(
         &mut self,
         pod: PodIndex,
         origin: Origin,
@@ -220,7 +220,7 @@ impl<'d> PlanBuilder<'d> {
     ) {
         let workload = object.and_then(|object| workload_of(&self.state, object));
         let name = object.filter(|_| replaced.is_none()).map(|object| object.name().to_owned());
-        self.report_pod_as(
+        self.track_pod_as(
             pod,
             origin,
             replaced,
@@ -232,7 +232,7 @@ impl<'d> PlanBuilder<'d> {
         );
     }
 
-    fn report_pod_as(
+    fn track_pod_as(
         &mut self,
         pod: PodIndex,
         origin: Origin,
@@ -243,7 +243,7 @@ impl<'d> PlanBuilder<'d> {
         let Plan { tables, tracked, catalog, .. } = &mut self.plan;
         let Some(entry) = tables.pods.get_mut(pod) else { return };
         entry.tracked = Some(tracked.len());
-        let not_modelled = catalog.pod(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
+        let not_modelled = catalog.pod_needs(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
         tracked.push(TrackedPod {
             namespace: entry.namespace.to_owned(),
             name,
@@ -266,9 +266,9 @@ impl<'d> PlanBuilder<'d> {
         let pods = self.plan.controllers.pods_of(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
-            let pod = self.add_given_pod(&pods.source, name.as_deref(), &pods.placeholder);
+            let pod = self.add_created_pod(&pods.source, name.as_deref(), &pods.placeholder);
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
-            self.report_pod_as(pod, Origin::Given, None, name, Some(workload));
+            self.track_pod_as(pod, Origin::Given, None, name, Some(workload));
             if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
                 entry.controller = pods.controller.clone();
                 if pods.is_ordered {
@@ -316,20 +316,20 @@ impl<'d> PlanBuilder<'d> {
             self.add_eviction(eviction);
         }
         let is_of_set =
-            |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| Controllers::keeps_name(*pod));
+            |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| JobTable::replacement_keeps_name(*pod));
         let waiting: Vec<PodIndex> = self.plan.waiting.iter().copied().filter(is_of_set).collect();
         self.plan.order_replacements(&waiting);
     }
 
     /// Adds the pods that are deleted because their Job fails after too many evictions.
-    fn report_pods_of_failed_jobs(&mut self) {
+    fn track_pods_of_failed_jobs(&mut self) {
         let Plan { controllers, bound, evictions, tracked, .. } = &mut self.plan;
         let mut kept: Vec<(usize, StoredObject<'d>)> = Vec::new();
         let mut disrupted: HashMap<usize, i64, RandomState> = HashMap::default();
         let evicted: HashSet<PodIndex, RandomState> = evictions.iter().map(|eviction| eviction.pod).collect();
         for &(pod, _) in bound.iter() {
             let Some(object) = self.objects.get(&pod) else { continue };
-            let Some(job) = controllers.note_bound(pod, *object) else { continue };
+            let Some(job) = controllers.record_bound_pod(pod, *object) else { continue };
             if evicted.contains(&pod) {
                 *disrupted.entry(job).or_default() += 1;
             } else {
@@ -385,17 +385,17 @@ impl<'d> PlanBuilder<'d> {
         let tracked = self.plan.tracked.len();
         let replacement = (controller != Controller::None).then(|| {
             let source = PodSource {
-                controller_selector: Controllers::selector(&self.state, object),
-                ..PodSource::of_replacement(object.value)
+                controller_selector: JobTable::spreading_selector(&self.state, object),
+                ..PodSource::from_replaced_pod(object.value)
             };
-            let certain = Controllers::keeps_name(object).then(|| object.name().to_owned());
+            let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
-            let replacement = self.add_given_pod(&source, certain.as_deref(), &made);
+            let replacement = self.add_created_pod(&source, certain.as_deref(), &made);
             let workload = workload_of(&self.state, object).map(|workload| WorkloadName {
                 kind: workload.kind.to_owned(),
                 name: workload.name.to_owned(),
             });
-            self.report_pod_as(replacement, Origin::Replacement, Some(object), certain, workload);
+            self.track_pod_as(replacement, Origin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
                 entry.controller = controller.clone();
             }
@@ -415,16 +415,16 @@ impl<'d> PlanBuilder<'d> {
                 pod: None,
             });
         }
-        let is_ordered = Controllers::is_ordered(&self.state, object);
-        let eviction = Eviction { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
+        let is_ordered = JobTable::creates_pods_in_order(&self.state, object);
+        let eviction = InitialPodEviction { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
         self.plan.evictions.push(eviction);
     }
 
     /// Adds the pending pods of the initial state to the reported pods.
-    fn report_pending_pods(&mut self) {
+    fn track_pending_pods(&mut self) {
         for pod in self.plan.waiting.clone() {
             let object = self.objects.get(&pod).copied();
-            self.report_pod(pod, Origin::Waiting, None, object);
+            self.track_pod(pod, Origin::Waiting, None, object);
             if let Some(object) = object {
                 let controller = self.plan.controllers.controller_of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
@@ -437,8 +437,8 @@ impl<'d> PlanBuilder<'d> {
     /// Sorts the evictions and returns the finished plan.
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
-        plan.note_terminating();
-        plan.eras.complete(&plan.catalog);
+        plan.add_terminating_pods();
+        plan.eras.resolve_extended_resources(&plan.catalog);
         for tracked in &mut plan.tracked {
             let Some(pod) = tracked.pod else { continue };
             for (number, era) in plan.eras.classes.iter().enumerate() {

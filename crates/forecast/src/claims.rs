@@ -2,7 +2,7 @@
 
 use crate::course::Simulation;
 use crate::held::ClaimAllocation;
-use crate::outcome::{Place, PlacedClaim};
+use crate::outcome::{NodeAndDevices, PlacedClaim};
 use crate::tables::{ClaimIndex, PodIndex, SpecEntry};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) enum Consumer {
 
 impl<'p> Simulation<'_, 'p> {
     /// The current state of a claim.
-    pub(crate) fn claim(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
+    pub(crate) fn claim_state_mut(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
         let tables = &self.plan.tables;
         self.claims.entry(claim).or_insert_with(|| {
             let stored = tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
@@ -44,7 +44,7 @@ impl<'p> Simulation<'_, 'p> {
 
     /// Removes the allocation of a claim.
     pub(crate) fn deallocate(&mut self, claim: ClaimIndex) {
-        let state = self.claim(claim);
+        let state = self.claim_state_mut(claim);
         state.reserved.clear();
         if let Some(held) = state.allocation.take() {
             self.retries_all = true;
@@ -53,13 +53,13 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Sets the allocation of a claim.
-    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<ClaimAllocation<'p>>) {
-        self.claim(claim).allocation = Some(Arc::clone(held));
+    pub(crate) fn set_allocation(&mut self, claim: ClaimIndex, held: &Arc<ClaimAllocation<'p>>) {
+        self.claim_state_mut(claim).allocation = Some(Arc::clone(held));
         self.devices.set_held(self.cache, held, true);
     }
 
     /// The node of a pod and the devices of its claims, for the report.
-    pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> Place {
+    pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> NodeAndDevices {
         let mut claims = Vec::new();
         let tables = &self.plan.tables;
         if let Some(entry) = tables.pods.get(pod) {
@@ -68,7 +68,7 @@ impl<'p> Simulation<'_, 'p> {
                 .iter()
                 .filter_map(|reference| Some((Some(reference.reference.to_owned()), reference.claim?)));
             for (reference, claim) in references.chain([(None, entry.extended)]) {
-                let held = self.claim(claim).allocation.clone();
+                let held = self.claim_state_mut(claim).allocation.clone();
                 if reference.is_none() && held.is_none() {
                     continue;
                 }
@@ -82,6 +82,6 @@ impl<'p> Simulation<'_, 'p> {
                 });
             }
         }
-        Place { node: node.to_owned(), claims }
+        NodeAndDevices { node: node.to_owned(), claims }
     }
 }

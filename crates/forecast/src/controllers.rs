@@ -15,7 +15,7 @@ const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
 /// The Jobs whose pods are evicted or created in a forecast.
 #[derive(Default, Debug)]
-pub(crate) struct Controllers {
+pub(crate) struct JobTable {
     pub(crate) jobs: Vec<Job>,
     /// Index of each Job, by namespace and name.
     by_name: BTreeMap<(String, String), usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Job {
     /// Job.
     pub(crate) failures_left: Option<i64>,
     /// The action of its pod failure policy for disrupted pods.
-    pub(crate) on_disruption: OnDisruption,
+    pub(crate) on_disruption: DisruptionEffect,
     pub(crate) is_suspended: bool,
     /// `podReplacementPolicy: Failed`: a pod is replaced after it has ended, not while it is being deleted.
     pub(crate) replaces_when_gone: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Job {
 
 /// The effect of a disrupted pod on its Job, according to the pod failure policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OnDisruption {
+pub(crate) enum DisruptionEffect {
     Count,
     Ignore,
     FailJob,
@@ -58,12 +58,12 @@ pub(crate) struct WorkloadPods<'d> {
     pub(crate) is_ordered: bool,
 }
 
-impl Controllers {
+impl JobTable {
     /// The controller that recreates the pod.
     pub(crate) fn controller_of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
         let reference = controller_reference(pod.value);
         let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
-        match (ObjectKind::of(api_version, kind), kind) {
+        match (ObjectKind::from_type_meta(api_version, kind), kind) {
             (None, "") => Controller::None,
             (Some(ObjectKind::ReplicaSet), _) | (None, "ReplicationController") => Controller::AtOnce,
             (Some(ObjectKind::StatefulSet | ObjectKind::DaemonSet), _) => Controller::WhenGone,
@@ -86,7 +86,7 @@ impl Controllers {
     }
 
     /// Records a bound pod with the Job that owns it, if any. Returns the index of the Job.
-    pub(crate) fn note_bound(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
+    pub(crate) fn record_bound_pod(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
         let reference = controller_reference(pod.value);
         if self.jobs.is_empty() || reference.get("kind").str() != "Job" {
             return None;
@@ -98,19 +98,19 @@ impl Controllers {
     }
 
     /// True if the replacement has the same name as the pod.
-    pub(crate) fn keeps_name(pod: StoredObject<'_>) -> bool {
+    pub(crate) fn replacement_keeps_name(pod: StoredObject<'_>) -> bool {
         controller_reference(pod.value).get("kind").str() == "StatefulSet"
     }
 
     /// True if the StatefulSet of the pod creates its pods one after the other.
-    pub(crate) fn is_ordered<'d>(state: &State<'d>, pod: StoredObject<'d>) -> bool {
+    pub(crate) fn creates_pods_in_order<'d>(state: &State<'d>, pod: StoredObject<'d>) -> bool {
         let set = controllers_of(state, pod).next().map(|(_, owner)| owner.value);
         let policy = set.map_or("", |set| set.get("spec").get("podManagementPolicy").str());
-        Controllers::keeps_name(pod) && policy != "Parallel"
+        JobTable::replacement_keeps_name(pod) && policy != "Parallel"
     }
 
     /// The label selector of the controller for which the scheduler spreads pods by default.
-    pub(crate) fn selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
+    pub(crate) fn spreading_selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
         let (kind, owner) = controllers_of(state, pod).next()?;
         let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);
         spreads.then(|| owner.value.get("spec").get("selector"))
@@ -136,7 +136,7 @@ impl Controllers {
         WorkloadPods {
             source: PodSource {
                 controller_selector: (kind != ObjectKind::Job).then(|| spec.get("selector")),
-                ..PodSource::of_template(object.namespace(), spec.get("template"))
+                ..PodSource::from_template(object.namespace(), spec.get("template"))
             },
             names: (0..count)
                 .map(|ordinal| is_set.then(|| format!("{name}-{}", first.saturating_add(ordinal))))
@@ -152,9 +152,9 @@ impl Job {
     /// True if the Job fails after this number of disrupted pods.
     pub(crate) fn fails_after(&self, disrupted: i64) -> bool {
         match self.on_disruption {
-            OnDisruption::Ignore => false,
-            OnDisruption::Count => self.failures_left.is_some_and(|left| left < disrupted),
-            OnDisruption::FailJob => disrupted > 0,
+            DisruptionEffect::Ignore => false,
+            DisruptionEffect::Count => self.failures_left.is_some_and(|left| left < disrupted),
+            DisruptionEffect::FailJob => disrupted > 0,
         }
     }
 
@@ -173,9 +173,9 @@ impl Job {
         Job {
             failures_left: object.filter(|_| !is_per_index).map(|_| limit - failed),
             on_disruption: match action {
-                Some("Ignore") => OnDisruption::Ignore,
-                Some("FailJob") => OnDisruption::FailJob,
-                _ => OnDisruption::Count,
+                Some("Ignore") => DisruptionEffect::Ignore,
+                Some("FailJob") => DisruptionEffect::FailJob,
+                _ => DisruptionEffect::Count,
             },
             is_suspended: spec.get("suspend").bool() == Some(true),
             // upstream v1.37 job.onlyReplaceFailedPods

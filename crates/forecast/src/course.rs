@@ -3,16 +3,16 @@
 //! After every change, pods that are due are evicted, controllers create new pods, and the scheduler tries all
 //! pending pods, by priority and then by waiting time.
 
-use crate::allocations::{AllocationCache, Devices};
+use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
 use crate::eras::Era;
-use crate::evictions::{Deletion, Evictions};
-use crate::forecast::{Course, PendingReason, PodEnd, PodRunResult};
-use crate::nodes::{Fits, Occupancy};
+use crate::evictions::{Evictions, PendingDeletion};
+use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};
+use crate::nodes::{NodeFitCache, Occupancy};
 use crate::outcome::EvictedPod;
 use crate::plan::{Action, Plan, Stage};
-use crate::player::Player;
+use crate::player::RunSimulator;
 use crate::random::Random;
 use crate::stateful_sets::EvictionRounds;
 use crate::tables::{ClaimIndex, Controller, PodIndex};
@@ -39,11 +39,11 @@ pub(crate) enum PodState<'p> {
 /// The state of one simulated run (course) of a plan: time, pods, claims and devices.
 pub(crate) struct Simulation<'a, 'p> {
     pub(crate) plan: &'p Plan<'p>,
-    pub(crate) fits: &'a [Fits<'p, 'p>],
+    pub(crate) fits: &'a [NodeFitCache<'p, 'p>],
     pub(crate) cache: &'a mut AllocationCache<'p>,
     pub(crate) random: Random,
     pub(crate) occupancy: Occupancy<'p, 'p>,
-    pub(crate) devices: Devices<'p>,
+    pub(crate) devices: SimulatedDevices<'p>,
     pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
     pub(crate) pods: Vec<PodState<'p>>,
     /// Why pods are not bound, according to their last scheduling attempt.
@@ -64,7 +64,7 @@ pub(crate) struct Simulation<'a, 'p> {
     /// Eviction times of the pods that were bound in this run.
     pub(crate) due: Vec<(Timestamp, PodIndex)>,
     /// Pods whose grace period has not ended.
-    pub(crate) deletions: Vec<Deletion<'p>>,
+    pub(crate) deletions: Vec<PendingDeletion<'p>>,
     /// Number of deletions with a grace period so far.
     pub(crate) deletion_count: usize,
     /// Pods that controllers will create later, with the time.
@@ -89,17 +89,17 @@ fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> Era {
 
 impl<'a, 'p> Simulation<'a, 'p> {
     /// Simulates one run from beginning to end.
-    pub(crate) fn play(player: &'a mut Player<'p>, course: u32) -> Option<Course> {
+    pub(crate) fn simulate_run(player: &'a mut RunSimulator<'p>, course: u32) -> Option<RunOutcome> {
         let plan = player.plan;
         let mut random = Random::new(plan.settings.seed, course);
-        let reverses_slices = random.below(2) == 1;
+        let reverses_slices = random.number_below(2) == 1;
         let first = era_of(plan, plan.stages.first()?, reverses_slices);
         let mut pods = vec![PodState::Absent; plan.tables.pods.len()];
         for &(pod, node) in &plan.bound {
             *pods.get_mut(pod)? = PodState::Bound(node);
         }
         let nodes = plan.eras.nodes.first()?.len();
-        let start = random.below(nodes);
+        let start = random.number_below(nodes);
         let rounds = plan.eviction_rounds(&mut random);
         let mut simulation = Simulation {
             plan,
@@ -107,7 +107,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             cache: &mut player.cache,
             random,
             occupancy: player.occupancy.clone()?,
-            devices: Devices::new(plan, first)?,
+            devices: SimulatedDevices::new(plan, first)?,
             claims: BTreeMap::new(),
             pods,
             pending: HashMap::default(),
@@ -140,10 +140,10 @@ impl<'a, 'p> Simulation<'a, 'p> {
             simulation.enter_stage(number, stage)?;
         }
         simulation.advance_time(None);
-        if simulation.is_explained(course) {
+        if simulation.explains_run(course) {
             simulation.explain_pending();
         }
-        Some(simulation.finish())
+        Some(simulation.into_run_outcome())
     }
 
     /// Enters the next stage of the plan: sets the time, and replaces nodes and devices if the stage changes them.
@@ -159,7 +159,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
                 self.start = 0;
             }
-            self.devices = Devices::new(self.plan, era)?;
+            self.devices = SimulatedDevices::new(self.plan, era)?;
             for (claim, state) in &self.claims {
                 let stored = self.plan.tables.claims.get(*claim).and_then(|claim| claim.stored.as_ref());
                 let stored = stored.and_then(|claim| claim.allocation.as_ref());
@@ -197,22 +197,22 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
-                    Some(other) if other != *pod => self.report_placement_of(*pod, other),
+                    Some(other) if other != *pod => self.share_placement(*pod, other),
                     _ => self.create(*pod),
                 }
             }
             Action::DeletePod { namespace, name } => {
                 if let Some(pod) = self.find_existing_pod(namespace, name) {
                     // Nobody makes it again.
-                    self.delete(pod);
+                    self.start_deletion(pod);
                 }
             }
             Action::ApplyClaim(claim, spec) => {
-                self.claim(*claim).spec = Some(*spec);
+                self.claim_state_mut(*claim).spec = Some(*spec);
                 self.changed_claims.insert(*claim);
             }
             Action::DeleteClaim(claim) => {
-                let state = self.claim(*claim);
+                let state = self.claim_state_mut(*claim);
                 // A claim that is in use stays until it is not.
                 if state.reserved.is_empty() {
                     state.spec = None;
@@ -240,9 +240,9 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// Handles an applied pod that already exists: the report for `pod` shows the placement of `other`, the existing
     /// pod.
-    fn report_placement_of(&mut self, pod: PodIndex, other: PodIndex) {
+    fn share_placement(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
-        if matches!(end, PodEnd::Bound(_)) {
+        if matches!(end, FinalPodState::Bound(_)) {
             self.evictions.insert(pod, Evictions::sharing_placement(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
@@ -253,7 +253,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     /// Creates a pod. It becomes pending, unless its spec names a node.
     pub(crate) fn create(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
-        let node = self.plan.catalog.pod(entry.needs).node_name;
+        let node = self.plan.catalog.pod_needs(entry.needs).node_name;
         let state = if self.waits_for_predecessors(pod) {
             PodState::HeldBack
         } else if node.is_empty() {
@@ -283,7 +283,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
         let claims: Vec<ClaimIndex> =
             entry.references.iter().filter_map(|reference| reference.claim).collect();
         let times = claims.into_iter().filter_map(|claim| {
-            let held = self.claim(claim).allocation.clone()?;
+            let held = self.claim_state_mut(claim).allocation.clone()?;
             held.eviction_time(&era.taints, self.plan.release.profile)
         });
         if let Some(time) = times.min() {
@@ -312,7 +312,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn react_until_stable(&mut self) {
         loop {
             let new = self.evict_due_pods();
-            self.create_in_any_order(new);
+            self.create_in_random_order(new);
             self.schedule();
             while self.create_held_back() {
                 self.schedule();
@@ -326,7 +326,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// Creates pods. Controllers that wait until the old pod is gone come last. Otherwise the order of
     /// workloads is random, because controllers work concurrently.
-    fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
+    fn create_in_random_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
             let tracked = self.plan.tables.pods.get(pod).and_then(|pod| pod.tracked);
@@ -372,7 +372,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
         let mut waiting = self.queue.clone();
         let priority = |pod: &PodIndex| {
             let entry = self.plan.tables.pods.get(*pod);
-            entry.and_then(|entry| self.plan.catalog.pod(entry.needs).priority).unwrap_or(0)
+            entry.and_then(|entry| self.plan.catalog.pod_needs(entry.needs).priority).unwrap_or(0)
         };
         waiting.sort_by_key(|pod| std::cmp::Reverse(priority(pod)));
         waiting
@@ -384,22 +384,22 @@ impl<'a, 'p> Simulation<'a, 'p> {
     }
 
     /// The state of a pod at the end of the run, for the report.
-    pub(crate) fn final_state(&mut self, pod: PodIndex) -> PodEnd {
+    pub(crate) fn final_state(&mut self, pod: PodIndex) -> FinalPodState {
         match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => PodEnd::Bound(self.placement_of(pod, node)),
-            Some(PodState::HeldBack) => PodEnd::HeldBack,
-            _ => PodEnd::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
+            Some(PodState::Bound(node)) => FinalPodState::Bound(self.placement_of(pod, node)),
+            Some(PodState::HeldBack) => FinalPodState::HeldBack,
+            _ => FinalPodState::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
         }
     }
 
-    fn finish(mut self) -> Course {
+    fn into_run_outcome(mut self) -> RunOutcome {
         let mut pods = Vec::with_capacity(self.plan.tracked.len());
         for tracked in &self.plan.tracked {
             let mut not_modelled = tracked.not_modelled.clone();
             let evictions = tracked.pod.and_then(|pod| self.evictions.remove(&pod));
             let mut evicted_again = false;
             let end = match tracked.pod {
-                None => PodEnd::NotRecreated,
+                None => FinalPodState::NotRecreated,
                 Some(pod) => {
                     not_modelled.extend(self.not_modelled.get(&pod).into_iter().flatten().cloned());
                     if self.pods.get(pod) == Some(&PodState::HeldBack) {
@@ -414,9 +414,9 @@ impl<'a, 'p> Simulation<'a, 'p> {
                         // It was bound, evicted, and nobody makes it again.
                         (Some(PodState::Gone), Some(evictions)) => {
                             evicted_again = evictions.times > 0;
-                            evictions.last()
+                            evictions.last_placement()
                         }
-                        (Some(PodState::Absent | PodState::Gone), _) => PodEnd::NotRecreated,
+                        (Some(PodState::Absent | PodState::Gone), _) => FinalPodState::NotRecreated,
                         (_, evictions) => {
                             evicted_again = evictions.is_some_and(|evictions| evictions.is_endless);
                             self.final_state(pod)
@@ -424,12 +424,12 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     }
                 }
             };
-            let is_known = not_modelled.is_empty() || end == PodEnd::NotRecreated;
+            let is_known = not_modelled.is_empty() || end == FinalPodState::NotRecreated;
             pods.push(PodRunResult {
-                end: if is_known { end } else { PodEnd::Unknown(not_modelled) },
+                end: if is_known { end } else { FinalPodState::Unknown(not_modelled) },
                 evicted_again,
             });
         }
-        Course { evicted: self.evicted, pods }
+        RunOutcome { evicted: self.evicted, pods }
     }
 }

@@ -33,12 +33,12 @@ pub(crate) fn unmodelled_devices<'d>(
     inventory: &Inventory<'d>,
     profile: &Profile,
 ) -> Vec<UnmodelledDevice<'d>> {
-    let has_groups = profile.has_on(Gate::DRADeviceCompatibilityGroups);
-    let has_node_resources = profile.has_on(Gate::DRANodeAllocatableResources);
+    let has_groups = profile.is_gate_on(Gate::DRADeviceCompatibilityGroups);
+    let has_node_resources = profile.is_gate_on(Gate::DRANodeAllocatableResources);
     if !has_groups && !has_node_resources {
         return Vec::new();
     }
-    let candidates = || inventory.published().map(|device| device.candidate);
+    let candidates = || inventory.published_devices().map(|device| device.candidate);
     let is_grouped = |device: &Candidate<'d>| {
         device.body.consumes_counters().iter().any(|taken| !taken.compatibility_groups().is_empty())
     };
@@ -62,7 +62,7 @@ pub(crate) fn unmodelled_devices<'d>(
 
 /// Names of the features that the allocation of these claims may depend on. `class` looks up a DeviceClass by
 /// name. `may_match` returns true if the selectors match the device or fail for it.
-pub(crate) fn features_of_claims<'d>(
+pub(crate) fn unmodelled_claim_features<'d>(
     specs: &[SpecEntry<'d>],
     devices: &[UnmodelledDevice<'d>],
     profile: &Profile,
@@ -76,7 +76,7 @@ pub(crate) fn features_of_claims<'d>(
         }
     };
     for request in specs.iter().flat_map(|spec| spec.requests()) {
-        if profile.has_on(Gate::DRADerivedAttributes) && !request.derived_attributes().is_empty() {
+        if profile.is_gate_on(Gate::DRADerivedAttributes) && !request.derived_attributes().is_empty() {
             add(DERIVED_ATTRIBUTES);
         }
         let Some(class) = class(request.device_class_name()) else { continue };
@@ -93,7 +93,10 @@ pub(crate) fn features_of_claims<'d>(
 
 /// Name of the feature that matters for a pod with an existing allocation, if any. The devices are already
 /// chosen, so only the node resources that they consume matter.
-pub(crate) fn feature_of_allocation(held: &ClaimAllocation<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
+pub(crate) fn unmodelled_allocation_feature(
+    held: &ClaimAllocation<'_>,
+    era: &DeviceEra<'_>,
+) -> Option<&'static str> {
     let takes_from_node = |device: &UnmodelledDevice<'_>| {
         let id = (device.candidate.driver, device.candidate.pool, device.candidate.name);
         device.feature == NODE_ALLOCATABLE_RESOURCES

@@ -1,18 +1,18 @@
 //! The device filter of a scheduling attempt: the allocator's result for the claims of a pod on a node.
 
-use crate::allocations::{AllocationCache, ClaimSetIndex, Devices, NodeAllocation, RequestedClaim};
+use crate::allocations::{AllocationCache, ClaimSetIndex, NodeAllocation, RequestedClaim, SimulatedDevices};
 use crate::attempt::PodClaims;
-use crate::device_features::feature_of_allocation;
+use crate::device_features::unmodelled_allocation_feature;
 use crate::held::ClaimAllocation;
-use crate::nodes::{Cycle, NodeIndex};
+use crate::nodes::{NodeIndex, SchedulingCycle};
 use crate::tables::{ClaimIndex, PodEntry, PodIndex};
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::error_message;
+use tollgate_allocator::UnschedulableReason;
+use tollgate_allocator::condition::scheduler_error_message;
 
 /// New allocations on a node for the unallocated claims of a pod. The last one is for extended resources, if
 /// the pod needs such a claim.
@@ -36,7 +36,7 @@ pub(crate) enum DeviceVerdict<'p> {
 
 /// The scheduler's filter for devices during the scheduling attempt of one pod.
 pub(crate) struct DeviceFilter<'w, 'p> {
-    pub(crate) devices: &'w mut Devices<'p>,
+    pub(crate) devices: &'w mut SimulatedDevices<'p>,
     pub(crate) cache: &'w mut AllocationCache<'p>,
     pub(crate) pod: PodIndex,
     pub(crate) entry: &'p PodEntry<'p>,
@@ -53,9 +53,13 @@ pub(crate) struct DeviceFilter<'w, 'p> {
 
 impl<'p> DeviceFilter<'_, 'p> {
     // upstream v1.37 DynamicResources.Filter
-    pub(crate) fn check_devices(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> DeviceVerdict<'p> {
+    pub(crate) fn check_devices(
+        &mut self,
+        node: NodeIndex,
+        cycle: &SchedulingCycle<'_, 'p, 'p>,
+    ) -> DeviceVerdict<'p> {
         let (claim_set, extended) = self.claim_set_on_node(node, cycle);
-        self.note_uncertainty(claim_set);
+        self.record_unmodelled_features(claim_set);
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
@@ -64,11 +68,15 @@ impl<'p> DeviceFilter<'_, 'p> {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };
                 }
-                Some(NodeAllocation::Unschedulable(reason)) => return DeviceVerdict::Rejected(reason.text()),
+                Some(NodeAllocation::Unschedulable(reason)) => {
+                    return DeviceVerdict::Rejected(reason.scheduler_message());
+                }
                 Some(NodeAllocation::Failed) => {
                     let asked = self.requested_claims(extended);
                     let error = self.devices.allocation_error(self.cache, node, &asked);
-                    return DeviceVerdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
+                    return DeviceVerdict::Failed(
+                        error.map_or(String::new(), |error| scheduler_error_message(&error)),
+                    );
                 }
                 Some(NodeAllocation::Unsupported(what)) => {
                     return DeviceVerdict::NotModelled(what.to_owned());
@@ -76,7 +84,9 @@ impl<'p> DeviceFilter<'_, 'p> {
                 Some(NodeAllocation::GaveUp(steps)) => {
                     return DeviceVerdict::NotModelled(format!("gave up after {steps} steps"));
                 }
-                None => return DeviceVerdict::Rejected(Unschedulable::CannotAllocate.text()),
+                None => {
+                    return DeviceVerdict::Rejected(UnschedulableReason::CannotAllocate.scheduler_message());
+                }
             }
         }
         let place = cycle.node(node);
@@ -90,7 +100,7 @@ impl<'p> DeviceFilter<'_, 'p> {
     }
 
     /// Records the features that the result for a node depends on and that are not simulated.
-    fn note_uncertainty(&mut self, claim_set: Option<ClaimSetIndex>) {
+    fn record_unmodelled_features(&mut self, claim_set: Option<ClaimSetIndex>) {
         if claim_set.is_some() && self.noted == claim_set {
             return;
         }
@@ -98,8 +108,11 @@ impl<'p> DeviceFilter<'_, 'p> {
         let era = self.devices.era;
         let asked = claim_set.map(|claim_set| self.cache.unmodelled_features(era, claim_set));
         let devices = self.devices.plan().eras.devices.get(era.devices);
-        let allocated =
-            self.claims.allocated.iter().filter_map(|(_, held)| feature_of_allocation(held, devices?));
+        let allocated = self
+            .claims
+            .allocated
+            .iter()
+            .filter_map(|(_, held)| unmodelled_allocation_feature(held, devices?));
         let mut names = asked.iter().flat_map(|names| names.iter().copied()).chain(allocated).peekable();
         if names.peek().is_some() {
             self.uncertain.entry(self.pod).or_default().extend(names);
@@ -111,15 +124,15 @@ impl<'p> DeviceFilter<'_, 'p> {
     fn claim_set_on_node(
         &mut self,
         node: NodeIndex,
-        cycle: &Cycle<'_, 'p, 'p>,
+        cycle: &SchedulingCycle<'_, 'p, 'p>,
     ) -> (Option<ClaimSetIndex>, Option<RequestedClaim<'p>>) {
         if !self.has_extended {
             return (self.claim_set, None);
         }
         let plan = self.devices.plan();
         let era = self.devices.era;
-        let resources = cycle.delegated(node).map(|(name, _)| name);
-        let Some(spec) = plan.extended.claim(self.pod, era.classes, resources) else {
+        let resources = cycle.delegated_requests(node).map(|(name, _)| name);
+        let Some(spec) = plan.extended.claim_for_resources(self.pod, era.classes, resources) else {
             return (self.claim_set, None);
         };
         let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
@@ -134,7 +147,7 @@ impl<'p> DeviceFilter<'_, 'p> {
     }
 
     /// The new allocations, each with the index of its claim.
-    pub(crate) fn with_claims(
+    pub(crate) fn allocations_by_claim(
         &self,
         new: &NewAllocations<'p>,
     ) -> Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)> {

@@ -18,13 +18,13 @@ use holders::Holders;
 use std::collections::HashMap;
 use std::fmt;
 use tollgate_allocator::{
-    DeviceKey, Inventory, Node, NodeSelection, Obstacle, PublishedDevice, Selectors as _, Usage,
+    DeviceKey, DeviceObstacle, DeviceUsage, Inventory, Node, NodeSelection, PublishedDevice, Selectors as _,
 };
 use tollgate_api::profile::Profile;
 use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
-pub use classes::{ClassMemory, ReportedClass};
+pub use classes::{ClassCache, ReportedClass};
 pub use holders::{ClaimUser, Holder, claim_users};
 
 /// The devices and DeviceClasses of a cluster.
@@ -61,7 +61,7 @@ pub struct ReportedDevice<'d> {
 }
 
 impl ReportedDevice<'_> {
-    pub fn is(&self, state: DeviceState) -> bool {
+    pub fn has_state(&self, state: DeviceState) -> bool {
         self.states.contains(&state)
     }
 }
@@ -101,7 +101,7 @@ impl DeviceState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockedBy {
     /// The allocator cannot allocate it on any node, for this reason.
-    Obstacle(Obstacle),
+    Obstacle(DeviceObstacle),
     /// Only cordoned nodes can use it.
     UnschedulableNodes,
 }
@@ -137,8 +137,8 @@ pub struct DeviceCounts {
 
 impl DeviceCounts {
     /// Counts a device in the totals of its states.
-    pub fn add(&mut self, device: &ReportedDevice<'_>) {
-        let one = |state| usize::from(device.is(state));
+    pub fn add_device(&mut self, device: &ReportedDevice<'_>) {
+        let one = |state| usize::from(device.has_state(state));
         self.total += 1;
         self.allocated += one(DeviceState::Allocated);
         self.tainted += one(DeviceState::Tainted);
@@ -150,7 +150,7 @@ impl DeviceCounts {
 impl<'r, 'd: 'r> FromIterator<&'r ReportedDevice<'d>> for DeviceCounts {
     fn from_iter<I: IntoIterator<Item = &'r ReportedDevice<'d>>>(devices: I) -> DeviceCounts {
         let mut counts = DeviceCounts::default();
-        devices.into_iter().for_each(|device| counts.add(device));
+        devices.into_iter().for_each(|device| counts.add_device(device));
         counts
     }
 }
@@ -162,7 +162,7 @@ impl DeviceReport<'_> {
         for device in &self.devices {
             for &class in &device.classes {
                 if let Some(counts) = counts.get_mut(class) {
-                    counts.add(device);
+                    counts.add_device(device);
                 }
             }
         }
@@ -172,45 +172,45 @@ impl DeviceReport<'_> {
 
 /// Lists the devices of a cluster that runs the release of the profile.
 pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
-    report_devices_again(state, profile, &mut ClassMemory::default())
+    report_devices_cached(state, profile, &mut ClassCache::default())
 }
 
 /// Like [`report_devices`], with what is remembered of the report before.
-pub fn report_devices_again<'d>(
+pub fn report_devices_cached<'d>(
     state: &State<'d>,
     profile: &Profile,
-    memory: &mut ClassMemory,
+    memory: &mut ClassCache,
 ) -> DeviceReport<'d> {
     let inventory = inventory_of(state, profile);
     let holders = Holders::new(state, &inventory);
-    let claims = state.of_kind(ObjectKind::ResourceClaim).iter().map(|object| Claim(object.value));
+    let claims = state.objects_of_kind(ObjectKind::ResourceClaim).iter().map(|object| Claim(object.value));
     let allocations = claims.filter_map(|claim| claim.status().allocation());
     let results = allocations.flat_map(|allocation| allocation.devices().results().iter());
-    let usage = Usage::of_results(&inventory, results);
+    let usage = DeviceUsage::from_results(&inventory, results);
     let nodes = Nodes::new(state);
-    let obstacles = inventory.obstacles(&usage, nodes.schedulable.as_deref());
+    let obstacles = inventory.device_obstacles(&usage, nodes.schedulable.as_deref());
     let classes = CompiledClass::compile_all(state, &profile.selectors);
     let mut newest: HashMap<DeviceKey, i64, RandomState> = HashMap::default();
-    for published in inventory.published() {
+    for published in inventory.published_devices() {
         let newest = newest.entry(published.key()).or_insert(i64::MIN);
-        *newest = published.generation().max(*newest);
+        *newest = published.pool_generation().max(*newest);
     }
     let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
-    let mut single_node = SingleNode::new(&nodes);
-    let candidates = inventory.published().map(|published| published.candidate);
+    let mut single_node = SingleNodeFinder::new(&nodes);
+    let candidates = inventory.published_devices().map(|published| published.candidate);
     let classes_of_devices = memory.classes_of(&classes, &profile.selectors, candidates);
-    for (published, (classes, class_errors)) in inventory.published().zip(classes_of_devices) {
-        if newest.get(&published.key()).is_some_and(|newest| published.generation() < *newest) {
+    for (published, (classes, class_errors)) in inventory.published_devices().zip(classes_of_devices) {
+        if newest.get(&published.key()).is_some_and(|newest| published.pool_generation() < *newest) {
             continue;
         }
         let obstacle = obstacles.get(published.candidate.index).copied().flatten();
-        let blocked_by = obstacle.map(|obstacle| nodes.explain(obstacle, published.nodes()));
+        let blocked_by = obstacle.map(|obstacle| nodes.explain_obstacle(obstacle, published.nodes()));
         let mut device = ReportedDevice {
             driver: published.candidate.driver,
             pool: published.candidate.pool,
             device: published.candidate.name,
-            slice: Some(published.slice()),
-            node: single_node.node_of(published),
+            slice: Some(published.slice_name()),
+            node: single_node.only_node_of(published),
             states: Vec::new(),
             blocked_by,
             capacity_left: Vec::new(),
@@ -225,7 +225,7 @@ pub fn report_devices_again<'d>(
         let is_tainted = profile.allocation.features.device_taints
             && device.taints.iter().any(|taint| matches!(taint.effect, "NoSchedule" | "NoExecute"));
         let states = [
-            (DeviceState::Allocated, usage.is_held(published.key())),
+            (DeviceState::Allocated, usage.is_held_or_shared(published.key())),
             (DeviceState::Tainted, is_tainted),
             (DeviceState::Blocked, device.blocked_by.is_some()),
             (DeviceState::Shared, usage.has_shares(published.key())),
@@ -252,14 +252,14 @@ pub fn report_devices_again<'d>(
 
 /// The devices of all slices, with the taints of DeviceTaintRules.
 fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
-    let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
+    let slices = state.objects_of_kind(ObjectKind::ResourceSlice).iter();
     let slices = slices.map(|slice| (slice.version, Slice(slice.value)));
-    let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().map(|rule| TaintRule(rule.value));
+    let rules = state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().map(|rule| TaintRule(rule.value));
     if !profile.rule_class_selectors {
         return Inventory::new(profile.allocation, slices, rules);
     }
     let selectors = CelSelectors::new(profile.selectors);
-    let classes = state.of_kind(ObjectKind::DeviceClass);
+    let classes = state.objects_of_kind(ObjectKind::DeviceClass);
     // A class that does not exist, and an expression that fails or does not compile, select no device.
     // upstream v1.34 Tracker.applyPatches
     let selects = |by: TaintSelector<'d>, device| {
@@ -284,7 +284,7 @@ fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
         effect: taint.effect(),
         rule,
     };
-    device.taints().map(taint).collect()
+    device.taints_with_rules().map(taint).collect()
 }
 
 /// The nodes of a cluster.
@@ -296,7 +296,7 @@ struct Nodes<'d> {
 
 impl<'d> Nodes<'d> {
     fn new(state: &State<'d>) -> Nodes<'d> {
-        let objects = state.of_kind(ObjectKind::Node);
+        let objects = state.objects_of_kind(ObjectKind::Node);
         let all: Vec<Node<'d>> = objects.iter().map(|node| Node::from_object(node.value)).collect();
         let is_cordoned =
             |object: &StoredObject<'d>| object.value.get("spec").get("unschedulable").bool() == Some(true);
@@ -306,8 +306,8 @@ impl<'d> Nodes<'d> {
     }
 
     /// Explains an obstacle: cordoned nodes if only they can use the device, otherwise the obstacle itself.
-    fn explain(&self, obstacle: Obstacle, selection: NodeSelection<'d>) -> BlockedBy {
-        if obstacle == Obstacle::NoNode && self.all.iter().any(|node| selection.reaches(*node)) {
+    fn explain_obstacle(&self, obstacle: DeviceObstacle, selection: NodeSelection<'d>) -> BlockedBy {
+        if obstacle == DeviceObstacle::NoNode && self.all.iter().any(|node| selection.includes(*node)) {
             return BlockedBy::UnschedulableNodes;
         }
         BlockedBy::Obstacle(obstacle)
@@ -316,19 +316,19 @@ impl<'d> Nodes<'d> {
 
 /// Finds the only node that can use a device. Caches the last result, because the devices of a slice usually
 /// have the same nodes.
-struct SingleNode<'n, 'd> {
+struct SingleNodeFinder<'n, 'd> {
     nodes: &'n Nodes<'d>,
     /// The last slice with a node selector, and the only node that matches it.
     last: Option<(&'d str, Option<&'d str>)>,
 }
 
-impl<'n, 'd> SingleNode<'n, 'd> {
-    fn new(nodes: &'n Nodes<'d>) -> SingleNode<'n, 'd> {
-        SingleNode { nodes, last: None }
+impl<'n, 'd> SingleNodeFinder<'n, 'd> {
+    fn new(nodes: &'n Nodes<'d>) -> SingleNodeFinder<'n, 'd> {
+        SingleNodeFinder { nodes, last: None }
     }
 
     /// The only node that can use the device; `None` if there are several or none.
-    fn node_of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
+    fn only_node_of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
         let selection = device.nodes();
         match selection {
             NodeSelection::Name(name) => return Some(name),
@@ -336,17 +336,17 @@ impl<'n, 'd> SingleNode<'n, 'd> {
             NodeSelection::All | NodeSelection::Unknown => return None,
         }
         if let Some((slice, node)) = self.last
-            && slice == device.slice()
+            && slice == device.slice_name()
             && !device.has_own_nodes()
         {
             return node;
         }
-        let mut reached = self.nodes.all.iter().filter(|node| selection.reaches(**node));
+        let mut reached = self.nodes.all.iter().filter(|node| selection.includes(**node));
         let node = match (reached.next(), reached.next()) {
             (Some(only), None) => Some(only.name),
             _ => None,
         };
-        self.last = (!device.has_own_nodes()).then_some((device.slice(), node));
+        self.last = (!device.has_own_nodes()).then_some((device.slice_name(), node));
         node
     }
 }

@@ -5,12 +5,12 @@
 
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
 use crate::nodes::{Catalog, DelegatedResources, Nodes};
-use crate::plan::Release;
+use crate::plan::SimulatedRelease;
 use crate::state::{ObjectKind, Objects, State, StoredObject};
-use crate::tables::{SpecEntry, Tables};
+use crate::tables::{PodAndClaimTables, SpecEntry};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use tollgate_allocator::{Classes, Inventory, Usage};
+use tollgate_allocator::{Classes, DeviceUsage, Inventory};
 use tollgate_api::view::{Class, Slice, TaintRule, Template, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{ProposedChange, Snapshot};
@@ -43,7 +43,7 @@ pub(crate) struct Eras<'d> {
 pub(crate) struct DeviceEra<'d> {
     pub(crate) inventory: Inventory<'d>,
     /// The devices held by the claims of the initial state.
-    pub(crate) usage: Usage<'d>,
+    pub(crate) usage: DeviceUsage<'d>,
     /// The devices whose allocation depends on features that are not simulated.
     pub(crate) unmodelled: Vec<UnmodelledDevice<'d>>,
     /// Slices and rules as the device taint eviction controller sees them.
@@ -83,7 +83,7 @@ impl ChangedKinds {
         ChangedKinds { devices: true, classes: true, templates: true, nodes: true };
 
     /// Records that an object of this kind changes.
-    pub(crate) fn note(&mut self, kind: ObjectKind) {
+    pub(crate) fn mark_changed(&mut self, kind: ObjectKind) {
         match kind {
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => self.devices = true,
             ObjectKind::DeviceClass => self.classes = true,
@@ -102,13 +102,15 @@ impl<'d> Eras<'d> {
         changed: ChangedKinds,
         state: &State<'d>,
         taints: &Snapshot,
-        release: &Release,
-        (tables, catalog): (&mut Tables<'d>, &mut Catalog<'d>),
+        release: &SimulatedRelease,
+        (tables, catalog): (&mut PodAndClaimTables<'d>, &mut Catalog<'d>),
     ) -> Era {
         let mut era = before;
         if changed.devices {
-            let mut slices: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::ResourceSlice).iter().collect();
-            let rules: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::DeviceTaintRule).iter().collect();
+            let mut slices: Vec<StoredObject<'d>> =
+                state.objects_of_kind(ObjectKind::ResourceSlice).iter().collect();
+            let rules: Vec<StoredObject<'d>> =
+                state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().collect();
             self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
             era.devices = self.devices.len() - 1;
             if counts_disagree(&slices) {
@@ -118,7 +120,7 @@ impl<'d> Eras<'d> {
             }
         }
         if changed.classes {
-            let objects = state.of_kind(ObjectKind::DeviceClass);
+            let objects = state.objects_of_kind(ObjectKind::DeviceClass);
             let classes = objects.iter().map(|class| (class.name(), Class::of(class.value)));
             self.classes.push(ClassEra {
                 classes: classes.collect(),
@@ -130,7 +132,7 @@ impl<'d> Eras<'d> {
             era.classes = self.classes.len() - 1;
         }
         if changed.templates {
-            let objects = state.of_kind(ObjectKind::ResourceClaimTemplate);
+            let objects = state.objects_of_kind(ObjectKind::ResourceClaimTemplate);
             let templates = objects.iter().map(|template| {
                 let spec = Template::of(template.value).spec().spec();
                 ((template.namespace(), template.name()), tables.add_spec(template.version, spec))
@@ -139,7 +141,7 @@ impl<'d> Eras<'d> {
             era.templates = self.templates.len() - 1;
         }
         if changed.nodes {
-            let mut objects: Vec<_> = state.of_kind(ObjectKind::Node).iter().collect();
+            let mut objects: Vec<_> = state.objects_of_kind(ObjectKind::Node).iter().collect();
             objects.sort_by_key(|node| node.name());
             self.nodes.push(Nodes::new(objects.into_iter().map(|node| catalog.read_node(node.value))));
             era.nodes = self.nodes.len() - 1;
@@ -149,9 +151,9 @@ impl<'d> Eras<'d> {
 
     /// Determines which extended resources of pods are provided by classes. Called after the catalog contains
     /// all pods.
-    pub(crate) fn complete(&mut self, catalog: &Catalog<'d>) {
+    pub(crate) fn resolve_extended_resources(&mut self, catalog: &Catalog<'d>) {
         for era in &mut self.classes {
-            era.delegated = catalog.delegated(era.objects.iter().copied());
+            era.delegated = catalog.delegated_resources(era.objects.iter().copied());
         }
     }
 }
@@ -161,18 +163,18 @@ impl<'d> DeviceEra<'d> {
         slices: &[StoredObject<'d>],
         rules: &[StoredObject<'d>],
         taints: &Snapshot,
-        release: &Release,
-        tables: &Tables<'d>,
+        release: &SimulatedRelease,
+        tables: &PodAndClaimTables<'d>,
     ) -> DeviceEra<'d> {
         let inventory = Inventory::new(
             release.semantics,
             slices.iter().map(|slice| (slice.version, Slice::of(slice.value))),
             rules.iter().map(|rule| TaintRule::of(rule.value)),
         );
-        let mut usage = Usage::default();
+        let mut usage = DeviceUsage::default();
         let stored = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
         for held in stored {
-            held.holdings(&inventory).for_each(|holding| usage.hold(&holding));
+            held.holdings(&inventory).for_each(|holding| usage.add_holding(&holding));
         }
         let unmodelled = unmodelled_devices(&inventory, release.profile);
         DeviceEra { inventory, usage, unmodelled, taints: taints.clone() }
@@ -209,14 +211,15 @@ fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, Ra
 
 /// The taints of slices and rules as the device taint eviction controller sees them. Unreadable objects are
 /// omitted; the caller has already reported them.
-pub(crate) fn taints_of(state: &State<'_>, release: &Release) -> Snapshot {
+pub(crate) fn taint_snapshot(state: &State<'_>, release: &SimulatedRelease) -> Snapshot {
     let mut taints = Snapshot::new();
     let features = release.semantics.features;
     if !features.device_taints {
         return taints;
     }
-    let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
-    let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().filter(|_| features.device_taint_rules);
+    let slices = state.objects_of_kind(ObjectKind::ResourceSlice).iter();
+    let rules =
+        state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().filter(|_| features.device_taint_rules);
     for object in slices.chain(rules) {
         let _ = taints.apply(object.value);
     }
@@ -228,7 +231,7 @@ pub(crate) fn apply_taints(
     taints: &mut Snapshot,
     kind: ObjectKind,
     object: Value<'_>,
-    release: &Release,
+    release: &SimulatedRelease,
     at: Timestamp,
 ) {
     let features = release.semantics.features;

@@ -9,7 +9,7 @@
 
 use crate::claims::Consumer;
 use crate::course::{PodState, Simulation};
-use crate::forecast::PodEnd;
+use crate::forecast::FinalPodState;
 use crate::held::ClaimAllocation;
 use crate::nodes::PodId;
 use crate::outcome::EvictedPod;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
 /// After this number of evictions, a pod without a grace period is considered to be evicted forever.
-const MAX_EVICTIONS: u32 = 2;
+const MAX_EVICTIONS_WITHOUT_GRACE: u32 = 2;
 
 /// After this number of evictions, a pod is considered to be evicted forever, even if it got different
 /// devices each time because its predecessors still held the others.
@@ -34,7 +34,7 @@ const DEFAULT_GRACE_PERIOD: i64 = 30;
 
 /// A pod whose grace period has not ended, and the devices that it holds until then.
 #[derive(Debug)]
-pub(crate) struct Deletion<'p> {
+pub(crate) struct PendingDeletion<'p> {
     /// The time at which the pod is gone.
     at: Timestamp,
     /// Number of evictions of its predecessors. Of deletions that end at the same time, lower rounds end
@@ -56,20 +56,20 @@ pub(crate) struct Deletion<'p> {
 pub(crate) struct Evictions {
     pub(crate) times: u32,
     /// The placement of the pod before each of its evictions.
-    placements: Vec<PodEnd>,
+    placements: Vec<FinalPodState>,
     /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,
 }
 
 impl Evictions {
     /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn sharing_placement(place: PodEnd) -> Evictions {
+    pub(crate) fn sharing_placement(place: FinalPodState) -> Evictions {
         Evictions { times: 0, placements: vec![place], is_endless: false }
     }
 
     /// The placement of the pod before its last eviction.
-    pub(crate) fn last(self) -> PodEnd {
-        self.placements.into_iter().next_back().unwrap_or(PodEnd::NotRecreated)
+    pub(crate) fn last_placement(self) -> FinalPodState {
+        self.placements.into_iter().next_back().unwrap_or(FinalPodState::NotRecreated)
     }
 }
 
@@ -82,7 +82,7 @@ impl PodEntry<'_> {
 
 impl Plan<'_> {
     /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
-    pub(crate) fn note_terminating(&mut self) {
+    pub(crate) fn add_terminating_pods(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
         let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
         for pod in evicted.chain(tracked) {
@@ -116,14 +116,14 @@ impl<'p> Simulation<'_, 'p> {
             if !matches!(self.pods.get(eviction.pod), Some(PodState::Bound(_))) {
                 continue;
             }
-            let gone = self.delete(eviction.pod);
+            let gone = self.start_deletion(eviction.pod);
             if let Some(entry) = self.plan.tables.pods.get(eviction.pod) {
                 let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
                 self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
             }
             if let Some(replacement) = eviction.replacement {
-                self.count_failure(replacement);
-                new.push((self.replaced_at(replacement, gone), replacement));
+                self.count_job_failure(replacement);
+                new.push((self.replacement_time(replacement, gone), replacement));
             }
         }
         let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
@@ -132,7 +132,7 @@ impl<'p> Simulation<'_, 'p> {
             new.extend(self.evict_bound_pod(pod));
         }
         self.end_failed_jobs();
-        new.retain(|(_, pod)| !self.has_failed(*pod));
+        new.retain(|(_, pod)| !self.has_job_failed(*pod));
         let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
         self.later.extend(later);
         new.into_iter().map(|(_, pod)| pod).collect()
@@ -152,20 +152,20 @@ impl<'p> Simulation<'_, 'p> {
         let is_back = entry.grace_period() == 0 || evictions.placements.contains(&place);
         evictions.placements.push(place);
         let is_replaced = entry.controller != Controller::None;
-        let limit = if is_back { MAX_EVICTIONS } else { MAX_EVICTIONS_WITH_GRACE };
+        let limit = if is_back { MAX_EVICTIONS_WITHOUT_GRACE } else { MAX_EVICTIONS_WITH_GRACE };
         if is_replaced && evictions.times >= limit {
             // Most of the time it has the devices.
             evictions.is_endless = true;
             return None;
         }
-        let gone = self.delete(pod);
-        self.count_failure(pod);
-        is_replaced.then(|| (self.replaced_at(pod, gone), pod))
+        let gone = self.start_deletion(pod);
+        self.count_job_failure(pod);
+        is_replaced.then(|| (self.replacement_time(pod, gone), pod))
     }
 
     /// The time at which the controller creates the replacement of a pod that is deleted now and gone at
     /// `gone`.
-    fn replaced_at(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
+    fn replacement_time(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
         match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
             Some(Controller::WhenGone) => gone,
             Some(Controller::Job(job)) => {
@@ -178,7 +178,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Starts the deletion of a pod. Returns the time at which its grace period ends and the pod is gone.
-    pub(crate) fn delete(&mut self, pod: PodIndex) -> Timestamp {
+    pub(crate) fn start_deletion(&mut self, pod: PodIndex) -> Timestamp {
         let now = self.now;
         let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
         let (node, grace_period) = match self.pods.get(pod) {
@@ -192,7 +192,7 @@ impl<'p> Simulation<'_, 'p> {
         }
         self.leave_queue(pod);
         let at = Timestamp { seconds: now.seconds.saturating_add(grace_period), ..now };
-        let mut deletion = Deletion {
+        let mut deletion = PendingDeletion {
             at,
             round: self.evictions.get(&pod).map_or(0, |evictions| evictions.times),
             pod,
@@ -201,9 +201,9 @@ impl<'p> Simulation<'_, 'p> {
             consumer: Consumer::Pod(pod),
             held: Vec::new(),
         };
-        for claim in entry.claims() {
+        for claim in entry.claim_indices() {
             if self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated) {
-                let state = std::mem::take(self.claim(claim));
+                let state = std::mem::take(self.claim_state_mut(claim));
                 deletion.held.extend(state.allocation);
             }
         }
@@ -213,8 +213,8 @@ impl<'p> Simulation<'_, 'p> {
         }
         deletion.consumer = Consumer::Deleted(self.deletion_count);
         self.deletion_count += 1;
-        for claim in entry.claims() {
-            let mut reserved = self.claim(claim).reserved.iter_mut();
+        for claim in entry.claim_indices() {
+            let mut reserved = self.claim_state_mut(claim).reserved.iter_mut();
             if let Some(consumer) = reserved.find(|consumer| **consumer == Consumer::Pod(pod)) {
                 *consumer = deletion.consumer;
             }
@@ -234,8 +234,8 @@ impl<'p> Simulation<'_, 'p> {
         let now = self.now;
         let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
         let Some(round) = due.map(|deletion| deletion.round).min() else { return };
-        let is_ended = |deletion: &mut Deletion<'p>| deletion.at <= now && deletion.round == round;
-        let ended: Vec<Deletion<'p>> = self.deletions.extract_if(.., is_ended).collect();
+        let is_ended = |deletion: &mut PendingDeletion<'p>| deletion.at <= now && deletion.round == round;
+        let ended: Vec<PendingDeletion<'p>> = self.deletions.extract_if(.., is_ended).collect();
         for deletion in ended {
             self.end_deletion(&deletion);
         }
@@ -244,7 +244,7 @@ impl<'p> Simulation<'_, 'p> {
     /// Ends a deletion: the pod leaves its node, its generated claims are deleted, and other claims are
     /// deallocated if no other consumer has reserved them.
     // upstream v1.37 resourceclaim Controller.syncClaim
-    fn end_deletion(&mut self, deletion: &Deletion<'p>) {
+    fn end_deletion(&mut self, deletion: &PendingDeletion<'p>) {
         let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
         if let Some(node) = deletion.node.and_then(|node| self.occupancy.nodes().find(node)) {
             self.occupancy.remove_pod(node, deletion.needs);
@@ -254,8 +254,8 @@ impl<'p> Simulation<'_, 'p> {
             self.devices.set_held(self.cache, held, false);
             self.retries_all = true;
         }
-        for claim in entry.claims() {
-            let reserved = &mut self.claim(claim).reserved;
+        for claim in entry.claim_indices() {
+            let reserved = &mut self.claim_state_mut(claim).reserved;
             let before = reserved.len();
             reserved.retain(|consumer| *consumer != deletion.consumer);
             if before > 0 && reserved.is_empty() {

@@ -4,10 +4,10 @@
 //! not select it, another claim holds it, a taint, the pool or its counters, the node. All others are free.
 
 use crate::course::Simulation;
-use crate::nodes::Cycle;
+use crate::nodes::SchedulingCycle;
 use crate::tables::PodIndex;
 use std::collections::BTreeMap;
-use tollgate_allocator::{Candidate, Node, NodeSelection, Obstacle, PublishedDevice, tolerates};
+use tollgate_allocator::{Candidate, DeviceObstacle, Node, NodeSelection, PublishedDevice, tolerates};
 use tollgate_api::view::{List, RequestBody, Selector};
 
 /// Maximum number of requests of a pod that are explained.
@@ -62,9 +62,9 @@ impl DeviceTally {
 impl<'p> Simulation<'_, 'p> {
     /// True if pending pods are explained in this run. An explanation checks every device, so in a large
     /// cluster only some runs have one.
-    pub(crate) fn is_explained(&self, course: u32) -> bool {
+    pub(crate) fn explains_run(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
-        let devices = devices.map_or(0, |era| era.inventory.published().count());
+        let devices = devices.map_or(0, |era| era.inventory.published_devices().count());
         let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN).unwrap_or(u32::MAX);
         course.is_multiple_of(stride)
     }
@@ -95,25 +95,30 @@ impl<'p> Simulation<'_, 'p> {
     fn explain(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
-        let claims = self.claims_of(pod, entry).ok()?;
+        let claims = self.read_pod_claims(pod, entry).ok()?;
         let era = self.devices.era;
         let classes = plan.eras.classes.get(era.classes)?;
         let inventory = &plan.eras.devices.get(era.devices)?.inventory;
         let nodes = plan.eras.nodes.get(era.nodes)?;
         let places: Vec<Node<'p>> = nodes.iter().map(|(_, info)| info.node).collect();
-        let obstacles = inventory.obstacles(self.devices.usage(), Some(&places));
-        let cycle =
-            Cycle::start(&self.occupancy, self.fits.get(era.nodes)?, &classes.delegated, entry.needs).ok()?;
+        let obstacles = inventory.device_obstacles(self.devices.usage(), Some(&places));
+        let cycle = SchedulingCycle::start(
+            &self.occupancy,
+            self.fits.get(era.nodes)?,
+            &classes.delegated,
+            entry.needs,
+        )
+        .ok()?;
         let requests = claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests());
         let mut sentences: Vec<String> = Vec::new();
         for request in requests.take(MAX_REQUESTS) {
             let name = request.device_class_name();
             let Some(class) = classes.class(name) else { continue };
             let mut tally = DeviceTally::default();
-            for device in inventory.published() {
+            for device in inventory.published_devices() {
                 let obstacle = obstacles.get(device.candidate.index).copied().flatten();
-                if obstacle == Some(Obstacle::Outdated)
-                    || !self.selects(class.spec().selectors(), device.candidate)
+                if obstacle == Some(DeviceObstacle::Outdated)
+                    || !self.all_selectors_match(class.spec().selectors(), device.candidate)
                 {
                     continue;
                 }
@@ -133,17 +138,19 @@ impl<'p> Simulation<'_, 'p> {
         tally: &mut DeviceTally,
         request: RequestBody<'p>,
         device: PublishedDevice<'_, 'p>,
-        obstacle: Option<Obstacle>,
-        cycle: &Cycle<'_, 'p, 'p>,
+        obstacle: Option<DeviceObstacle>,
+        cycle: &SchedulingCycle<'_, 'p, 'p>,
     ) {
         tally.all += 1;
         let is_tolerated = |key: &str, value: &str, effect: &str| {
             request.tolerations().iter().any(|toleration| tolerates(toleration, key, value, effect))
         };
-        let mut taints = device.taints().map(|(taint, _)| taint);
-        if !self.selects(request.selectors(), device.candidate) {
+        let mut taints = device.taints_with_rules().map(|(taint, _)| taint);
+        if !self.all_selectors_match(request.selectors(), device.candidate) {
             tally.not_selected += 1;
-        } else if self.devices.usage().is_taken(device.key()) && request.admin_access() != Some(true) {
+        } else if self.devices.usage().is_held_exclusively(device.key())
+            && request.admin_access() != Some(true)
+        {
             tally.in_use += 1;
         } else if taints.any(|taint| {
             matches!(taint.effect(), "NoSchedule" | "NoExecute")
@@ -157,7 +164,7 @@ impl<'p> Simulation<'_, 'p> {
             && let Err(rejection) = cycle.check_node(node)
         {
             let reasons = rejection.reasons.as_slice().iter();
-            let texts: Vec<_> = reasons.map(|reason| reason.text(&self.plan.catalog)).collect();
+            let texts: Vec<_> = reasons.map(|reason| reason.scheduler_message(&self.plan.catalog)).collect();
             *tally.unusable.entry(texts.join(", ")).or_default() += 1;
         } else {
             tally.free += 1;
@@ -168,10 +175,10 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// True if all selectors match the device. A selector that fails does not match.
-    fn selects(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
+    fn all_selectors_match(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         selectors.iter().all(|selector| {
             let expression = selector.cel().map_or("", |cel| cel.expression());
-            self.cache.selects(self.devices.era, expression, device)
+            self.cache.selector_matches(self.devices.era, expression, device)
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::eras::ClassEra;
 use crate::nodes::Catalog;
-use crate::tables::{PodIndex, SpecEntry, Tables};
+use crate::tables::{PodAndClaimTables, PodIndex, SpecEntry};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use tollgate_api::profile::Version;
@@ -33,10 +33,10 @@ impl<'d> ExtendedClaims<'d> {
         pod: PodIndex,
         (era_number, era): (usize, &ClassEra<'d>),
         catalog: &Catalog<'d>,
-        tables: &mut Tables<'d>,
+        tables: &mut PodAndClaimTables<'d>,
     ) -> bool {
         let Some(entry) = tables.pods.get(pod) else { return true };
-        let scalars = &catalog.pod(entry.needs).requests.scalars;
+        let scalars = &catalog.pod_needs(entry.needs).requests.scalars;
         let names = scalars.iter().map(|(resource, _)| catalog.resource_name(*resource));
         let mut names: Vec<&str> = names.filter(|name| era.by_resource.contains_key(*name)).collect();
         names.sort_unstable();
@@ -55,7 +55,7 @@ impl<'d> ExtendedClaims<'d> {
                 place
             } else {
                 let Ok(parsed) = parse(&text) else { continue };
-                let mut builder = Builder::to_keep("", Syntax::Json, parsed.root().size());
+                let mut builder = Builder::with_exact_capacity("", Syntax::Json, parsed.root().node_count());
                 builder.copy(parsed.root());
                 self.specs.push((builder.finish(), tables.new_spec_number()));
                 self.by_text.insert(text, self.specs.len() - 1);
@@ -68,12 +68,12 @@ impl<'d> ExtendedClaims<'d> {
     }
 
     /// True if a DeviceClass provides a resource that the pod requests.
-    pub(crate) fn has(&self, pod: PodIndex, era: usize) -> bool {
+    pub(crate) fn needs_claim(&self, pod: PodIndex, era: usize) -> bool {
         self.resources.contains_key(&(pod, era))
     }
 
     /// The claim for the resources that devices must provide on a node; `None` if there are none.
-    pub(crate) fn claim<'n>(
+    pub(crate) fn claim_for_resources<'n>(
         &self,
         pod: PodIndex,
         era: usize,

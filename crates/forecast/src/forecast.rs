@@ -3,7 +3,8 @@
 //! Invariant: the order of the runs does not matter.
 
 use crate::outcome::{
-    EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, Placement, PodForecast, PodOutcome, Totals,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Origin, Placement, PodForecast, PodOutcome,
+    PodOutcomeCounts,
 };
 use crate::plan::{Plan, TrackedPod};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it ar
 
 /// The evicted pods, and the outcome of each reported pod, in one simulated run.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct RunOutcome {
     /// The pods of the initial state that are evicted in this run.
     pub(crate) evicted: Vec<EvictedPod>,
     /// The result for each reported pod, in the order of the plan.
@@ -23,14 +24,14 @@ pub struct Course {
 /// Result of one simulated run for one pod.
 #[derive(Clone, Debug)]
 pub(crate) struct PodRunResult {
-    pub(crate) end: PodEnd,
+    pub(crate) end: FinalPodState,
     pub(crate) evicted_again: bool,
 }
 
 /// The state of a pod at the end of a simulated run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum PodEnd {
-    Bound(Place),
+pub(crate) enum FinalPodState {
+    Bound(NodeAndDevices),
     Pending(PendingReason),
     /// The outcome is unknown because the pod uses these features, which are not simulated.
     Unknown(Vec<String>),
@@ -49,7 +50,7 @@ pub(crate) struct PendingReason {
 
 impl Forecast {
     /// Combines the results of all simulated runs.
-    pub fn from_courses(plan: &Plan<'_>, courses: impl IntoIterator<Item = Course>) -> Forecast {
+    pub fn from_runs(plan: &Plan<'_>, courses: impl IntoIterator<Item = RunOutcome>) -> Forecast {
         let mut sums: Vec<PodTally> = plan.tracked.iter().map(|_| PodTally::default()).collect();
         let mut evicted = BTreeSet::new();
         let mut samples = 0;
@@ -57,23 +58,23 @@ impl Forecast {
         for course in courses {
             samples += 1;
             evicted.extend(course.evicted);
-            let is_pending = |pod: &&PodRunResult| matches!(pod.end, PodEnd::Pending(_));
+            let is_pending = |pod: &&PodRunResult| matches!(pod.end, FinalPodState::Pending(_));
             most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
             for (sum, pod) in sums.iter_mut().zip(course.pods) {
-                sum.add(pod);
+                sum.add_run(pod);
             }
         }
         let pods: Vec<PodForecast> =
-            plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
-        let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
+            plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.into_forecast(pod, samples)).collect();
+        let (totals, evicted) = (PodOutcomeCounts::count_outcomes(&pods), evicted.into_iter().collect());
         Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing.clone() }
     }
 }
 
-impl Totals {
+impl PodOutcomeCounts {
     /// Counts the outcomes of these pods.
-    pub fn of(pods: &[PodForecast]) -> Totals {
-        let mut totals = Totals::default();
+    pub fn count_outcomes(pods: &[PodForecast]) -> PodOutcomeCounts {
+        let mut totals = PodOutcomeCounts::default();
         for pod in pods {
             *match pod.outcome {
                 PodOutcome::Fits => &mut totals.fits,
@@ -90,7 +91,7 @@ impl Totals {
 /// Accumulates the results of one pod over all simulated runs.
 #[derive(Default)]
 struct PodTally {
-    places: BTreeMap<Place, u32>,
+    places: BTreeMap<NodeAndDevices, u32>,
     conditions: BTreeMap<Option<(String, String)>, u32>,
     explanations: BTreeMap<String, u32>,
     not_modelled: BTreeSet<String>,
@@ -100,26 +101,26 @@ struct PodTally {
 }
 
 impl PodTally {
-    fn add(&mut self, pod: PodRunResult) {
+    fn add_run(&mut self, pod: PodRunResult) {
         self.evicted_again |= pod.evicted_again;
         match pod.end {
-            PodEnd::Bound(place) => *self.places.entry(place).or_default() += 1,
-            PodEnd::Pending(PendingReason { condition, explanation }) => {
+            FinalPodState::Bound(place) => *self.places.entry(place).or_default() += 1,
+            FinalPodState::Pending(PendingReason { condition, explanation }) => {
                 *self.conditions.entry(condition).or_default() += 1;
                 if let Some(explanation) = explanation {
                     *self.explanations.entry(explanation).or_default() += 1;
                 }
             }
-            PodEnd::Unknown(what) => self.not_modelled.extend(what),
-            PodEnd::NotRecreated => self.not_recreated += 1,
-            PodEnd::HeldBack => {
+            FinalPodState::Unknown(what) => self.not_modelled.extend(what),
+            FinalPodState::NotRecreated => self.not_recreated += 1,
+            FinalPodState::HeldBack => {
                 self.held_back += 1;
                 *self.explanations.entry(HELD_BACK.to_owned()).or_default() += 1;
             }
         }
     }
 
-    fn finish(self, pod: &TrackedPod, samples: u32) -> PodForecast {
+    fn into_forecast(self, pod: &TrackedPod, samples: u32) -> PodForecast {
         let fits = self.places.values().sum();
         let not_recreated = self.not_recreated + self.held_back;
         let outcome = if !self.not_modelled.is_empty() {
@@ -139,8 +140,8 @@ impl PodTally {
             self.places.into_iter().map(|(place, courses)| Placement { courses, place }).collect();
         // The sort is stable: placements that are equally frequent stay in the order of nodes and devices.
         placements.sort_by_key(|placement| std::cmp::Reverse(placement.courses));
-        let placements_omitted = placements.len().saturating_sub(MAX_PLACEMENTS);
-        placements.truncate(MAX_PLACEMENTS);
+        let placements_omitted = placements.len().saturating_sub(MAX_LISTED_PLACEMENTS);
+        placements.truncate(MAX_LISTED_PLACEMENTS);
         let condition = most_frequent(self.conditions).flatten();
         let (reason, message) = condition.unzip();
         PodForecast {

@@ -1,6 +1,6 @@
 //! The allocation of a claim, from the status of a stored claim or from a simulated run.
 
-use tollgate_allocator::{Allocation, AvailableOn, Holding, Inventory};
+use tollgate_allocator::{Allocation, AllocationNodes, DeviceHolding, Inventory};
 use tollgate_api::view::{self, ClaimSpec, List, Toleration, View as _};
 use tollgate_engine::impact::{self, Snapshot};
 use tollgate_formats::gotime::Timestamp;
@@ -14,7 +14,7 @@ const MAX_ALTERNATIVES: i64 = 8;
 /// The allocation of a claim: its devices, and the nodes that can use them.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimAllocation<'d> {
-    pub(crate) nodes: AvailableOn<'d>,
+    pub(crate) nodes: AllocationNodes<'d>,
     pub(crate) devices: Vec<HeldDevice<'d>>,
     /// True if `allocationTimestamp` is set.
     pub(crate) has_timestamp: bool,
@@ -73,7 +73,7 @@ impl<'d> ClaimAllocation<'d> {
             })
         };
         Some(ClaimAllocation {
-            nodes: AvailableOn::from_status(allocation),
+            nodes: AllocationNodes::from_status(allocation),
             devices: results.iter().map(device).collect(),
             has_timestamp: allocation.json().get("allocationTimestamp").exists(),
             waits_for_driver: !results.iter().all(is_ready),
@@ -108,21 +108,21 @@ impl<'d> ClaimAllocation<'d> {
     pub(crate) fn holdings<'s>(
         &'s self,
         inventory: &'s Inventory<'d>,
-    ) -> impl Iterator<Item = Holding<'d>> + 's {
+    ) -> impl Iterator<Item = DeviceHolding<'d>> + 's {
         let has_shares = inventory.semantics().features.consumable_capacity;
         let holding = move |device: &HeldDevice<'d>| {
-            let key = inventory.device(device.driver, device.pool, device.device)?;
+            let key = inventory.device_key(device.driver, device.pool, device.device)?;
             let is_share = has_shares && device.is_share;
             let consumed = device.consumed.iter().filter(|_| is_share);
             let consumed = consumed.map(|(name, _, amount)| (*name, *amount)).collect();
-            Some(Holding { device: key, is_share, consumed })
+            Some(DeviceHolding { device: key, is_share, consumed })
         };
         self.devices.iter().filter(|device| !device.admin_access).filter_map(holding)
     }
 
     /// The node score of the allocation. Earlier alternatives score higher.
     // upstream v1.37 computeScore
-    pub(crate) fn score(&self, spec: ClaimSpec<'_>) -> i64 {
+    pub(crate) fn node_score(&self, spec: ClaimSpec<'_>) -> i64 {
         let mut score = 0;
         for request in spec.devices().requests().iter() {
             for (place, alternative) in request.first_available().iter().enumerate() {

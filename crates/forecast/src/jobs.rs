@@ -1,25 +1,25 @@
 //! The Jobs in a simulated run: evicted pods count as failures, and a failed Job deletes its other pods.
 
-use crate::controllers::OnDisruption;
+use crate::controllers::DisruptionEffect;
 use crate::course::{PodState, Simulation};
 use crate::tables::{Controller, PodIndex};
 
 impl Simulation<'_, '_> {
     /// Counts an evicted pod as a failure of its Job.
-    pub(crate) fn count_failure(&mut self, pod: PodIndex) {
+    pub(crate) fn count_job_failure(&mut self, pod: PodIndex) {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return;
         };
         let Some(job) = self.jobs.get_mut(*job) else { return };
         match job.on_disruption {
-            OnDisruption::Ignore => {}
-            OnDisruption::Count => job.failures_left = job.failures_left.map(|left| left - 1),
-            OnDisruption::FailJob => job.failures_left = Some(-1),
+            DisruptionEffect::Ignore => {}
+            DisruptionEffect::Count => job.failures_left = job.failures_left.map(|left| left - 1),
+            DisruptionEffect::FailJob => job.failures_left = Some(-1),
         }
     }
 
     /// True if the Job of the pod has failed and creates no more pods.
-    pub(crate) fn has_failed(&self, pod: PodIndex) -> bool {
+    pub(crate) fn has_job_failed(&self, pod: PodIndex) -> bool {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return false;
         };
@@ -40,7 +40,7 @@ impl Simulation<'_, '_> {
             let made = made.filter(|(_, pod)| pod.controller == Controller::Job(number)).map(|(pod, _)| pod);
             for pod in stored.bound.iter().copied().chain(made) {
                 if !matches!(self.pods.get(pod), Some(PodState::Absent | PodState::Gone) | None) {
-                    self.delete(pod);
+                    self.start_deletion(pod);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! where pods that are evicted or created will go.
 //!
 //! [`State`] contains the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`claim_users`] returns the consumers of a claim; [`workload_of`] the workload of a pod; [`group_restarts`] the
+//! [`claim_users`] returns the consumers of a claim; [`workload_of`] the workload of a pod; [`effects_of_lost_pods`] the
 //! effect on the rest of a group; [`report_devices`] lists the devices. The crate is pure: no files, no clock, no
 //! threads; random numbers come from a seed.
 
@@ -36,17 +36,17 @@ mod tables;
 mod workload;
 
 pub use devices::{
-    BlockedBy, ClaimUser, ClassMemory, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
-    ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_again,
+    BlockedBy, ClaimUser, ClassCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
+    ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_cached,
 };
-pub use forecast::Course;
+pub use forecast::RunOutcome;
 pub use outcome::{
-    EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, PlacedClaim, PlacedDevice, Placement, PodForecast,
-    PodOutcome, Totals, WorkloadName,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Origin, PlacedClaim, PlacedDevice,
+    Placement, PodForecast, PodOutcome, PodOutcomeCounts, WorkloadName,
 };
-pub use plan::{Plan, Release, Settings, Step};
-pub use player::Player;
-pub use restart::{GROUP_KINDS, GroupRestart, UnitName, group_restarts, job_failure, unit_of};
+pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
+pub use player::RunSimulator;
+pub use restart::{GROUP_KINDS, GroupRestart, UnitName, effects_of_lost_pods, job_failure_reason, unit_of};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

@@ -3,9 +3,9 @@
 //! A cluster can exist without claims and templates. Unless the state records which kinds were listed, these kinds
 //! are missing only if a bound pod uses them. Pods that depend on a missing kind have an unknown outcome.
 
-use crate::plan::{Plan, Step, object_kind};
+use crate::plan::{ClusterChange, Plan, object_kind};
 use crate::state::{ObjectKind, State};
-use crate::tables::{PodEntry, Tables};
+use crate::tables::{PodAndClaimTables, PodEntry};
 
 /// Kinds that a forecast cannot do without.
 const NEEDED_KINDS: [ObjectKind; 5] = [
@@ -18,16 +18,17 @@ const NEEDED_KINDS: [ObjectKind; 5] = [
 
 /// The needed kinds of which the state contains no object and that were not listed. Nodes among the steps do
 /// not count, because the cluster has others.
-pub(crate) fn missing_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectKind> {
+pub(crate) fn missing_kinds(state: &State<'_>, steps: &[ClusterChange<'_>]) -> Vec<ObjectKind> {
     let is_given = |kind: ObjectKind| {
         let mut given = steps.iter().filter_map(|step| match step {
-            Step::Apply(value) => object_kind(*value),
+            ClusterChange::Apply(value) => object_kind(*value),
             _ => None,
         });
         kind != ObjectKind::Node && given.any(|given| given == kind)
     };
-    let is_absent =
-        |kind: &ObjectKind| state.of_kind(*kind).is_empty() && !state.is_listed(*kind) && !is_given(*kind);
+    let is_absent = |kind: &ObjectKind| {
+        state.objects_of_kind(*kind).is_empty() && !state.is_listed(*kind) && !is_given(*kind)
+    };
     NEEDED_KINDS.into_iter().filter(is_absent).collect()
 }
 
@@ -45,7 +46,7 @@ fn depends_on(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 impl Plan<'_> {
     /// Records the absent kinds that the cluster must contain and that some pod depends on.
     pub(crate) fn note_missing(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
-        let Tables { pods, .. } = &self.tables;
+        let PodAndClaimTables { pods, .. } = &self.tables;
         let is_optional =
             |kind| matches!(kind, ObjectKind::ResourceClaimTemplate | ObjectKind::ResourceClaim);
         let is_used =

@@ -34,14 +34,14 @@ mod unmodelled;
 mod tests;
 
 pub use catalog::{Catalog, PodId};
-pub use cycle::{Cycle, PreFilterRejection, nodes_to_find};
-pub use fit::Fits;
+pub use cycle::{PreFilterRejection, SchedulingCycle, feasible_nodes_to_find};
+pub use fit::NodeFitCache;
 pub use node::{NodeIndex, NodeInfo, Nodes};
 pub use occupancy::Occupancy;
 pub use pod::{PodNeeds, PodSource};
-pub use reason::{Diagnosis, Reason, Rejection};
+pub use reason::{Diagnosis, Rejection, RejectionReason};
 pub use resources::{DelegatedResources, Requests, ResourceId};
-pub use selector::selects;
+pub use selector::label_selector_matches;
 pub use semantics::FilterSemantics;
 
 /// The scheduler's message if the cluster has no nodes.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of placements listed for one pod. The others are only counted.
-pub const MAX_PLACEMENTS: usize = 32;
+pub const MAX_LISTED_PLACEMENTS: usize = 32;
 
 /// The expected effects of applying objects to a cluster: evicted pods, and where pods go.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,7 +18,7 @@ pub struct Forecast {
     pub evicted: Vec<EvictedPod>,
     /// The given pods, the replacements of evicted pods, and the pods that were pending initially.
     pub pods: Vec<PodForecast>,
-    pub totals: Totals,
+    pub totals: PodOutcomeCounts,
     /// Maximum number of pending pods in one run. It can exceed the number of pods with the outcome
     /// `Pending`, because pods that fit only sometimes are included.
     pub most_pending: usize,
@@ -36,7 +36,7 @@ pub struct EvictedPod {
 
 /// Number of pods with each outcome.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Totals {
+pub struct PodOutcomeCounts {
     pub fits: usize,
     pub sometimes: usize,
     pub pending: usize,
@@ -138,12 +138,12 @@ pub struct PodForecast {
 pub struct Placement {
     /// Number of runs with this placement.
     pub courses: u32,
-    pub place: Place,
+    pub place: NodeAndDevices,
 }
 
 /// A node, and the devices of the pod's claims.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct NodeAndDevices {
     pub node: String,
     /// All claims of the pod, in the order of its spec.
     pub claims: Vec<PlacedClaim>,

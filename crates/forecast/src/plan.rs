@@ -4,16 +4,16 @@
 //! initial state are evicted, and when, is not random, so it is determined here.
 
 use crate::builder::PlanBuilder;
-use crate::controllers::Controllers;
+use crate::controllers::JobTable;
 use crate::eras::{Era, Eras};
 use crate::extended::ExtendedClaims;
 use crate::missing::missing_kinds;
 use crate::nodes::{Catalog, FilterSemantics};
 use crate::outcome::{Origin, WorkloadName};
-use crate::player::Player;
+use crate::player::RunSimulator;
 use crate::state::{ObjectKind, State};
-use crate::tables::{ClaimIndex, PodIndex, SpecEntry, Tables};
-use tollgate_allocator::{DEFAULT_MAX_STEPS, Semantics};
+use crate::tables::{ClaimIndex, PodAndClaimTables, PodIndex, SpecEntry};
+use tollgate_allocator::{AllocatorSemantics, DEFAULT_MAX_STEPS};
 use tollgate_api::profile::Profile;
 use tollgate_cel::evaluate::Behaviour;
 use tollgate_document::doc::Value;
@@ -21,7 +21,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// A change to the cluster, such as an applied or deleted object.
 #[derive(Clone, Debug)]
-pub enum Step<'d> {
+pub enum ClusterChange<'d> {
     /// Creates an object, or replaces the object with the same name. The value is as the API server stores
     /// it.
     Apply(Value<'d>),
@@ -37,11 +37,11 @@ pub enum Step<'d> {
 
 /// The Kubernetes release whose scheduler and controllers are simulated.
 #[derive(Clone, Copy, Debug)]
-pub struct Release {
+pub struct SimulatedRelease {
     /// Behavior of evictions in the release.
     pub profile: &'static Profile,
     /// Behavior of device allocation in the release.
-    pub semantics: Semantics,
+    pub semantics: AllocatorSemantics,
     /// Behavior of device selectors in the release.
     pub behaviour: Behaviour,
 }
@@ -62,7 +62,7 @@ pub struct Settings {
 
 impl Settings {
     /// Settings with the seed 0 and the default limit.
-    pub fn at(now: Timestamp) -> Settings {
+    pub fn defaults_at(now: Timestamp) -> Settings {
         Settings { now, seed: 0, max_steps: DEFAULT_MAX_STEPS, assume_complete: false }
     }
 }
@@ -70,10 +70,10 @@ impl Settings {
 /// A forecast that is ready to be simulated. All threads share it; each thread has its own [`Player`].
 #[derive(Debug)]
 pub struct Plan<'d> {
-    pub(crate) release: Release,
+    pub(crate) release: SimulatedRelease,
     pub(crate) settings: Settings,
     pub(crate) catalog: Catalog<'d>,
-    pub(crate) tables: Tables<'d>,
+    pub(crate) tables: PodAndClaimTables<'d>,
     pub(crate) eras: Eras<'d>,
     pub(crate) extended: ExtendedClaims<'d>,
     pub(crate) stages: Vec<Stage<'d>>,
@@ -82,10 +82,10 @@ pub struct Plan<'d> {
     /// The pending pods of the initial state, oldest first.
     pub(crate) waiting: Vec<PodIndex>,
     /// The evicted pods of the initial state, by time.
-    pub(crate) evictions: Vec<Eviction>,
+    pub(crate) evictions: Vec<InitialPodEviction>,
     /// Groups of StatefulSet replacements whose predecessors can be evicted in any order.
     pub(crate) random_orders: Vec<Vec<PodIndex>>,
-    pub(crate) controllers: Controllers,
+    pub(crate) controllers: JobTable,
     /// The reported pods, in the order of the report.
     pub(crate) tracked: Vec<TrackedPod>,
     /// True if an allocation in the state has a timestamp. Otherwise the timestamps were removed from the
@@ -115,7 +115,7 @@ pub(crate) enum Action<'d> {
 
 /// A pod of the initial state that is evicted.
 #[derive(Debug)]
-pub(crate) struct Eviction {
+pub(crate) struct InitialPodEviction {
     pub(crate) at: Timestamp,
     /// Index of the stage in which the eviction happens.
     pub(crate) stage: usize,
@@ -146,12 +146,17 @@ pub(crate) struct TrackedPod {
 
 impl<'d> Plan<'d> {
     /// Builds a plan from a state and steps, which are processed in order.
-    pub fn new(state: State<'d>, steps: Vec<Step<'d>>, release: Release, settings: Settings) -> Plan<'d> {
+    pub fn new(
+        state: State<'d>,
+        steps: Vec<ClusterChange<'d>>,
+        release: SimulatedRelease,
+        settings: Settings,
+    ) -> Plan<'d> {
         let given = steps.iter().filter_map(|step| match step {
-            Step::Apply(value) if object_kind(*value) == Some(ObjectKind::Namespace) => Some(*value),
+            ClusterChange::Apply(value) if object_kind(*value) == Some(ObjectKind::Namespace) => Some(*value),
             _ => None,
         });
-        let namespaces = state.of_kind(ObjectKind::Namespace).iter().map(|namespace| namespace.value);
+        let namespaces = state.objects_of_kind(ObjectKind::Namespace).iter().map(|namespace| namespace.value);
         let filters = FilterSemantics {
             namespace_selector_sees_no_labels: release.semantics.namespace_selector_sees_no_labels,
         };
@@ -159,7 +164,7 @@ impl<'d> Plan<'d> {
             release,
             settings,
             catalog: Catalog::new(filters, namespaces.chain(given)),
-            tables: Tables::default(),
+            tables: PodAndClaimTables::default(),
             eras: Eras::default(),
             extended: ExtendedClaims::default(),
             stages: Vec::new(),
@@ -167,25 +172,25 @@ impl<'d> Plan<'d> {
             waiting: Vec::new(),
             evictions: Vec::new(),
             random_orders: Vec::new(),
-            controllers: Controllers::default(),
+            controllers: JobTable::default(),
             tracked: Vec::new(),
             has_timestamps: false,
             missing: Vec::new(),
         };
         let absent = if settings.assume_complete { Vec::new() } else { missing_kinds(&state, &steps) };
-        let lists_kinds = state.lists_kinds();
+        let lists_kinds = state.knows_listed_kinds();
         let mut plan = PlanBuilder::new(plan, state).build(steps);
         plan.note_missing(absent, lists_kinds);
         plan
     }
 
     /// A player that simulates runs of this plan one after the other and caches their common data.
-    pub fn player(&self) -> Player<'_> {
-        Player::new(self)
+    pub fn run_simulator(&self) -> RunSimulator<'_> {
+        RunSimulator::new(self)
     }
 }
 
 /// The kind of an object of the steps; `None` if a forecast does not read it.
 pub(crate) fn object_kind(value: Value<'_>) -> Option<ObjectKind> {
-    ObjectKind::of(value.get("apiVersion").str(), value.get("kind").str())
+    ObjectKind::from_type_meta(value.get("apiVersion").str(), value.get("kind").str())
 }

@@ -2,23 +2,23 @@
 
 use crate::allocations::AllocationCache;
 use crate::course::Simulation;
-use crate::forecast::Course;
-use crate::nodes::{Fits, Occupancy};
+use crate::forecast::RunOutcome;
+use crate::nodes::{NodeFitCache, Occupancy};
 use crate::plan::Plan;
 
 /// Simulates the runs of a plan. Earlier runs do not affect later ones.
 #[derive(Debug)]
-pub struct Player<'p> {
+pub struct RunSimulator<'p> {
     pub(crate) plan: &'p Plan<'p>,
     /// Cached filter results of pods and nodes, by node era.
-    pub(crate) fits: Vec<Fits<'p, 'p>>,
+    pub(crate) fits: Vec<NodeFitCache<'p, 'p>>,
     /// The bound pods of the initial state.
     pub(crate) occupancy: Option<Occupancy<'p, 'p>>,
     pub(crate) cache: AllocationCache<'p>,
 }
 
-impl<'p> Player<'p> {
-    pub(crate) fn new(plan: &'p Plan<'p>) -> Player<'p> {
+impl<'p> RunSimulator<'p> {
+    pub(crate) fn new(plan: &'p Plan<'p>) -> RunSimulator<'p> {
         let occupancy = plan.eras.nodes.first().map(|nodes| {
             let mut occupancy = Occupancy::new(&plan.catalog, nodes);
             for (pod, node) in &plan.bound {
@@ -28,9 +28,9 @@ impl<'p> Player<'p> {
             }
             occupancy
         });
-        Player {
+        RunSimulator {
             plan,
-            fits: plan.eras.nodes.iter().map(|nodes| Fits::new(&plan.catalog, nodes)).collect(),
+            fits: plan.eras.nodes.iter().map(|nodes| NodeFitCache::new(&plan.catalog, nodes)).collect(),
             occupancy,
             cache: AllocationCache::new(plan),
         }
@@ -38,7 +38,7 @@ impl<'p> Player<'p> {
 
     /// Simulates the run with the number `course`, which determines its random numbers together with the
     /// seed.
-    pub fn play(&mut self, course: u32) -> Course {
-        Simulation::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
+    pub fn simulate_run(&mut self, course: u32) -> RunOutcome {
+        Simulation::simulate_run(self, course).unwrap_or(RunOutcome { evicted: Vec::new(), pods: Vec::new() })
     }
 }

@@ -22,7 +22,7 @@ impl Random {
     }
 
     /// A random number below `count`; 0 if `count` is 0.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
+    pub(crate) fn number_below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let number = u128::from(self.next()) * u128::from(count);
         usize::try_from(number >> 64).unwrap_or(0)

@@ -10,7 +10,7 @@
 mod job_set;
 mod leader_worker_set;
 
-pub use job_set::job_failure;
+pub use job_set::job_failure_reason;
 
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
@@ -60,26 +60,29 @@ struct GroupMember<'d> {
 
 /// The effect of lost pods on the other pods of their groups, by kind, namespace and name. `is_lost` is
 /// called with the namespace and name of each pod.
-pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> bool) -> Vec<GroupRestart<'d>> {
-    if GROUP_KINDS.iter().all(|kind| state.of_kind(*kind).is_empty()) {
+pub fn effects_of_lost_pods<'d>(
+    state: &State<'d>,
+    is_lost: &dyn Fn(&str, &str) -> bool,
+) -> Vec<GroupRestart<'d>> {
+    if GROUP_KINDS.iter().all(|kind| state.objects_of_kind(*kind).is_empty()) {
         return Vec::new();
     }
-    let pods = state.of_kind(ObjectKind::Pod);
+    let pods = state.objects_of_kind(ObjectKind::Pod);
     let lost = pods.iter().filter(|pod| is_lost(pod.namespace(), pod.name()));
-    let affected: BTreeSet<GroupKey<'d>> = lost.flat_map(|pod| groups_of(state, pod)).collect();
+    let affected: BTreeSet<GroupKey<'d>> = lost.flat_map(|pod| group_keys(state, pod)).collect();
     let mut members: BTreeMap<GroupKey<'d>, Vec<GroupMember<'d>>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !is_finished(*pod) && !affected.is_empty()) {
         let is_lost = is_lost(pod.namespace(), pod.name());
-        for group in groups_of(state, pod).into_iter().filter(|group| affected.contains(group)) {
+        for group in group_keys(state, pod).into_iter().filter(|group| affected.contains(group)) {
             members.entry(group).or_default().push(GroupMember { pod, is_lost });
         }
     }
     let restart = |((kind, namespace, name), members): (GroupKey<'d>, Vec<GroupMember<'d>>)| {
-        let object = state.of_kind(kind).get(namespace, name)?;
+        let object = state.objects_of_kind(kind).get(namespace, name)?;
         let lost = members.iter().filter(|member| member.is_lost).count();
         let GroupEffect { policy, effect, restarted, fails } = match kind {
-            ObjectKind::LeaderWorkerSet => leader_worker_set::effect(object, &members),
-            ObjectKind::JobSet => job_set::effect(state, object, &members),
+            ObjectKind::LeaderWorkerSet => leader_worker_set::effect_of_lost_pods(object, &members),
+            ObjectKind::JobSet => job_set::effect_of_lost_pods(state, object, &members),
             _ => pod_group_effect(kind, object, members.len() - lost),
         };
         Some(GroupRestart { kind: kind.name(), namespace, name, lost, restarted, fails, policy, effect })
@@ -101,7 +104,7 @@ pub struct UnitName<'d> {
 /// The unit of a pod, if the state contains its JobSet or LeaderWorkerSet.
 pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
     let is_unit = |kind: &ObjectKind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
-    let groups = groups_of(state, pod).into_iter();
+    let groups = group_keys(state, pod).into_iter();
     groups
         .filter(|(kind, _, _)| is_unit(kind))
         .map(|(kind, namespace, name)| {
@@ -113,7 +116,7 @@ pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<
 }
 
 /// The groups of a pod that the state contains: at most one JobSet or LeaderWorkerSet, and one PodGroup.
-fn groups_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> {
+fn group_keys<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> {
     let is_group = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
     let owner = controllers_of(state, pod).find(|(kind, _)| is_group(*kind));
     let owner = owner.map(|(kind, owner)| (kind, pod.namespace(), owner.name()));
@@ -123,7 +126,7 @@ fn groups_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> 
         (ObjectKind::CoschedulingPodGroup, labels.get("scheduling.x-k8s.io/pod-group").str()),
     ];
     let exists =
-        |(kind, name): &(ObjectKind, &str)| state.of_kind(*kind).get(pod.namespace(), name).is_some();
+        |(kind, name): &(ObjectKind, &str)| state.objects_of_kind(*kind).get(pod.namespace(), name).is_some();
     let named = named.into_iter().filter(exists).map(|(kind, name)| (kind, pod.namespace(), name));
     owner.into_iter().chain(named).collect()
 }
@@ -142,7 +145,7 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
         ObjectKind::PodGroup => Some(("gang.minCount", gang.get("minCount").int().unwrap_or(1))),
         _ => Some(("minMember", spec.get("minMember").int().unwrap_or(1))),
     };
-    let kept = other_pods(others, "", "keeps running", "keep running");
+    let kept = other_pods_phrase(others, "", "keeps running", "keep running");
     let (policy, effect) = match minimum {
         None => {
             ("schedulingPolicy: basic".to_owned(), format!("{kept}, and each new pod is scheduled alone"))
@@ -158,7 +161,7 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
 
 /// A phrase such as `the 3 other pods of that Job keep running` or `the other pod of that Job keeps running`,
 /// where `whose` is ` of that Job`.
-fn other_pods(count: usize, whose: &str, one: &str, many: &str) -> String {
+fn other_pods_phrase(count: usize, whose: &str, one: &str, many: &str) -> String {
     match count {
         0 => format!("no other pod{whose} {one}"),
         1 => format!("the other pod{whose} {one}"),

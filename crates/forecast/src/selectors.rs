@@ -24,7 +24,7 @@ pub struct CelSelectors {
 /// The compiled expressions of an evaluator, and the device that was evaluated last.
 #[derive(Default, Debug)]
 struct SelectorCache {
-    expressions: Vec<Expression>,
+    expressions: Vec<CompiledSelector>,
     /// Index of each expression, by its text.
     by_text: HashMap<Box<str>, usize, RandomState>,
     /// The last evaluated device, because classes are usually evaluated device by device.
@@ -33,7 +33,7 @@ struct SelectorCache {
 
 /// A compiled selector with its cached results.
 #[derive(Debug)]
-struct Expression {
+struct CompiledSelector {
     program: Result<Program, SelectorError>,
     /// Cached results, by the device's index in the inventory.
     answers: HashMap<usize, Result<bool, SelectorError>, RandomState>,
@@ -49,7 +49,7 @@ impl CelSelectors {
 impl Selectors for CelSelectors {
     fn matches(&self, expression: &str, candidate: Candidate<'_>) -> Result<bool, SelectorError> {
         let mut cache = self.cache.borrow_mut();
-        let index = cache.index_of(expression, &self.behaviour);
+        let index = cache.index_or_compile(expression, &self.behaviour);
         let SelectorCache { expressions, device, .. } = &mut *cache;
         let expression = &mut expressions[index];
         if let Some(answer) = expression.answers.get(&candidate.index) {
@@ -57,7 +57,7 @@ impl Selectors for CelSelectors {
         }
         let answer = match &expression.program {
             Err(error) => Err(error.clone()),
-            Ok(program) => match device_of(device, candidate) {
+            Ok(program) => match convert_with_cache(device, candidate) {
                 None => Err(SelectorError::Runtime(MALFORMED_DEVICE.to_owned())),
                 Some(device) => program.evaluate(device).map_err(|error| match error {
                     EvaluationError::Failed(text) => SelectorError::Runtime(text),
@@ -72,12 +72,12 @@ impl Selectors for CelSelectors {
 
 impl SelectorCache {
     /// Index of an expression in the list. A new expression is compiled first.
-    fn index_of(&mut self, text: &str, behaviour: &Behaviour) -> usize {
+    fn index_or_compile(&mut self, text: &str, behaviour: &Behaviour) -> usize {
         if let Some(&index) = self.by_text.get(text) {
             return index;
         }
         let program = Program::compile(text, behaviour).map_err(|error| SelectorError::Compile(error.0));
-        self.expressions.push(Expression { program, answers: HashMap::default() });
+        self.expressions.push(CompiledSelector { program, answers: HashMap::default() });
         let index = self.expressions.len() - 1;
         self.by_text.insert(text.into(), index);
         index
@@ -85,12 +85,12 @@ impl SelectorCache {
 }
 
 /// Converts the device for evaluation; `last` caches the previous device.
-fn device_of<'m>(
+fn convert_with_cache<'m>(
     last: &'m mut Option<(usize, Option<Device>)>,
     candidate: Candidate<'_>,
 ) -> Option<&'m Device> {
     if last.as_ref().is_none_or(|(index, _)| *index != candidate.index) {
-        *last = Some((candidate.index, candidate.body.selector_device(candidate.driver)));
+        *last = Some((candidate.index, candidate.body.device_for_selectors(candidate.driver)));
     }
     last.as_ref().and_then(|(_, device)| device.as_ref())
 }

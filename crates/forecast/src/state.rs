@@ -109,7 +109,7 @@ impl ObjectKind {
     }
 
     /// The kind for this `apiVersion` and `kind`; `None` if a forecast does not read it.
-    pub fn of(api_version: &str, kind: &str) -> Option<ObjectKind> {
+    pub fn from_type_meta(api_version: &str, kind: &str) -> Option<ObjectKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         ObjectKind::ALL.into_iter().find(|candidate| candidate.group_and_name() == (group, kind))
     }
@@ -197,24 +197,24 @@ pub struct State<'d> {
 impl<'d> State<'d> {
     /// Adds an object. Returns its kind, or `None` if a forecast does not read this kind.
     pub fn add(&mut self, value: Value<'d>) -> Option<ObjectKind> {
-        self.add_as(value.get("apiVersion").str(), value.get("kind").str(), value)
+        self.add_with_type(value.get("apiVersion").str(), value.get("kind").str(), value)
     }
 
     /// Adds an object with the given type. Items of a List do not repeat their type.
-    pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
-        let kind = ObjectKind::of(api_version, kind)?;
-        let object = StoredObject { version: version_in(api_version), value };
-        self.of_kind_mut(kind).add(object);
+    pub fn add_with_type(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
+        let kind = ObjectKind::from_type_meta(api_version, kind)?;
+        let object = StoredObject { version: parse_dra_version(api_version), value };
+        self.objects_of_kind_mut(kind).add(object);
         Some(kind)
     }
 
     /// The objects of a kind.
-    pub fn of_kind(&self, kind: ObjectKind) -> &Objects<'d> {
+    pub fn objects_of_kind(&self, kind: ObjectKind) -> &Objects<'d> {
         &self.kinds[kind as usize]
     }
 
     /// Records that all objects of a kind were listed, even if there are none.
-    pub fn note_listed(&mut self, kind: ObjectKind) {
+    pub fn mark_listed(&mut self, kind: ObjectKind) {
         self.listed.push(kind);
     }
 
@@ -224,32 +224,32 @@ impl<'d> State<'d> {
     }
 
     /// True if it is known which kinds were listed completely, so that a kind without objects has none.
-    pub(crate) fn lists_kinds(&self) -> bool {
+    pub(crate) fn knows_listed_kinds(&self) -> bool {
         !self.listed.is_empty()
     }
 
     /// Removes an object, if present.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
-        self.of_kind_mut(kind).remove(namespace, name);
+        self.objects_of_kind_mut(kind).remove(namespace, name);
     }
 
     /// Removes the objects of a kind that are not kept.
     pub fn retain(&mut self, kind: ObjectKind, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
-        self.of_kind_mut(kind).retain(is_kept);
+        self.objects_of_kind_mut(kind).retain(is_kept);
     }
 
-    fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
+    fn objects_of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
         &mut self.kinds[kind as usize]
     }
 }
 
 /// The version in `resource.k8s.io` of an object; v1 for other groups.
-pub(crate) fn version_of(value: Value<'_>) -> Version {
-    version_in(value.get("apiVersion").str())
+pub(crate) fn dra_version_of(value: Value<'_>) -> Version {
+    parse_dra_version(value.get("apiVersion").str())
 }
 
 /// The version in an `apiVersion` of `resource.k8s.io`; v1 for other groups.
-fn version_in(api_version: &str) -> Version {
+fn parse_dra_version(api_version: &str) -> Version {
     let version = api_version.strip_prefix("resource.k8s.io/");
     version.and_then(Version::parse).unwrap_or(Version::V1)
 }
@@ -265,9 +265,9 @@ mod tests {
         let slice = doc::parse(r#"{"metadata":{"name":"s"}}"#).expect("JSON");
         for (version, is_flat) in [("v1beta1", true), ("v1", false)] {
             let mut state = State::default();
-            state.add_as(&format!("resource.k8s.io/{version}"), "ResourceSlice", slice.root());
-            let stored = state.of_kind(ObjectKind::ResourceSlice).get("", "s").expect("it was added");
-            assert_eq!(stored.version.is_flat(), is_flat, "{version}");
+            state.add_with_type(&format!("resource.k8s.io/{version}"), "ResourceSlice", slice.root());
+            let stored = state.objects_of_kind(ObjectKind::ResourceSlice).get("", "s").expect("it was added");
+            assert_eq!(stored.version.is_before_v1beta2(), is_flat, "{version}");
         }
     }
 }

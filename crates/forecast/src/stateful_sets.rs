@@ -5,7 +5,7 @@
 //! speed depends on the API server. Where evictions can be that far apart, the order is random.
 
 use crate::course::{PodState, Simulation};
-use crate::plan::{Eviction, Plan};
+use crate::plan::{InitialPodEviction, Plan};
 use crate::random::Random;
 use crate::tables::{PodIndex, Predecessor};
 use foldhash::fast::RandomState;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 const SLOW_EVICTIONS: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
-type EvictedOrdinal<'p> = (u64, &'p Eviction);
+type EvictedOrdinal<'p> = (u64, &'p InitialPodEviction);
 
 /// For each replacement, the round in which its predecessor was evicted. A pod with a higher round is evicted
 /// after the pods of lower rounds were recreated.
@@ -66,20 +66,20 @@ impl Plan<'_> {
     /// Groups of replacements of one StatefulSet whose pods are evicted at the same time. Each simulated run draws
     /// an order of these evictions, since a pod can be evicted after another one was already recreated.
     fn replacements_in_random_order(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
-        let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
+        let mut together: BTreeMap<_, Vec<&InitialPodEviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
         }
         together.retain(|time, evictions| {
-            let is_same = |other: &&Eviction| other.is_by_taint && (other.stage, other.at) == *time;
-            let is_gone_at_once = |eviction: &&Eviction| {
+            let is_same = |other: &&InitialPodEviction| other.is_by_taint && (other.stage, other.at) == *time;
+            let is_gone_at_once = |eviction: &&InitialPodEviction| {
                 self.tables.pods.get(eviction.pod).is_some_and(|pod| pod.grace_period() == 0)
             };
             evictions.len() > 1
                 && (evictions.iter().any(is_gone_at_once)
                     || self.evictions.iter().filter(is_same).count() >= SLOW_EVICTIONS)
         });
-        let replacements = |evictions: &Vec<&Eviction>| {
+        let replacements = |evictions: &Vec<&InitialPodEviction>| {
             evictions.iter().filter_map(|eviction| eviction.replacement).collect()
         };
         together.values().map(replacements).collect()
@@ -93,7 +93,7 @@ impl Plan<'_> {
             drawn.sort_unstable();
             let mut round = 0;
             for (_, pod) in drawn {
-                round += random.below(2);
+                round += random.number_below(2);
                 rounds.insert(pod, round);
             }
         }

@@ -111,7 +111,7 @@ pub(crate) struct StoredClaim<'d> {
 
 /// All pods and claims that can exist in a simulated run.
 #[derive(Default, Debug)]
-pub(crate) struct Tables<'d> {
+pub(crate) struct PodAndClaimTables<'d> {
     pub(crate) pods: Vec<PodEntry<'d>>,
     pub(crate) claims: Vec<ClaimEntry<'d>>,
     claims_by_name: HashMap<(&'d str, &'d str), ClaimIndex, RandomState>,
@@ -120,7 +120,7 @@ pub(crate) struct Tables<'d> {
     pub(crate) by_name: HashMap<(&'d str, &'d str), PodIndex, RandomState>,
 }
 
-impl<'d> Tables<'d> {
+impl<'d> PodAndClaimTables<'d> {
     /// Adds the spec of a claim or template.
     pub(crate) fn add_spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
@@ -228,7 +228,7 @@ impl<'d> Tables<'d> {
 
 impl PodEntry<'_> {
     /// All claims that the pod can use.
-    pub(crate) fn claims(&self) -> impl Iterator<Item = ClaimIndex> {
+    pub(crate) fn claim_indices(&self) -> impl Iterator<Item = ClaimIndex> {
         self.references.iter().filter_map(|reference| reference.claim).chain([self.extended])
     }
 }

@@ -33,7 +33,7 @@ impl fmt::Display for Workload<'_> {
 /// The workload of a pod or other namespaced object; `None` if it has no controller.
 pub fn workload_of<'d>(state: &State<'d>, object: StoredObject<'d>) -> Option<Workload<'d>> {
     let namespace = object.namespace();
-    let (reference, _) = Owners::new(state, object).last()?;
+    let (reference, _) = OwnerChain::new(state, object).last()?;
     Some(Workload { kind: reference.get("kind").str(), namespace, name: reference.get("name").str() })
 }
 
@@ -42,7 +42,7 @@ pub fn controllers_of<'s, 'd>(
     state: &'s State<'d>,
     object: StoredObject<'d>,
 ) -> impl Iterator<Item = (ObjectKind, StoredObject<'d>)> + use<'s, 'd> {
-    Owners::new(state, object).filter_map(|(_, owner)| owner)
+    OwnerChain::new(state, object).filter_map(|(_, owner)| owner)
 }
 
 /// The owner reference with `controller: true`; an absent value if there is none.
@@ -54,7 +54,7 @@ pub fn controller_reference(object: Value<'_>) -> Value<'_> {
 
 /// Iterates over the owner references to controllers, closest first, each with its object if the state
 /// contains it.
-struct Owners<'s, 'd> {
+struct OwnerChain<'s, 'd> {
     state: &'s State<'d>,
     namespace: &'d str,
     /// The object whose controller comes next; `None` at the end.
@@ -63,15 +63,16 @@ struct Owners<'s, 'd> {
     left: usize,
 }
 
-impl<'s, 'd> Owners<'s, 'd> {
-    fn new(state: &'s State<'d>, object: StoredObject<'d>) -> Owners<'s, 'd> {
-        Owners { state, namespace: object.namespace(), owned: Some(object.value), left: MAX_OWNERS }
+impl<'s, 'd> OwnerChain<'s, 'd> {
+    fn new(state: &'s State<'d>, object: StoredObject<'d>) -> OwnerChain<'s, 'd> {
+        OwnerChain { state, namespace: object.namespace(), owned: Some(object.value), left: MAX_OWNERS }
     }
 
     /// The object of an owner reference, if the state contains it.
-    fn object_of(&self, reference: Value<'d>) -> Option<(ObjectKind, StoredObject<'d>)> {
-        let kind = ObjectKind::of(reference.get("apiVersion").str(), reference.get("kind").str())?;
-        let (objects, name) = (self.state.of_kind(kind), reference.get("name").str());
+    fn find_owner(&self, reference: Value<'d>) -> Option<(ObjectKind, StoredObject<'d>)> {
+        let kind =
+            ObjectKind::from_type_meta(reference.get("apiVersion").str(), reference.get("kind").str())?;
+        let (objects, name) = (self.state.objects_of_kind(kind), reference.get("name").str());
         let found = objects.get(self.namespace, name).or_else(|| objects.get("", name))?;
         let (expected, uid) = (reference.get("uid").str(), found.uid());
         // Objects that a person wrote have no uid.
@@ -79,7 +80,7 @@ impl<'s, 'd> Owners<'s, 'd> {
     }
 }
 
-impl<'d> Iterator for Owners<'_, 'd> {
+impl<'d> Iterator for OwnerChain<'_, 'd> {
     type Item = (Value<'d>, Option<(ObjectKind, StoredObject<'d>)>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -88,7 +89,7 @@ impl<'d> Iterator for Owners<'_, 'd> {
         if reference.get("name").str().is_empty() {
             return None;
         }
-        let owner = self.object_of(reference);
+        let owner = self.find_owner(reference);
         self.owned = owner.map(|(_, object)| object.value);
         Some((reference, owner))
     }
@@ -176,7 +177,7 @@ mod tests {
             for doc in &docs {
                 state.add(doc.root()).expect("a kind that a forecast reads");
             }
-            let pod = state.of_kind(Pod).get("app", "p").expect("the pod");
+            let pod = state.objects_of_kind(Pod).get("app", "p").expect("the pod");
             let found = workload_of(&state, pod);
             assert_eq!(found.map(|found| found.to_string()).as_deref(), *workload, "{objects:?}");
             assert!(found.is_none_or(|found| found.namespace == "app"));

@@ -1,7 +1,7 @@
 //! Counts in sentences: `1 pod`, `2 pods`. Only for nouns whose plural ends in `s`.
 
 /// The number with its noun: `1 pod`, `2 pods`.
-pub fn counted(count: usize, noun: &str) -> String {
+pub fn count_with_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", plural_suffix(count))
 }
 

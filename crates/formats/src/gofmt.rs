@@ -11,7 +11,7 @@ mod printable;
 pub use printable::is_printable;
 
 /// The beginning of a text: at most `limit` bytes, whole characters.
-pub fn head(text: &str, limit: usize) -> &str {
+pub fn byte_prefix(text: &str, limit: usize) -> &str {
     if text.len() <= limit {
         return text;
     }
@@ -37,7 +37,7 @@ pub fn quote_bytes(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     for chunk in value.utf8_chunks() {
-        push_quoted(&mut out, chunk.valid());
+        push_go_escaped(&mut out, chunk.valid());
         for &byte in chunk.invalid() {
             push_hex(&mut out, "\\x", u32::from(byte), 2);
         }
@@ -63,13 +63,13 @@ pub fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
         if out.len() > max_bytes {
             break;
         }
-        out.push_str(&quote(head(value, max_bytes)));
+        out.push_str(&quote(byte_prefix(value, max_bytes)));
     }
     out
 }
 
 /// Appends `value` as `encoding/json` writes a string, quotes and HTML escapes included.
-pub fn json_string(out: &mut String, value: &str) {
+pub fn push_json_string(out: &mut String, value: &str) {
     out.push('"');
     for letter in value.chars() {
         match letter {
@@ -89,7 +89,7 @@ pub fn json_string(out: &mut String, value: &str) {
 
 /// Appends raw JSON as `encoding/json` copies what a marshaller returned: blanks outside strings dropped, `<`, `>`,
 /// `&`, U+2028 and U+2029 escaped, everything else (key order, escapes, number spelling) as written.
-pub fn json_raw_compact(out: &mut String, raw: &str) {
+pub fn push_compact_json(out: &mut String, raw: &str) {
     let mut in_string = false;
     let mut escaped = false;
     for letter in raw.chars() {
@@ -105,7 +105,7 @@ pub fn json_raw_compact(out: &mut String, raw: &str) {
 }
 
 /// A finite `float64` as `encoding/json` writes it: shortest digits, exponent only below 1e-6 and from 1e21.
-pub fn float(value: f64) -> String {
+pub fn json_float(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 || (1e-6..1e21).contains(&magnitude) {
         return value.to_string();
@@ -130,13 +130,13 @@ pub fn json_number(literal: &str) -> Cow<'_, str> {
         return Cow::Owned(whole.to_string());
     }
     match literal.parse::<f64>() {
-        Ok(number) if number.is_finite() => Cow::Owned(float(number)),
+        Ok(number) if number.is_finite() => Cow::Owned(json_float(number)),
         _ => Cow::Borrowed(literal),
     }
 }
 
 /// Appends the text as `%q` prints it, without the quotes.
-fn push_quoted(out: &mut String, value: &str) {
+fn push_go_escaped(out: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
             '"' => out.push_str("\\\""),
@@ -205,7 +205,7 @@ mod tests {
             ("\u{7f}\u{ad}\u{200b}é", "\"\u{7f}\u{ad}\u{200b}é\""),
         ] {
             let mut out = String::new();
-            json_string(&mut out, value);
+            push_json_string(&mut out, value);
             assert_eq!(out, expected);
         }
     }
@@ -220,7 +220,7 @@ mod tests {
             ("null", "null"),
         ] {
             let mut out = String::new();
-            json_raw_compact(&mut out, raw);
+            push_compact_json(&mut out, raw);
             assert_eq!(out, expected);
         }
     }
@@ -267,7 +267,7 @@ mod tests {
             (1e21, "1e+21"),
             (-1.25e300, "-1.25e+300"),
         ] {
-            assert_eq!(float(value), expected);
+            assert_eq!(json_float(value), expected);
         }
     }
 }

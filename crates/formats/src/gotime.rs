@@ -26,7 +26,7 @@ impl Timestamp {
 
     /// Reads an RFC 3339 time as Go does; the error is Go's message.
     pub fn parse(text: &str) -> Result<Timestamp, String> {
-        parse(text)
+        parse_rfc3339(text)
     }
 
     /// True for Go's zero time.
@@ -36,14 +36,14 @@ impl Timestamp {
 }
 
 /// Reads an RFC 3339 time as Go does; the error is Go's message.
-pub fn parse(text: &str) -> Result<Timestamp, String> {
-    parse_layout(text.as_bytes()).map_err(|error| error.text(text))
+pub fn parse_rfc3339(text: &str) -> Result<Timestamp, String> {
+    parse_layout(text.as_bytes()).map_err(|error| error.message(text))
 }
 
 /// The time in UTC as `metav1.Time` is written: `2026-01-02T03:04:05Z`, without fractions of a second.
 pub fn rfc3339(time: Timestamp) -> String {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
+    let (year, month, day) = date_from_days(days);
     let sign = if year < 0 { "-" } else { "" };
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", year.unsigned_abs())
@@ -71,9 +71,9 @@ enum TimeError<'a> {
 impl TimeError<'_> {
     /// Go's message about the text `whole`.
     #[cold]
-    fn text(&self, whole: &str) -> String {
+    fn message(&self, whole: &str) -> String {
         // Both may be megabytes long.
-        let quote = |text: &[u8]| quote(text.get(..MAX_SHOWN_BYTES).unwrap_or(text));
+        let quote = |text: &[u8]| quote_for_time_error(text.get(..MAX_SHOWN_BYTES).unwrap_or(text));
         let whole = quote(whole.as_bytes());
         match self {
             Self::Shape { rest, element } => {
@@ -117,7 +117,7 @@ fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     if day < 1 || day > days_in(month, year) {
         return Err(TimeError::Range("day"));
     }
-    let seconds = days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
     Ok(Timestamp { seconds, nanos })
 }
 
@@ -223,7 +223,7 @@ fn days_in(month: i64, year: i64) -> i64 {
 
 /// The number of days from 1970-01-01 to a date of the proleptic Gregorian calendar; negative before. Years are counted
 /// from March, so that the leap day is a year's last; 400 years are always 146,097 days.
-pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
+pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let month = (month + 9) % 12;
@@ -231,8 +231,8 @@ pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468
 }
 
-/// The year, month and day that is `days` after 1970-01-01; the inverse of [`days_before`].
-pub fn date(days: i64) -> (i64, i64, i64) {
+/// The year, month and day that is `days` after 1970-01-01; the inverse of [`days_since_1970`].
+pub fn date_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -245,7 +245,7 @@ pub fn date(days: i64) -> (i64, i64, i64) {
 
 /// The text in double quotes as Go's `time` package prints it, which is not `%q`: every byte outside ASCII and every
 /// control byte below a space is `\xNN`.
-fn quote(text: &[u8]) -> String {
+fn quote_for_time_error(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for &byte in text {
@@ -281,21 +281,21 @@ mod tests {
             ("9999-12-31T23:59:59-01:00", "10000-01-01T00:59:59Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
         ] {
-            let time = parse(text).unwrap();
+            let time = parse_rfc3339(text).unwrap();
             assert_eq!(rfc3339(time), expected, "{text}");
             assert_eq!(time.is_zero(), text.starts_with("0001"), "{text}");
         }
         let halves = [("2025-08-13T10:11:12.5Z", 500_000_000), ("2025-08-13T10:11:12.0000000019Z", 1)];
         for (text, nanos) in halves {
-            assert_eq!(parse(text), Ok(Timestamp { seconds: 1_755_079_872, nanos }));
+            assert_eq!(parse_rfc3339(text), Ok(Timestamp { seconds: 1_755_079_872, nanos }));
         }
     }
 
     #[test]
     fn every_day_of_the_calendar() {
         for days in -1_000_000..3_000_000 {
-            let (year, month, day) = date(days);
-            assert_eq!(days_before(year, month, day), days);
+            let (year, month, day) = date_from_days(days);
+            assert_eq!(days_since_1970(year, month, day), days);
             assert!((1..=12).contains(&month) && (1..=days_in(month, year)).contains(&day));
         }
     }
@@ -330,10 +330,10 @@ mod tests {
             let expected = format!(
                 r#"parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{element}""#
             );
-            assert_eq!(parse(text), Err(expected));
+            assert_eq!(parse_rfc3339(text), Err(expected));
         }
         assert_eq!(
-            parse("é\"\n\u{7f}").unwrap_err(),
+            parse_rfc3339("é\"\n\u{7f}").unwrap_err(),
             "parsing time \"\\xc3\\xa9\\\"\\x0a\u{7f}\" as \"2006-01-02T15:04:05Z07:00\": \
              cannot parse \"\\xc3\\xa9\\\"\\x0a\u{7f}\" as \"2006\""
         );
@@ -358,8 +358,8 @@ mod tests {
             ("2025-08-13T10:11:12Z ", "extra text: \" \""),
             ("2025-02-30T10:11:12Zé", "extra text: \"\\xc3\\xa9\""),
         ] {
-            let whole = quote(text.as_bytes());
-            assert_eq!(parse(text), Err(format!("parsing time {whole}: {error}")));
+            let whole = quote_for_time_error(text.as_bytes());
+            assert_eq!(parse_rfc3339(text), Err(format!("parsing time {whole}: {error}")));
         }
     }
 }

@@ -14,8 +14,9 @@ mod uuid;
 pub use semver::is_semver;
 pub use shapes::{is_c_identifier, is_condition_reason};
 pub use texts::{
-    C_IDENTIFIER, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL_VALUE, LABEL1123, LOWERCASE_UUID, NO_DOTS,
-    SEMVER, SUBDOMAIN, SUBDOMAIN_CASELESS,
+    INVALID_C_IDENTIFIER, INVALID_CIDR, INVALID_CONDITION_REASON, INVALID_EXTENDED_RESOURCE,
+    INVALID_LABEL_VALUE, INVALID_LABEL1123, INVALID_SEMVER, INVALID_SUBDOMAIN, INVALID_SUBDOMAIN_CASELESS,
+    NO_DOTS, NOT_LOWERCASE_UUID,
 };
 pub use uuid::{is_lowercase_uuid, uid_problem};
 
@@ -24,7 +25,7 @@ pub type Problem = Cow<'static, str>;
 
 /// The word that a release uses for lengths in `must be no more than N …`. Bytes are counted in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum LengthUnit {
     /// Lengths are stated in characters: up to 1.34, and for object names later too.
     Characters,
     /// Lengths are stated in bytes: in 1.35 and later for label keys and values.
@@ -33,7 +34,7 @@ pub enum Unit {
 
 /// The first word of the error for a label key with more than one slash, which depends on the release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyWord {
+pub enum KeyErrorWord {
     /// `a qualified name …`, up to 1.34.
     QualifiedName,
     /// `a valid label key …`, from 1.35.
@@ -41,7 +42,7 @@ pub enum KeyWord {
 }
 
 /// Reports what is wrong with a label key: an optional subdomain and `/`, then a name.
-pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
+pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report: &mut dyn FnMut(Problem)) {
     if is_label_key(value) {
         return;
     }
@@ -50,8 +51,8 @@ pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(
         Some((prefix, name)) if !name.contains('/') => (Some(prefix), name),
         Some(_) => {
             return report(Cow::Borrowed(match word {
-                KeyWord::QualifiedName => texts::KEY_SHAPE_QUALIFIED,
-                KeyWord::LabelKey => texts::KEY_SHAPE_LABEL,
+                KeyErrorWord::QualifiedName => texts::INVALID_QUALIFIED_KEY,
+                KeyErrorWord::LabelKey => texts::INVALID_LABEL_KEY,
             }));
         }
     };
@@ -60,12 +61,12 @@ pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(
         Some(prefix) => {
             if prefix.len() > SUBDOMAIN_MAX {
                 report(Cow::Borrowed(match unit {
-                    Unit::Characters => "prefix part must be no more than 253 characters",
-                    Unit::Bytes => "prefix part must be no more than 253 bytes",
+                    LengthUnit::Characters => "prefix part must be no more than 253 characters",
+                    LengthUnit::Bytes => "prefix part must be no more than 253 bytes",
                 }));
             }
             if !shapes::is_subdomain(prefix) {
-                report(Cow::Borrowed(texts::PREFIX_SHAPE));
+                report(Cow::Borrowed(texts::INVALID_PREFIX_PART));
             }
         }
         None => {}
@@ -74,12 +75,12 @@ pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(
         report(Cow::Borrowed(texts::NAME_EMPTY));
     } else if name.len() > LABEL_MAX {
         report(Cow::Borrowed(match unit {
-            Unit::Characters => "name part must be no more than 63 characters",
-            Unit::Bytes => "name part must be no more than 63 bytes",
+            LengthUnit::Characters => "name part must be no more than 63 characters",
+            LengthUnit::Bytes => "name part must be no more than 63 bytes",
         }));
     }
     if !shapes::is_qualified(name) {
-        report(Cow::Borrowed(texts::NAME_SHAPE));
+        report(Cow::Borrowed(texts::INVALID_NAME_PART));
     }
 }
 
@@ -105,22 +106,22 @@ pub fn is_subdomain(value: &str) -> bool {
 }
 
 /// Reports what is wrong with a label value; nothing for an empty one.
-pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub fn check_label_value(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
     if !value.is_empty() && !shapes::is_qualified(value) {
-        report(Cow::Borrowed(LABEL_VALUE));
+        report(Cow::Borrowed(INVALID_LABEL_VALUE));
     }
 }
 
 /// Reports what is wrong with a DNS-1123 label: device and request names, counter sets, namespaces.
-pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub fn check_dns_label(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
     if !shapes::is_label(value) {
-        report(Cow::Borrowed(if shapes::is_subdomain(value) { NO_DOTS } else { LABEL1123 }));
+        report(Cow::Borrowed(if shapes::is_subdomain(value) { NO_DOTS } else { INVALID_LABEL1123 }));
     }
 }
 
@@ -130,37 +131,37 @@ pub fn is_dns_label(value: &str) -> bool {
 }
 
 /// Reports what is wrong with a DNS-1123 subdomain: object, class and node names, pool segments.
-pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub fn check_dns_subdomain(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
     if !shapes::is_subdomain(value) {
-        report(Cow::Borrowed(SUBDOMAIN));
+        report(Cow::Borrowed(INVALID_SUBDOMAIN));
     }
 }
 
 /// Reports what is wrong with a subdomain whose letters may be in any case, which 1.37 has for opaque and result
 /// drivers.
-pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub fn check_subdomain_caseless(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
     if !shapes::is_subdomain_caseless(value) {
-        report(Cow::Borrowed(SUBDOMAIN_CASELESS));
+        report(Cow::Borrowed(INVALID_SUBDOMAIN_CASELESS));
     }
 }
 
 /// Reports what is wrong with an object name as a part of a URL path.
-pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
+pub fn check_path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
     match value {
         "." => report(Cow::Borrowed("may not be '.'")),
         ".." => report(Cow::Borrowed("may not be '..'")),
-        _ => path_segment_prefix(value, report),
+        _ => check_path_segment_prefix(value, report),
     }
 }
 
 /// Reports what is wrong with a `generateName` as the beginning of a part of a URL path.
-pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
+pub fn check_path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.contains('/') {
         report(Cow::Borrowed("may not contain '/'"));
     }
@@ -169,7 +170,7 @@ pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// True if Kubernetes 1.34 to 1.36 accept an extended resource name. The error text is [`EXTENDED_RESOURCE`].
+/// True if Kubernetes 1.34 to 1.36 accept an extended resource name. The error text is [`INVALID_EXTENDED_RESOURCE`].
 ///
 /// upstream v1.36 `IsExtendedResourceName`
 pub fn is_extended_resource_name(value: &str) -> bool {
@@ -177,9 +178,9 @@ pub fn is_extended_resource_name(value: &str) -> bool {
 }
 
 /// Reports what 1.37 finds wrong with an extended resource name.
-pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
+pub fn check_extended_resource(value: &str, report: &mut dyn FnMut(Problem)) {
     if !value.contains('/') {
-        report(Cow::Borrowed(texts::DOMAIN_PREFIXED));
+        report(Cow::Borrowed(texts::MISSING_DOMAIN_PREFIX));
     }
     if value.starts_with(QUOTA_PREFIX) {
         report(Cow::Borrowed(texts::NO_REQUESTS));
@@ -189,12 +190,12 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
         report(Cow::Borrowed(texts::NO_KUBERNETES));
     }
     if !is_quota_key(value) {
-        label_key(&format!("{QUOTA_PREFIX}{value}"), Unit::Bytes, KeyWord::LabelKey, report);
+        check_label_key(&format!("{QUOTA_PREFIX}{value}"), LengthUnit::Bytes, KeyErrorWord::LabelKey, report);
     }
 }
 
 /// The text in lower case as Go's `strings.ToLower` makes it, character by character; borrowed if nothing changes.
-pub fn lower(value: &str) -> Cow<'_, str> {
+pub fn go_to_lower(value: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
     if value.bytes().all(is_plain) || value.chars().all(|letter| simple_lower(letter) == letter) {
         Cow::Borrowed(value)
@@ -221,18 +222,18 @@ fn is_quota_key(value: &str) -> bool {
 }
 
 /// The text about a label with more than [`LABEL_MAX`] bytes.
-fn too_long_label(unit: Unit) -> &'static str {
+fn too_long_label(unit: LengthUnit) -> &'static str {
     match unit {
-        Unit::Characters => "must be no more than 63 characters",
-        Unit::Bytes => "must be no more than 63 bytes",
+        LengthUnit::Characters => "must be no more than 63 characters",
+        LengthUnit::Bytes => "must be no more than 63 bytes",
     }
 }
 
 /// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes.
-fn too_long_subdomain(unit: Unit) -> &'static str {
+fn too_long_subdomain(unit: LengthUnit) -> &'static str {
     match unit {
-        Unit::Characters => "must be no more than 253 characters",
-        Unit::Bytes => "must be no more than 253 bytes",
+        LengthUnit::Characters => "must be no more than 253 characters",
+        LengthUnit::Bytes => "must be no more than 253 bytes",
     }
 }
 

@@ -14,13 +14,13 @@ mod canonical;
 mod decimal;
 mod parse;
 
-use decimal::{Buffer, Decimal, View};
+use decimal::{Buffer, Decimal, DecimalView};
 
 /// An exact amount of a resource, such as `1.5Gi`, with the format that it was written in.
 #[derive(Clone, Debug)]
 pub struct Quantity<'a> {
     amount: Amount,
-    format: Format,
+    format: SuffixFormat,
     /// The text as given, if upstream keeps it.
     text: Option<&'a str>,
 }
@@ -38,7 +38,7 @@ pub enum ParseError {
 
 /// The kind of suffix that a quantity was written with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Format {
+enum SuffixFormat {
     DecimalExponent,
     BinarySI,
     DecimalSI,
@@ -55,11 +55,11 @@ enum Amount {
 }
 
 /// Maximum number of decimal places of a sum or an exact text. Upstream has no limit, but takes minutes.
-const MAX_PLACES: u32 = 1024;
+const MAX_DECIMAL_PLACES: u32 = 1024;
 
 impl ParseError {
     /// Returns the message of Kubernetes for the error.
-    pub fn text(self) -> &'static str {
+    pub fn message(self) -> &'static str {
         match self {
             Self::FormatWrong => {
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -73,7 +73,7 @@ impl ParseError {
 impl<'a> Quantity<'a> {
     /// Zero, which is also what `null` and an absent quantity are.
     pub const ZERO: Quantity<'static> =
-        Quantity { amount: Amount::Int { value: 0, scale: 0 }, format: Format::DecimalSI, text: None };
+        Quantity { amount: Amount::Int { value: 0, scale: 0 }, format: SuffixFormat::DecimalSI, text: None };
 
     /// Reads the text between a JSON string's quotes, without unescaping, or a JSON number. Blanks around it are
     /// dropped.
@@ -86,7 +86,7 @@ impl<'a> Quantity<'a> {
         match self.text {
             Some(text) => Cow::Borrowed(text),
             None if self.is_zero() => Cow::Borrowed("0"),
-            None => Cow::Owned(self.with_view(|view| canonical::text(view, self.format))),
+            None => Cow::Owned(self.with_view(|view| canonical::canonical_text(view, self.format))),
         }
     }
 
@@ -100,7 +100,8 @@ impl<'a> Quantity<'a> {
                 out.push('-');
             }
             let zeros = view.exponent + i64::from(places);
-            let (zeros, exponent) = if zeros > i64::from(MAX_PLACES) { (0, zeros) } else { (zeros, 0) };
+            let (zeros, exponent) =
+                if zeros > i64::from(MAX_DECIMAL_PLACES) { (0, zeros) } else { (zeros, 0) };
             let mut digits = view.digits.to_vec();
             if !digits.is_empty() {
                 digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0), 0);
@@ -137,7 +138,7 @@ impl<'a> Quantity<'a> {
     /// the nearest that it holds.
     pub fn nano_value(&self) -> i128 {
         self.with_view(|view| {
-            let (digits, zeros, _) = view.split(-9);
+            let (digits, zeros, _) = view.split_at_place(-9);
             let ten = |value: i128| value.saturating_mul(10);
             let value = digits.iter().fold(0, |value, &digit| ten(value).saturating_add(digit.into()));
             // Any digit with 39 zeros is beyond the limit.
@@ -168,15 +169,16 @@ impl<'a> Quantity<'a> {
 
     /// True if the amount is not a whole number. `1.0` is one.
     pub fn is_fractional(&self) -> bool {
-        self.with_view(|view| view.split(0).2)
+        self.with_view(|view| view.split_at_place(0).2)
     }
 
     /// True if the amount is a whole number of thousandths that fits into an `int64`.
     pub fn fits_milli(&self) -> bool {
         self.with_view(|view| {
-            let (_, _, inexact) = view.split(-3);
+            let (_, _, inexact) = view.split_at_place(-3);
             let mut buffer = Buffer::default();
-            let bound = View::of_int(if view.negative { i64::MIN } else { i64::MAX }, -3, &mut buffer);
+            let bound =
+                DecimalView::from_i64(if view.negative { i64::MIN } else { i64::MAX }, -3, &mut buffer);
             !inexact && view.compare_magnitude(bound).is_le()
         })
     }
@@ -184,14 +186,14 @@ impl<'a> Quantity<'a> {
     /// True if the amount is larger than the largest `int64`.
     pub fn exceeds_i64(&self) -> bool {
         let mut buffer = Buffer::default();
-        let most = View::of_int(i64::MAX, 0, &mut buffer);
+        let most = DecimalView::from_i64(i64::MAX, 0, &mut buffer);
         self.with_view(|view| view.compare(most).is_gt())
     }
 
     /// The sum, in the format of `self` (of `other` if `self` is zero). `None` if the sum has too many
     /// decimal places, as in `1e2000000000` plus `1`.
-    pub fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
-        let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_PLACES)))?;
+    pub fn add_as_decimal(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
+        let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_DECIMAL_PLACES)))?;
         let places = self.places().max(other.places());
         let format = if self.is_zero() { other.format } else { self.format };
         Some(Quantity { amount: Amount::Decimal { number, places }, format, text: None })
@@ -201,7 +203,7 @@ impl<'a> Quantity<'a> {
     #[must_use]
     pub fn negated(&self) -> Quantity<'static> {
         let number = self.with_view(|view| {
-            View { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
+            DecimalView { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
         });
         let amount = Amount::Decimal { number, places: self.places() };
         Quantity { amount, format: self.format, text: None }
@@ -222,11 +224,11 @@ impl<'a> Quantity<'a> {
     }
 
     /// Calls `look` with the amount as digits.
-    fn with_view<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+    fn with_view<T>(&self, look: impl FnOnce(DecimalView<'_>) -> T) -> T {
         match &self.amount {
             Amount::Int { value, scale } => {
                 let mut buffer = Buffer::default();
-                look(View::of_int(*value, i64::from(*scale), &mut buffer))
+                look(DecimalView::from_i64(*value, i64::from(*scale), &mut buffer))
             }
             Amount::Decimal { number, .. } => look(number.view()),
         }
@@ -281,9 +283,9 @@ fn scaled_int(value: i64, power: i64) -> i64 {
 
 /// The number in units of `10^-shift`. As upstream does, adds one for any remainder, also below zero, and computes
 /// negative numbers in an `int64`, so that a large one wraps before it is divided. upstream v1.36 `scaledValue`
-fn scaled_decimal(view: View<'_>, places: u32, shift: u32) -> i64 {
+fn scaled_decimal(view: DecimalView<'_>, places: u32, shift: u32) -> i64 {
     let signed = |bits: u64| if view.negative { bits.wrapping_neg() } else { bits }.cast_signed();
-    let unscaled = || signed(decimal::low_bits(view.digits, view.exponent + i64::from(places)));
+    let unscaled = || signed(decimal::to_u64_wrapping(view.digits, view.exponent + i64::from(places)));
     if view.digits.is_empty() {
         return 0;
     }
@@ -294,8 +296,8 @@ fn scaled_decimal(view: View<'_>, places: u32, shift: u32) -> i64 {
             unscaled() / divisor + i64::from(unscaled() % divisor != 0)
         }
         Some(_) => {
-            let (digits, zeros, inexact) = view.split(-i64::from(shift));
-            signed(decimal::low_bits(digits, zeros)).wrapping_add(i64::from(inexact))
+            let (digits, zeros, inexact) = view.split_at_place(-i64::from(shift));
+            signed(decimal::to_u64_wrapping(digits, zeros)).wrapping_add(i64::from(inexact))
         }
     }
 }

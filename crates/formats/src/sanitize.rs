@@ -20,7 +20,7 @@ const CI_COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 /// Characters that are invisible or change how others are shown, besides control characters: soft hyphen, Arabic
 /// letter mark, fillers and selectors without a glyph; zero width, direction marks, separators, embeddings, invisible
 /// operators, isolates; byte order mark and annotations; shorthand and musical controls, tags, further selectors.
-const INVISIBLE: [RangeInclusive<char>; 15] = [
+const INVISIBLE_RANGES: [RangeInclusive<char>; 15] = [
     '\u{ad}'..='\u{ad}',
     '\u{61c}'..='\u{61c}',
     '\u{115f}'..='\u{1160}',
@@ -40,41 +40,41 @@ const INVISIBLE: [RangeInclusive<char>; 15] = [
 
 /// True for control characters and invisible characters.
 pub fn is_unsafe(letter: char) -> bool {
-    letter.is_control() || !letter.is_ascii() && INVISIBLE.iter().any(|range| range.contains(&letter))
+    letter.is_control() || !letter.is_ascii() && INVISIBLE_RANGES.iter().any(|range| range.contains(&letter))
 }
 
 /// The text with unsafe characters, except line breaks, replaced by U+FFFD.
-pub fn characters(text: &str) -> Cow<'_, str> {
+pub fn replace_unsafe(text: &str) -> Cow<'_, str> {
     replace_chars(text, |letter| letter != '\n' && is_unsafe(letter))
 }
 
 /// The text with unsafe characters, except line breaks, replaced, and with commands of CI servers made harmless.
-pub fn text(text: &str) -> Cow<'_, str> {
-    let text = characters(text);
-    if !has_command(&text) {
+pub fn sanitize_text(text: &str) -> Cow<'_, str> {
+    let text = replace_unsafe(text);
+    if !has_ci_command(&text) {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 8);
     for line in text.split_inclusive('\n') {
-        push_line(&mut out, line);
+        push_without_commands(&mut out, line);
     }
     out.into()
 }
 
 /// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
 /// servers made harmless.
-pub fn line(name: &str) -> Cow<'_, str> {
+pub fn sanitize_line(name: &str) -> Cow<'_, str> {
     let name = replace_chars(name, is_unsafe);
-    if !has_command(&name) {
+    if !has_ci_command(&name) {
         return name;
     }
     let mut out = String::with_capacity(name.len() + 8);
-    push_line(&mut out, &name);
+    push_without_commands(&mut out, &name);
     out.into()
 }
 
 /// The JSON text with unsafe characters and commands of CI servers escaped, so that its value does not change.
-pub fn json(text: &str) -> Cow<'_, str> {
+pub fn sanitize_json(text: &str) -> Cow<'_, str> {
     // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
     let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
     if !text.contains(is_escaped) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
@@ -96,7 +96,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 
 /// A source line with unsafe characters outside of ASCII and commands replaced, and `mark` moved to the same
 /// characters. For a renderer that shows C0 controls and tabs in its own way.
-pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
+pub fn sanitize_excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
     if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
         return (text.into(), mark);
@@ -127,19 +127,19 @@ fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str>
 }
 
 /// True if a line of the text is, or contains, a command of a CI server.
-fn has_command(text: &str) -> bool {
-    CI_COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_command)
+fn has_ci_command(text: &str) -> bool {
+    CI_COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_github_command)
 }
 
 /// True if the line is a command of GitHub Actions: `::name …::…` after any blanks.
-fn is_command(line: &str) -> bool {
+fn is_github_command(line: &str) -> bool {
     line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"))
 }
 
 /// Appends a line, with a character replaced in each command of a CI server.
-fn push_line(out: &mut String, line: &str) {
+fn push_without_commands(out: &mut String, line: &str) {
     let mut rest = line;
-    if is_command(line) {
+    if is_github_command(line) {
         let blanks = line.len() - line.trim_start().len();
         out.push_str(line.get(..blanks).unwrap_or_default());
         out.push(REPLACEMENT);
@@ -162,7 +162,7 @@ fn ends_command_mark(before: &str, after: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{characters, excerpt, json, line, text};
+    use super::{replace_unsafe, sanitize_excerpt, sanitize_json, sanitize_line, sanitize_text};
 
     #[test]
     fn what_is_active_is_not_shown() {
@@ -172,9 +172,9 @@ mod tests {
             ("a\u{200b}b\u{feff}\u{e0041}\u{2028}", "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}"),
             ("a\r\nb\tc\u{7f}\0", "a\u{fffd}\nb\u{fffd}c\u{fffd}\u{fffd}"),
         ] {
-            assert_eq!(characters(written), shown, "{written:?}");
-            assert_eq!(text(written), shown, "{written:?}");
-            assert_eq!(line(written), shown.replace('\n', "\u{fffd}"), "{written:?}");
+            assert_eq!(replace_unsafe(written), shown, "{written:?}");
+            assert_eq!(sanitize_text(written), shown, "{written:?}");
+            assert_eq!(sanitize_line(written), shown.replace('\n', "\u{fffd}"), "{written:?}");
         }
     }
 
@@ -189,25 +189,25 @@ mod tests {
             ("a ##[error]b ##vso[x]y ## [z]", "a #\u{fffd}[error]b #\u{fffd}vso[x]y ## [z]"),
             ("###[x]", "##\u{fffd}[x]"),
         ] {
-            assert_eq!(text(written), shown, "{written:?}");
+            assert_eq!(sanitize_text(written), shown, "{written:?}");
         }
-        assert_eq!(line("r\n::error::x"), "r\u{fffd}::error::x");
-        assert_eq!(line("::error::x"), "\u{fffd}:error::x");
+        assert_eq!(sanitize_line("r\n::error::x"), "r\u{fffd}::error::x");
+        assert_eq!(sanitize_line("::error::x"), "\u{fffd}:error::x");
     }
 
     #[test]
     fn json_is_escaped_in_its_own_way() {
         let written = "{\"a\":\"\u{9b}\u{202e}\u{e0041}##[error]\",\n\"b\":1}";
-        let shown = json(written);
+        let shown = sanitize_json(written);
         assert_eq!(shown, "{\"a\":\"\\u009b\\u202e\\udb40\\udc41#\\u0023[error]\",\n\"b\":1}");
     }
 
     #[test]
     fn a_mark_stays_where_it_was() {
-        let (shown, mark) = excerpt("\u{9b}a: \u{85}x\u{200b} # ##[error]", 5..10);
+        let (shown, mark) = sanitize_excerpt("\u{9b}a: \u{85}x\u{200b} # ##[error]", 5..10);
         assert_eq!(shown, "\u{fffd}a: \u{fffd}x\u{fffd} # #\u{fffd}[error]");
         assert_eq!(shown.get(mark), Some("\u{fffd}x\u{fffd}"));
-        assert_eq!(excerpt("a\u{9b}", 3..3).1, 4..4);
-        assert_eq!(excerpt("a", 0..1).1, 0..1);
+        assert_eq!(sanitize_excerpt("a\u{9b}", 3..3).1, 4..4);
+        assert_eq!(sanitize_excerpt("a", 0..1).1, 0..1);
     }
 }

@@ -144,7 +144,7 @@ fn state_age(taken: Option<&Text>, at: &str) -> Markup {
     let Some(taken) = taken else {
         return html! { "at a time that the dump does not record" };
     };
-    let (Ok(read), Ok(now)) = (gotime::parse(taken), gotime::parse(at)) else {
+    let (Ok(read), Ok(now)) = (gotime::parse_rfc3339(taken), gotime::parse_rfc3339(at)) else {
         return html! { (taken) };
     };
     let seconds = now.seconds.saturating_sub(read.seconds);

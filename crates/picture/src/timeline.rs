@@ -38,7 +38,7 @@ pub(crate) struct Timeline<'a> {
 impl<'a> Timeline<'a> {
     /// The evictions of these pods; a time that cannot be read is left out.
     pub(crate) fn new(at: &str, pods: impl Iterator<Item = (&'a Text, &'a Namespaced)>) -> Timeline<'a> {
-        let seconds = |text: &str| gotime::parse(text).ok().map(|time| time.seconds);
+        let seconds = |text: &str| gotime::parse_rfc3339(text).ok().map(|time| time.seconds);
         let mut times: BTreeMap<i64, Vec<&Namespaced>> = BTreeMap::new();
         for (time, pod) in pods {
             if let Some(time) = seconds(time) {

@@ -19,7 +19,7 @@ use tollgate_formats::gotime;
 const PROMPT_BODY_TIMEOUT: Duration = Duration::from_millis(25);
 
 /// Bytes kept of a body that is too large: the API server writes the request's uid first.
-const KEPT_PREFIX: usize = 1 << 10;
+const KEPT_PREFIX_BYTES: usize = 1 << 10;
 /// Largest body that is read to its end. A review holds two objects of at most 3 MiB, and the API server escapes some
 /// characters with six bytes.
 const MAX_DRAINED_BODY: usize = 48 << 20;
@@ -74,7 +74,8 @@ pub(super) async fn receive_body<'g>(
     if limits.content_length.is_some_and(|content_length| content_length > limits.max_bytes) {
         return Err(drain_too_large(&mut payload, Vec::new(), limits, connection).await);
     }
-    let mut buffer = BodyBuffer::new(limiter.reserve_body(connection.map(Connection::peer)), limits);
+    let mut buffer =
+        BodyBuffer::new(limiter.start_body_reservation(connection.map(Connection::peer_memory)), limits);
     let at_once = {
         let mut reading = pin!(read_chunks(&mut payload, connection, &mut buffer));
         match poll_twice(reading.as_mut()).await {
@@ -114,10 +115,10 @@ async fn drain_too_large(
         while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
             let chunk = chunk.ok()?;
             length += chunk.len();
-            let missing = KEPT_PREFIX.saturating_sub(head.len()).min(chunk.len());
+            let missing = KEPT_PREFIX_BYTES.saturating_sub(head.len()).min(chunk.len());
             head.extend_from_slice(chunk.get(..missing).unwrap_or_default());
             if let Some(connection) = connection {
-                connection.mark_consumed();
+                connection.mark_input_consumed();
             }
             if length > MAX_DRAINED_BODY {
                 return None;
@@ -148,7 +149,7 @@ async fn poll_twice<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 /// Reads within [`PROMPT_BODY_TIMEOUT`]. A worker that was busy with another request polls late, and its timer may have
 /// expired before it read what the client sent in time: then the client gets the same time again.
 async fn within_prompt_timeout<F: Future>(mut reading: Pin<&mut F>) -> Option<F::Output> {
-    let began = super::clock::instant();
+    let began = super::clock::monotonic_now();
     if let Ok(read) = timeout(PROMPT_BODY_TIMEOUT, reading.as_mut()).await {
         return Some(read);
     }
@@ -167,7 +168,7 @@ async fn read_chunks(
     while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
         buffer.add(chunk.map_err(|error| BodyError::Broken(error.to_string()))?)?;
         if let Some(connection) = connection {
-            connection.mark_consumed();
+            connection.mark_input_consumed();
         }
     }
     Ok(())
@@ -243,7 +244,7 @@ impl<'g> BodyBuffer<'g> {
     /// The first bytes of the body, which name the request of a review that is too large.
     fn prefix(&self) -> Vec<u8> {
         let start = if self.joined.is_empty() { &*self.whole } else { &self.joined };
-        start.get(..KEPT_PREFIX.min(start.len())).unwrap_or_default().to_vec()
+        start.get(..KEPT_PREFIX_BYTES.min(start.len())).unwrap_or_default().to_vec()
     }
 
     fn into_body(self) -> (Body, BodyReservation<'g>) {
@@ -310,7 +311,7 @@ mod tests {
         };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
-        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
+        let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         for piece in ["{\"a\"", ":", "["] {
             buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
         }
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(shares(&limiter), (20 + WAITING_REQUEST_COST, 0));
         buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
         assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
-        let mut late = BodyBuffer::new(limiter.reserve_body(None), limits);
+        let mut late = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         late.mark_slow().expect("within the limits");
         late.add(Bytes::from_static(b"{")).expect("within the limits");
         late.add(Bytes::from_static(b"}")).expect("within the limits");
@@ -340,7 +341,7 @@ mod tests {
         };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
-        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
+        let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         let piece = Bytes::from(vec![b' '; 30_000]);
         let mut refused = 0;
         for _ in 0..10 {

@@ -71,15 +71,21 @@ pub(super) struct CertificateStatus {
 
 impl CertificateSource {
     /// A source that reads these files, which another process writes.
-    pub(super) fn of_files(
+    pub(super) fn from_files(
         name: &'static str,
         files: Vec<PathBuf>,
         metrics: Arc<Metrics>,
         apply: ApplyFiles,
     ) -> anyhow::Result<CertificateSource> {
         let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
-        CertificateSource::open(name, directories, metrics, Box::new(move || read_all(&files)), apply)
-            .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
+        CertificateSource::open(
+            name,
+            directories,
+            metrics,
+            Box::new(move || read_same_generation(&files)),
+            apply,
+        )
+        .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
     }
 
     /// Reads and applies the files for the first time; an error if they cannot be used.
@@ -109,7 +115,7 @@ impl CertificateSource {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match (self.read)() {
             Ok(contents) => contents,
-            Err(error) => return self.fail(&mut state, None, &error),
+            Err(error) => return self.record_failure(&mut state, None, &error),
         };
         if contents == state.in_use {
             if state.fault.take().is_some() {
@@ -128,13 +134,13 @@ impl CertificateSource {
                 self.metrics.record_certificate_reload(self.name, true, expires);
                 tracing::info!(certificate = self.name, expires, "certificate in use");
             }
-            Err(error) => self.fail(&mut state, Some(contents), &error),
+            Err(error) => self.record_failure(&mut state, Some(contents), &error),
         }
     }
 
     /// Records that the files cannot be used, and logs it unless the same was logged before. The last valid ones stay
     /// in use.
-    fn fail(&self, state: &mut CertificateState, bad: Option<FileContents>, error: &anyhow::Error) {
+    fn record_failure(&self, state: &mut CertificateState, bad: Option<FileContents>, error: &anyhow::Error) {
         let fault = format!("{error:#}");
         // At start none is in use: the caller reports the fault and stops.
         if state.in_use.is_empty() {
@@ -163,7 +169,7 @@ fn parent_directory(file: &Path) -> &Path {
 
 /// Reads the files. If a volume is swapped meanwhile, all of them are read again, so that they are of one generation
 /// and a swap is never reported as an error.
-fn read_all(files: &[PathBuf]) -> anyhow::Result<FileContents> {
+fn read_same_generation(files: &[PathBuf]) -> anyhow::Result<FileContents> {
     let generations =
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
@@ -261,7 +267,8 @@ mod tests {
             Ok(7)
         });
         write("good");
-        let open = CertificateSource::of_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
+        let open =
+            CertificateSource::from_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
         let source = open.expect("it is good");
         write("bad");
         source.reload();

@@ -37,7 +37,7 @@ pub(super) fn unix_seconds() -> i64 {
 }
 
 /// The current time of the monotonic clock.
-pub(super) fn instant() -> Instant {
+pub(super) fn monotonic_now() -> Instant {
     Instant::now()
 }
 

@@ -15,18 +15,18 @@ use std::time::Instant;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::eviction::OpenConnection;
-use super::limiter::{LimitReached, LoadLimiter, PeerUse};
+use super::eviction::EvictionCandidate;
+use super::limiter::{LimitReached, LoadLimiter, PeerMemory};
 use super::{clock, sweep};
 
 /// Bytes read ahead with the buffers that every connection has.
 const INITIAL_READ_LIMIT: usize = 4 << 10;
 /// Bytes read ahead with larger buffers; a TLS record is 16 KiB. This also bounds the head of a request.
-const READ_LIMIT: usize = 56 << 10;
+const EXTENDED_READ_LIMIT: usize = 56 << 10;
 /// Additional bytes of memory that a connection with larger buffers takes.
 const EXTRA_BUFFER_COST: usize = 64 << 10;
 /// Responses up to this length fit into the buffers that every connection has.
-const SHORT_RESPONSE: usize = 4 << 10;
+const SHORT_RESPONSE_BYTES: usize = 4 << 10;
 /// Bytes of a written response that the system may still buffer.
 pub(super) const SEND_BUFFER: usize = 128 << 10;
 
@@ -65,7 +65,7 @@ enum BufferBudget {
 pub(super) struct Connection {
     limiter: Arc<LoadLimiter>,
     address: IpAddr,
-    peer: Arc<PeerUse>,
+    peer: Arc<PeerMemory>,
     open: Gauge,
     is_open: Cell<bool>,
     expires: Cell<Option<Instant>>,
@@ -84,15 +84,15 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(limiter: Arc<LoadLimiter>, open: Gauge, address: IpAddr) -> Rc<Connection> {
         let connection = Rc::new(Connection {
-            peer: limiter.peer(address),
+            peer: limiter.peer_memory(address),
             limiter,
             address,
             open,
             is_open: Cell::new(false),
             expires: Cell::new(None),
             phase: Cell::new(Phase::Handshake),
-            since: Cell::new(sweep::now()),
-            progress: Cell::new(sweep::next_progress()),
+            since: Cell::new(sweep::last_sweep_time()),
+            progress: Cell::new(sweep::next_sequence_number()),
             had_request: Cell::new(false),
             aborted: Cell::new(false),
             unconsumed: Cell::new(0),
@@ -115,8 +115,8 @@ impl Connection {
     }
 
     /// The properties by which [`crate::eviction`] chooses the connections to close.
-    pub(super) fn for_eviction(&self) -> OpenConnection {
-        OpenConnection {
+    pub(super) fn eviction_candidate(&self) -> EvictionCandidate {
+        EvictionCandidate {
             address: self.address,
             has_served: self.had_request.get(),
             progress: self.progress.get(),
@@ -124,15 +124,15 @@ impl Connection {
     }
 
     /// Returns the memory that all connections from the same address have reserved.
-    pub(super) fn peer(&self) -> &PeerUse {
+    pub(super) fn peer_memory(&self) -> &PeerMemory {
         &self.peer
     }
 
     /// Begins a phase, with its own timeout.
     fn enter_phase(&self, phase: Phase) {
         self.phase.set(phase);
-        self.since.set(sweep::now());
-        self.progress.set(sweep::next_progress());
+        self.since.set(sweep::last_sweep_time());
+        self.progress.set(sweep::next_sequence_number());
     }
 
     // — reported by the handler —
@@ -144,13 +144,13 @@ impl Connection {
         self.is_open.set(true);
         self.open.inc();
         self.enter_phase(if has_begun { Phase::Head } else { Phase::Idle });
-        self.mark_consumed();
+        self.mark_input_consumed();
     }
 
     /// True if the connection closes after its next response: it is old, so that new replicas get connections, or
     /// memory is short and its buffers are large.
     pub(super) fn should_close(&self) -> bool {
-        self.expires.get().is_some_and(|expires| clock::instant() >= expires)
+        self.expires.get().is_some_and(|expires| clock::monotonic_now() >= expires)
             || (self.buffers.get() != BufferBudget::Initial && self.limiter.common.is_nearly_full())
     }
 
@@ -158,11 +158,11 @@ impl Connection {
     pub(super) fn request_started(&self) {
         self.had_request.set(true);
         self.enter_phase(Phase::Body);
-        self.mark_consumed();
+        self.mark_input_consumed();
     }
 
     /// Records that everything read so far was consumed and is counted elsewhere.
-    pub(super) fn mark_consumed(&self) {
+    pub(super) fn mark_input_consumed(&self) {
         self.unconsumed.set(0);
         if self.read_paused.take() {
             self.wake();
@@ -176,7 +176,7 @@ impl Connection {
 
     /// Records that a response of this length is about to be written, and reserves memory for it.
     pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
-        if length > SHORT_RESPONSE {
+        if length > SHORT_RESPONSE_BYTES {
             self.limiter.common.reserve(length, Some(&self.peer))?;
             self.response.set(self.response.get() + length);
         }
@@ -198,7 +198,7 @@ impl Connection {
             }
             _ if read < INITIAL_READ_LIMIT => return true,
             _ if !self.ensure_buffer_budget() => self.abort(),
-            _ if read < READ_LIMIT => return true,
+            _ if read < EXTENDED_READ_LIMIT => return true,
             _ => self.read_paused.set(true),
         }
         false
@@ -213,7 +213,7 @@ impl Connection {
             } else if self.limiter.small.reserve(EXTRA_BUFFER_COST, None).is_ok() {
                 self.buffers.set(BufferBudget::Small);
             } else {
-                self.limiter.count_shed();
+                self.limiter.count_rejected_request();
                 return false;
             }
         }
@@ -234,7 +234,7 @@ impl Connection {
         if self.phase.get() == Phase::Responding {
             self.trim_response_to(SEND_BUFFER);
             self.enter_phase(Phase::Idle);
-            self.mark_consumed();
+            self.mark_input_consumed();
         }
     }
 
@@ -251,7 +251,7 @@ impl Connection {
 
     /// Polls the future that serves the connection, until it ends or the connection is aborted. An aborted connection
     /// gets nothing more, not even an alert, whatever it was doing.
-    pub(super) async fn serve<T: Default, E>(
+    pub(super) async fn serve_until_aborted<T: Default, E>(
         &self,
         serving: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
@@ -317,8 +317,8 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
 
     use super::{
-        Connection, EXTRA_BUFFER_COST, INITIAL_READ_LIMIT, LimitReached, LoadLimiter, Phase, READ_LIMIT,
-        SEND_BUFFER,
+        Connection, EXTENDED_READ_LIMIT, EXTRA_BUFFER_COST, INITIAL_READ_LIMIT, LimitReached, LoadLimiter,
+        Phase, SEND_BUFFER,
     };
     use crate::memory::MemoryPlan;
 
@@ -337,10 +337,10 @@ mod tests {
         assert_eq!((connection.phase(), limiter.common.used()), (Phase::Head, 0));
         assert!(connection.may_read(), "with larger buffers");
         assert_eq!(limiter.common.used(), EXTRA_BUFFER_COST);
-        connection.on_read(READ_LIMIT);
+        connection.on_read(EXTENDED_READ_LIMIT);
         assert!(!connection.may_read() && !connection.is_aborted());
         connection.request_started();
-        assert!(connection.may_read() && connection.for_eviction().has_served);
+        assert!(connection.may_read() && connection.eviction_candidate().has_served);
         connection.body_received();
         assert!(!connection.may_read(), "not while the request is evaluated");
         drop(connection);

@@ -8,14 +8,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// A group of connections (see [`OpenConnection::group`]) is preferred for closing if it has more than this fraction of
+/// A group of connections (see [`EvictionCandidate::group`]) is preferred for closing if it has more than this fraction of
 /// the allowed connections. With so many addresses that none has that many, the number per address does not show who is
 /// hostile.
 const LARGE_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OpenConnection {
+pub(super) struct EvictionCandidate {
     /// Address of the client.
     pub(super) address: IpAddr,
     /// True if the connection has received a request.
@@ -24,7 +24,7 @@ pub(super) struct OpenConnection {
     pub(super) progress: u64,
 }
 
-impl OpenConnection {
+impl EvictionCandidate {
     /// The address, and whether the connection has received a request. Of the largest group, a connection is closed
     /// first: clients that send nothing displace none that use their connections, and busy ones displace none that is
     /// new.
@@ -35,7 +35,7 @@ impl OpenConnection {
 
 /// The indices of `count` connections to close, if at most `max_open` are allowed. Each time, the largest group loses
 /// the connection that has made no progress for longest; requests in flight make progress within milliseconds.
-pub(super) fn connections_to_close(open: &[OpenConnection], count: usize, max_open: usize) -> Vec<usize> {
+pub(super) fn connections_to_close(open: &[EvictionCandidate], count: usize, max_open: usize) -> Vec<usize> {
     let mut by_progress: Vec<usize> = (0..open.len()).collect();
     by_progress.sort_unstable_by_key(|index| open.get(*index).map(|connection| connection.progress));
     let mut groups: HashMap<(IpAddr, bool), VecDeque<usize>> = HashMap::new();
@@ -65,17 +65,17 @@ pub(super) fn connections_to_close(open: &[OpenConnection], count: usize, max_op
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{OpenConnection, connections_to_close};
+    use super::{EvictionCandidate, connections_to_close};
 
     /// Connections of `10.0.x.y`, each later than the one before.
-    fn open(groups: &[(u16, bool, usize)]) -> Vec<OpenConnection> {
+    fn open(groups: &[(u16, bool, usize)]) -> Vec<EvictionCandidate> {
         let mut all = Vec::new();
         for (number, has_served, count) in groups {
             let [high, low] = number.to_be_bytes();
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, high, low));
             for _ in 0..*count {
                 let progress = u64::try_from(all.len()).unwrap_or_default();
-                all.push(OpenConnection { address, has_served: *has_served, progress });
+                all.push(EvictionCandidate { address, has_served: *has_served, progress });
             }
         }
         all

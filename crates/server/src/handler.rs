@@ -16,8 +16,8 @@ use super::background::{NamespaceLabels, NamespaceSource};
 use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
 use super::clock::{self, SecondClock};
 use super::connection::Connection;
-use super::limiter::{LimitReached, Reservation, SMALL_BODY};
-use super::metrics::{Outcome, endpoint_name, resource_label};
+use super::limiter::{LimitReached, MAX_SMALL_BODY_BYTES, Reservation};
+use super::metrics::{RequestOutcome, endpoint_name, resource_label};
 use super::{ServingConfig, SharedState, log};
 use tollgate_api::review::{BadReview, Request, Response, Status};
 use tollgate_engine::engine::{
@@ -90,13 +90,13 @@ impl HttpError {
 }
 
 /// Handles one request, from its headers to its response.
-pub(super) async fn handle(
+pub(super) async fn handle_review(
     request: HttpRequest,
     payload: web::Payload,
     shared: web::Data<SharedState>,
     endpoint: Endpoint,
 ) -> HttpResponse {
-    let started = clock::instant();
+    let started = clock::monotonic_now();
     shared.record_activity();
     if let Some(connection) = connection(&request) {
         connection.request_started();
@@ -111,8 +111,8 @@ pub(super) async fn handle(
         Err(not_checked) => Err(not_checked),
     };
     let response = match answer {
-        Ok(bytes) | Err(NotChecked::Denied(bytes)) => start_response(&request, &shared, bytes),
-        Err(NotChecked::Failed(fault)) => Err(fault),
+        Ok(bytes) | Err(UncheckedResponse::Denied(bytes)) => start_response(&request, &shared, bytes),
+        Err(UncheckedResponse::Failed(fault)) => Err(fault),
     };
     match response {
         Ok(response) => {
@@ -121,7 +121,7 @@ pub(super) async fn handle(
         }
         Err(fault) => {
             if fault.code == 503 {
-                shared.limiter.count_shed();
+                shared.limiter.count_rejected_request();
             }
             fault.into_response(&request, &shared)
         }
@@ -129,16 +129,16 @@ pub(super) async fn handle(
 }
 
 /// The reason why the engine did not check a request.
-enum NotChecked {
+enum UncheckedResponse {
     /// The request is denied with this AdmissionReview response.
     Denied(Vec<u8>),
     /// The request fails with this error response.
     Failed(HttpError),
 }
 
-impl From<HttpError> for NotChecked {
-    fn from(fault: HttpError) -> NotChecked {
-        NotChecked::Failed(fault)
+impl From<HttpError> for UncheckedResponse {
+    fn from(fault: HttpError) -> UncheckedResponse {
+        UncheckedResponse::Failed(fault)
     }
 }
 
@@ -155,7 +155,7 @@ async fn receive_review<'g>(
     shared: &'g SharedState,
     endpoint: Endpoint,
     started: Instant,
-) -> Result<ReceivedReview<'g>, NotChecked> {
+) -> Result<ReceivedReview<'g>, UncheckedResponse> {
     check_headers(request).map_err(|fault| fault.before_body(request))?;
     let limits = BodyLimits {
         max_bytes: shared.limits.max_body,
@@ -173,7 +173,7 @@ async fn receive_review<'g>(
     }
     let reserved = reserve_working_memory(shared, &mut body, started + limits.timeout).await;
     let reservation = reserved.map_err(|LimitReached| too_busy_error())?;
-    if body.bytes.len() > SMALL_BODY {
+    if body.bytes.len() > MAX_SMALL_BODY_BYTES {
         yield_to_notice_disconnect().await;
     }
     Ok(ReceivedReview { body, _reservation: reservation })
@@ -186,8 +186,8 @@ async fn answer_review(
     endpoint: Endpoint,
     body: &[u8],
     started: Instant,
-) -> Result<Vec<u8>, NotChecked> {
-    let stopped = |stop| answer_failure(stop, body, endpoint, shared);
+) -> Result<Vec<u8>, UncheckedResponse> {
+    let stopped = |stop| answer_step_error(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = review_text(body);
     let document = catch_panic(|| parse_review(&text)).map_err(stopped)?;
@@ -227,12 +227,12 @@ async fn reserve_working_memory<'g>(
     until: Instant,
 ) -> Result<Reservation<'g>, LimitReached> {
     loop {
-        let reservation = shared.limiter.reserve_work(received.bytes.len());
+        let reservation = shared.limiter.reserve_evaluation_memory(received.bytes.len());
         match reservation
             .and_then(|reservation| received.acquire_permit(&shared.limiter).map(|()| reservation))
         {
             Ok(reservation) => return Ok(reservation),
-            Err(LimitReached) if clock::instant() < until => {
+            Err(LimitReached) if clock::monotonic_now() < until => {
                 received.permit = None;
                 sleep(RETRY_INTERVAL).await;
             }
@@ -294,10 +294,10 @@ fn too_large_message(shared: &SharedState) -> String {
 
 /// Denies a review that is too large to be checked, whatever the failure policy of the webhook: padding an object must
 /// not get a denied taint past the policies. The mutating endpoint has nothing to add.
-fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> UncheckedResponse {
     let message = too_large_message(shared);
     match deny_unchecked(head, endpoint, shared, &message) {
-        Some(denied) => NotChecked::Denied(denied),
+        Some(denied) => UncheckedResponse::Denied(denied),
         None => HttpError::new(413, "RequestEntityTooLarge", message).into(),
     }
 }
@@ -347,7 +347,7 @@ enum RequestLabels<'c> {
 impl NamespaceLookup for RequestLabels<'_> {
     fn labels(&self, namespace: &str) -> Labels<'_> {
         match self {
-            RequestLabels::File(config) => config.labels(namespace),
+            RequestLabels::File(config) => config.labels_from_file(namespace),
             RequestLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
             RequestLabels::Cluster { .. } => Labels::Unknown,
         }
@@ -370,7 +370,7 @@ async fn labels_for<'c>(
     let (Some(source), Some(namespace)) = (source, review.namespace_to_look_up()) else {
         return RequestLabels::File(config);
     };
-    let is_needed = config.engine.policies.needs_labels();
+    let is_needed = config.engine.policies.needs_namespace_labels();
     if is_needed {
         source.mark_needed();
     }
@@ -404,13 +404,18 @@ fn catch_panic<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Step
 
 /// Returns the answer to a review whose evaluation failed: a denial if the review looks crafted, otherwise an error
 /// response.
-fn answer_failure(stop: StepError, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+fn answer_step_error(
+    stop: StepError,
+    body: &[u8],
+    endpoint: Endpoint,
+    shared: &SharedState,
+) -> UncheckedResponse {
     match stop {
         StepError::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
-            denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), NotChecked::Denied)
+            denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), UncheckedResponse::Denied)
         }
         StepError::Panic => {
             shared.metrics.panics.inc();
@@ -434,22 +439,23 @@ fn record_decision(
     started: Instant,
 ) {
     let resource = resource_label(review.resource, review.sub_resource);
-    let outcome = Outcome::of(decision);
+    let outcome = RequestOutcome::from_decision(decision);
     let findings = decision.verdict.findings();
     shared.metrics.count_decision(endpoint, resource, review.operation, outcome, findings);
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
-    let rules = log::distinct_names(findings.iter().map(|diagnostic| diagnostic.finding.rule.id));
-    let policies =
-        log::distinct_names(findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())));
+    let rules = log::join_distinct_names(findings.iter().map(|diagnostic| diagnostic.finding.rule.id));
+    let policies = log::join_distinct_names(
+        findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())),
+    );
     tracing::info!(
         uid = review.uid,
         webhook = endpoint_name(endpoint),
         resource,
         operation = review.operation.name(),
-        namespace = gofmt::head(review.namespace, MAX_LOGGED_BYTES),
-        name = gofmt::head(review.name, MAX_LOGGED_BYTES),
+        namespace = gofmt::byte_prefix(review.namespace, MAX_LOGGED_BYTES),
+        name = gofmt::byte_prefix(review.name, MAX_LOGGED_BYTES),
         dryRun = review.dry_run,
         decision = outcome.name(),
         rules,

@@ -32,10 +32,10 @@ pub use background::{
 };
 pub use cert_files::UnusableFiles;
 pub use log::{Log, LogFormat};
-pub use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
+pub use reload::{ReloadHooks, ReloadOutcome, ReloadResult, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
 pub use settings::RespondFn;
-pub use settings::{Certificates, Limits, Settings};
+pub use settings::{CertificateSettings, Limits, Settings};
 pub use tls::TlsVersions;
 pub use trust::{check_ca_bundle, check_server_cert};
 pub use watch::ReloadTrigger;
@@ -115,8 +115,8 @@ pub struct EngineHandle(Arc<SharedState>);
 
 impl EngineHandle {
     /// Applies a change to the engine in use and to every engine loaded later; replaces the change of an earlier call.
-    pub fn customize(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
-        self.0.config.customize(Box::new(change));
+    pub fn customize_engine(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
+        self.0.config.customize_engine(Box::new(change));
     }
 
     /// Calls the hooks for the engine in use and every engine loaded later; later calls are ignored.
@@ -130,7 +130,7 @@ impl EngineHandle {
     }
 
     /// Calls `read` with the engine in use and returns its result.
-    pub fn engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
+    pub fn with_engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
         read(&self.0.config.current().engine)
     }
 }
@@ -146,7 +146,7 @@ pub struct Server {
     self_signed: Option<Arc<SelfSignedCerts>>,
     trigger: ReloadTrigger,
     /// The receiving end of reload triggers, taken when the server starts to reload.
-    triggers: Option<watch::Triggers>,
+    triggers: Option<watch::TriggerReceiver>,
 }
 
 impl Server {
@@ -163,15 +163,15 @@ impl Server {
         let mut sources = Vec::new();
         let mut self_signed = None;
         let put = resolver.clone();
-        let put = Box::new(move |contents: &cert_files::FileContents| put.load(contents));
+        let put = Box::new(move |contents: &cert_files::FileContents| put.set_from_files(contents));
         sources.push(match &settings.certificates {
-            Certificates::Files { certificate, key } => CertificateSource::of_files(
+            CertificateSettings::Files { certificate, key } => CertificateSource::from_files(
                 "server",
                 vec![certificate.clone(), key.clone()],
                 metrics.clone(),
                 put,
             )?,
-            Certificates::SelfSigned { directory, names } => {
+            CertificateSettings::SelfSigned { directory, names } => {
                 let own =
                     Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix_seconds())?);
                 self_signed = Some(own.clone());
@@ -179,7 +179,7 @@ impl Server {
                     if own.renew(clock::unix_seconds())? {
                         tracing::info!("certificates renewed; the caBundle may have changed");
                     }
-                    let (certificate, key) = own.server_pair()?;
+                    let (certificate, key) = own.server_cert_and_key()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
                 });
                 CertificateSource::open("server", Vec::new(), metrics.clone(), read, put)?
@@ -189,8 +189,8 @@ impl Server {
         if let Some(authority) = &settings.client_ca {
             let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
-            let put = Box::new(move |contents: &cert_files::FileContents| check.load(contents));
-            sources.push(CertificateSource::of_files(
+            let put = Box::new(move |contents: &cert_files::FileContents| check.set_ca_from_files(contents));
+            sources.push(CertificateSource::from_files(
                 "client-ca",
                 vec![authority.clone()],
                 metrics.clone(),
@@ -228,7 +228,7 @@ impl Server {
     }
 
     /// Returns the address of the webhook port.
-    pub fn address(&self) -> anyhow::Result<SocketAddr> {
+    pub fn webhook_address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
@@ -259,7 +259,7 @@ impl Server {
 
     /// True if a loaded policy selects by namespace labels.
     pub fn needs_labels(&self) -> bool {
-        self.shared.config.current().engine.policies.needs_labels()
+        self.shared.config.current().engine.policies.needs_namespace_labels()
     }
 
     /// Triggers reloads while the server runs.
@@ -277,7 +277,7 @@ impl Server {
         let watched = self.shared.clone();
         watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
-        let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
+        let is_waiting = move || waiting.config.try_use_waiting_config(waiting.namespaces());
         let reload = move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
             let mut directories = watched.config.reload(requested, watched.namespaces());
@@ -301,7 +301,7 @@ impl Server {
         let mut hang_up = signal(SignalKind::hangup())?;
         let drain = self.settings.drain;
         let (shared, trigger) = (self.shared.clone(), self.trigger.clone());
-        let webhook = self.start()?;
+        let webhook = self.start_listeners()?;
         shared.serving.set(true);
         let Limits { max_memory, max_connections, .. } = shared.limits;
         tracing::info!(mebibytes = max_memory >> 20, connections = max_connections, "serving");
@@ -315,7 +315,7 @@ impl Server {
             }
         })
         .await;
-        let began = clock::instant();
+        let began = clock::monotonic_now();
         shared.draining.store(true, Ordering::Relaxed);
         shared.serving.set(false);
         let seconds = drain.as_secs();
@@ -336,7 +336,7 @@ impl Server {
     }
 
     /// Starts both listeners; the handle is the webhook's.
-    fn start(self) -> anyhow::Result<ServerHandle> {
+    fn start_listeners(self) -> anyhow::Result<ServerHandle> {
         let Server { settings, shared, tls, listener, ops_listener, .. } = self;
         let webhook = webhook::start_webhook(&settings, shared.clone(), tls, listener)?;
         let ops = webhook::start_ops(shared, ops_listener)?;
@@ -351,11 +351,11 @@ impl Server {
 /// latest at `end`.
 async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet: Duration, end: Instant) {
     webhook.pause().await;
-    let mut last = (shared.activity.load(Ordering::Relaxed), clock::instant());
-    while clock::instant() < end {
+    let mut last = (shared.activity.load(Ordering::Relaxed), clock::monotonic_now());
+    while clock::monotonic_now() < end {
         let seen = shared.activity.load(Ordering::Relaxed);
         if seen != last.0 || shared.limiter.in_flight() > 0 {
-            last = (seen, clock::instant());
+            last = (seen, clock::monotonic_now());
         } else if last.1.elapsed() >= quiet {
             return;
         }

@@ -23,7 +23,7 @@ use tollgate_engine::engine::memory_needed;
 use super::memory::MemoryPlan;
 
 /// Largest body that counts as small; nearly every AdmissionReview is.
-pub(super) const SMALL_BODY: usize = 64 << 10;
+pub(super) const MAX_SMALL_BODY_BYTES: usize = 64 << 10;
 /// Memory of a request that waits for its client, without its body: head, task, timer.
 pub(super) const WAITING_REQUEST_COST: usize = 10 << 10;
 /// The limits on requests in flight and on memory, and how much of each is in use.
@@ -40,12 +40,12 @@ pub(super) struct LoadLimiter {
     pub(super) working: MemoryBudget,
     /// Budget for the evaluation of small bodies only.
     pub(super) small_working: MemoryBudget,
-    peers: Mutex<HashMap<IpAddr, Arc<PeerUse>>>,
+    peers: Mutex<HashMap<IpAddr, Arc<PeerMemory>>>,
 }
 
 /// Bytes of the common budget that all connections of one address have reserved.
 #[derive(Debug, Default)]
-pub(super) struct PeerUse(AtomicUsize);
+pub(super) struct PeerMemory(AtomicUsize);
 
 /// A limit on the memory for one purpose, and how much of it is reserved.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl MemoryBudget {
 
     /// Reserves bytes; an error if there are not enough, or if the address would use more than all addresses leave
     /// unused. Must be returned with [`MemoryBudget::release`].
-    pub(super) fn reserve(&self, bytes: usize, peer: Option<&PeerUse>) -> Result<(), LimitReached> {
+    pub(super) fn reserve(&self, bytes: usize, peer: Option<&PeerMemory>) -> Result<(), LimitReached> {
         let unused = self.limit.saturating_sub(self.used.fetch_add(bytes, Ordering::Relaxed));
         let of_peer = peer.map_or(0, |peer| peer.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes));
         if bytes <= unused && of_peer <= unused.max(self.one_peer) {
@@ -78,7 +78,7 @@ impl MemoryBudget {
     }
 
     /// Returns bytes to the budget that [`MemoryBudget::reserve`] has reserved.
-    pub(super) fn release(&self, bytes: usize, peer: Option<&PeerUse>) {
+    pub(super) fn release(&self, bytes: usize, peer: Option<&PeerMemory>) {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             if let Some(peer) = peer {
@@ -112,12 +112,12 @@ impl Drop for RequestPermit<'_> {
 #[derive(Debug)]
 pub(super) struct Reservation<'g> {
     budget: &'g MemoryBudget,
-    peer: Option<&'g PeerUse>,
+    peer: Option<&'g PeerMemory>,
     bytes: usize,
 }
 
 impl<'g> Reservation<'g> {
-    fn empty(budget: &'g MemoryBudget, peer: Option<&'g PeerUse>) -> Reservation<'g> {
+    fn empty(budget: &'g MemoryBudget, peer: Option<&'g PeerMemory>) -> Reservation<'g> {
         Reservation { budget, peer, bytes: 0 }
     }
 
@@ -156,12 +156,12 @@ impl LoadLimiter {
     }
 
     /// Returns the counter of memory that connections from this address use, for a new connection.
-    pub(super) fn peer(&self, address: IpAddr) -> Arc<PeerUse> {
+    pub(super) fn peer_memory(&self, address: IpAddr) -> Arc<PeerMemory> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone()
     }
 
     /// Drops the memory counter of an address when its last connection ends.
-    pub(super) fn forget_peer(&self, address: IpAddr, peer: &Arc<PeerUse>) {
+    pub(super) fn forget_peer(&self, address: IpAddr, peer: &Arc<PeerMemory>) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(peer) <= 2 {
             peers.remove(&address);
@@ -176,7 +176,7 @@ impl LoadLimiter {
     }
 
     /// Counts a request that was rejected because of load.
-    pub(super) fn count_shed(&self) {
+    pub(super) fn count_rejected_request(&self) {
         self.shed.inc();
     }
 
@@ -186,17 +186,17 @@ impl LoadLimiter {
     }
 
     /// Starts an empty reservation for a body.
-    pub(super) fn reserve_body<'g>(&'g self, peer: Option<&'g PeerUse>) -> BodyReservation<'g> {
+    pub(super) fn start_body_reservation<'g>(&'g self, peer: Option<&'g PeerMemory>) -> BodyReservation<'g> {
         let reservation = Reservation::empty(&self.small, None);
         BodyReservation { limiter: self, peer, reservation, is_slow: false }
     }
 
     /// Reserves memory to evaluate a body of this length. A small one may use a budget that large ones leave alone. One
     /// that needs more than the whole budget is evaluated alone.
-    pub(super) fn reserve_work(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
+    pub(super) fn reserve_evaluation_memory(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
         let bytes = memory_needed(body);
         let mut reservation = Reservation::empty(&self.small_working, None);
-        if body <= SMALL_BODY && reservation.grow_to(bytes).is_ok() {
+        if body <= MAX_SMALL_BODY_BYTES && reservation.grow_to(bytes).is_ok() {
             return Ok(reservation);
         }
         let mut reservation = Reservation::empty(&self.working, None);
@@ -209,7 +209,7 @@ impl LoadLimiter {
 #[derive(Debug)]
 pub(super) struct BodyReservation<'g> {
     limiter: &'g LoadLimiter,
-    peer: Option<&'g PeerUse>,
+    peer: Option<&'g PeerMemory>,
     reservation: Reservation<'g>,
     is_slow: bool,
 }
@@ -218,7 +218,7 @@ impl BodyReservation<'_> {
     /// Grows the reservation to at least `bytes`.
     pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let is_small = !self.is_slow && std::ptr::eq(self.reservation.budget, &raw const self.limiter.small);
-        if is_small && bytes <= SMALL_BODY && self.reservation.grow_to(bytes).is_ok() {
+        if is_small && bytes <= MAX_SMALL_BODY_BYTES && self.reservation.grow_to(bytes).is_ok() {
             return Ok(());
         }
         self.move_to_common(bytes)
@@ -249,14 +249,18 @@ impl BodyReservation<'_> {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{LimitReached, LoadLimiter, MemoryPlan, SMALL_BODY, WAITING_REQUEST_COST, memory_needed};
+    use super::{
+        LimitReached, LoadLimiter, MAX_SMALL_BODY_BYTES, MemoryPlan, WAITING_REQUEST_COST, memory_needed,
+    };
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
     fn limiter(common: usize) -> LoadLimiter {
-        let small = 2 * SMALL_BODY;
-        let (working, small_working) =
-            (memory_needed(SMALL_BODY + 1) + memory_needed(1), 2 * memory_needed(SMALL_BODY));
+        let small = 2 * MAX_SMALL_BODY_BYTES;
+        let (working, small_working) = (
+            memory_needed(MAX_SMALL_BODY_BYTES + 1) + memory_needed(1),
+            2 * memory_needed(MAX_SMALL_BODY_BYTES),
+        );
         let plan = MemoryPlan { connections: 1, common, small, working, small_working, one_peer: 0 };
         LoadLimiter::new(2, plan, Gauge::default(), Counter::default())
     }
@@ -278,55 +282,59 @@ mod tests {
 
     #[test]
     fn every_byte_of_a_body_is_counted_and_given_back() {
-        let limiter = limiter(SMALL_BODY);
-        let mut bodies = [0; 4].map(|_| limiter.reserve_body(None));
+        let limiter = limiter(MAX_SMALL_BODY_BYTES);
+        let mut bodies = [0; 4].map(|_| limiter.start_body_reservation(None));
         for (body, expected) in bodies.iter_mut().zip([
-            [0, SMALL_BODY, 0],
-            [0, 2 * SMALL_BODY, 0],
+            [0, MAX_SMALL_BODY_BYTES, 0],
+            [0, 2 * MAX_SMALL_BODY_BYTES, 0],
             // The budget of small bodies is used up: it is counted in the common one.
-            [SMALL_BODY, 2 * SMALL_BODY, 0],
+            [MAX_SMALL_BODY_BYTES, 2 * MAX_SMALL_BODY_BYTES, 0],
         ]) {
-            assert_eq!(body.grow_to(SMALL_BODY), Ok(()));
+            assert_eq!(body.grow_to(MAX_SMALL_BODY_BYTES), Ok(()));
             assert_eq!(used(&limiter), expected);
         }
         assert_eq!(bodies[3].grow_to(1), Err(LimitReached));
-        assert_eq!(used(&limiter), [SMALL_BODY, 2 * SMALL_BODY, 0], "what was refused is not counted");
+        assert_eq!(
+            used(&limiter),
+            [MAX_SMALL_BODY_BYTES, 2 * MAX_SMALL_BODY_BYTES, 0],
+            "what was refused is not counted"
+        );
         drop(bodies);
         assert_eq!(used(&limiter), [0; 3]);
     }
 
     #[test]
     fn large_and_slow_bodies_do_not_keep_small_ones_out() {
-        let limiter = limiter(4 * SMALL_BODY);
-        let [mut large, mut slow, mut other] = [0; 3].map(|_| limiter.reserve_body(None));
-        assert_eq!(large.grow_to(SMALL_BODY), Ok(()));
-        assert_eq!(large.grow_to(3 * SMALL_BODY), Ok(()));
-        assert_eq!(used(&limiter), [3 * SMALL_BODY, 0, 0], "it left the share of the small ones");
-        assert_eq!(slow.grow_to(SMALL_BODY), Ok(()));
+        let limiter = limiter(4 * MAX_SMALL_BODY_BYTES);
+        let [mut large, mut slow, mut other] = [0; 3].map(|_| limiter.start_body_reservation(None));
+        assert_eq!(large.grow_to(MAX_SMALL_BODY_BYTES), Ok(()));
+        assert_eq!(large.grow_to(3 * MAX_SMALL_BODY_BYTES), Ok(()));
+        assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES, 0, 0], "it left the share of the small ones");
+        assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES), Ok(()));
         assert_eq!(slow.mark_slow(100), Ok(()));
-        assert_eq!(used(&limiter), [3 * SMALL_BODY + 100 + WAITING_REQUEST_COST, 0, 0]);
-        assert_eq!(slow.grow_to(SMALL_BODY + 1), Err(LimitReached));
-        assert_eq!(large.grow_to(4 * SMALL_BODY), Err(LimitReached));
-        assert_eq!(other.grow_to(SMALL_BODY), Ok(()), "others get through");
+        assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES + 100 + WAITING_REQUEST_COST, 0, 0]);
+        assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES + 1), Err(LimitReached));
+        assert_eq!(large.grow_to(4 * MAX_SMALL_BODY_BYTES), Err(LimitReached));
+        assert_eq!(other.grow_to(MAX_SMALL_BODY_BYTES), Ok(()), "others get through");
     }
 
     /// An address has as many bodies as it likes, and leaves half of the memory; several leave less, but never nothing.
     #[test]
     fn an_address_uses_no_more_than_it_leaves_to_others() {
-        let limiter = limiter(64 * SMALL_BODY);
+        let limiter = limiter(64 * MAX_SMALL_BODY_BYTES);
         let addresses = [1, 2, 3].map(|last| IpAddr::from([10, 0, 0, last]));
-        let peers = addresses.map(|address| limiter.peer(address));
+        let peers = addresses.map(|address| limiter.peer_memory(address));
         let mut bodies = Vec::new();
         for (peer, expected) in peers.iter().zip([32, 16, 8]) {
             let before = limiter.common.used();
             loop {
-                let mut body = limiter.reserve_body(Some(peer));
-                if body.mark_slow(SMALL_BODY - WAITING_REQUEST_COST).is_err() {
+                let mut body = limiter.start_body_reservation(Some(peer));
+                if body.mark_slow(MAX_SMALL_BODY_BYTES - WAITING_REQUEST_COST).is_err() {
                     break;
                 }
                 bodies.push(body);
             }
-            assert_eq!((limiter.common.used() - before) / SMALL_BODY, expected);
+            assert_eq!((limiter.common.used() - before) / MAX_SMALL_BODY_BYTES, expected);
         }
         drop(bodies);
         assert_eq!(used(&limiter), [0; 3]);
@@ -339,21 +347,24 @@ mod tests {
     #[test]
     fn judging_bodies_is_counted() {
         let limiter = limiter(0);
-        let large = limiter.reserve_work(SMALL_BODY + 1);
-        assert!(large.is_ok() && limiter.working.used() == memory_needed(SMALL_BODY + 1));
-        let small = [0, 1].map(|_| limiter.reserve_work(SMALL_BODY));
+        let large = limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES + 1);
+        assert!(large.is_ok() && limiter.working.used() == memory_needed(MAX_SMALL_BODY_BYTES + 1));
+        let small = [0, 1].map(|_| limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES));
         assert!(small.iter().all(Result::is_ok), "a large one does not keep small ones waiting");
-        assert_eq!(limiter.small_working.used(), 2 * memory_needed(SMALL_BODY));
+        assert_eq!(limiter.small_working.used(), 2 * memory_needed(MAX_SMALL_BODY_BYTES));
         assert!(
-            limiter.reserve_work(1).is_ok_and(|more| more.bytes == memory_needed(1)),
+            limiter.reserve_evaluation_memory(1).is_ok_and(|more| more.bytes == memory_needed(1)),
             "the rest of the other budget"
         );
-        let (first, second) = (limiter.reserve_work(SMALL_BODY), limiter.reserve_work(SMALL_BODY + 1));
+        let (first, second) = (
+            limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES),
+            limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES + 1),
+        );
         assert!(first.is_err() && second.is_err(), "they wait");
         drop((large, small));
         assert_eq!((limiter.working.used(), limiter.small_working.used()), (0, 0));
         assert!(
-            limiter.reserve_work(100 * SMALL_BODY).is_ok(),
+            limiter.reserve_evaluation_memory(100 * MAX_SMALL_BODY_BYTES).is_ok(),
             "one that is too large for the share is judged alone"
         );
     }

@@ -42,7 +42,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 const MAX_NAMES_BYTES: usize = 1024;
 
 /// The names without duplicates, in order, separated by commas; cut off if they are too long.
-pub(super) fn distinct_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+pub(super) fn join_distinct_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut out = String::new();
     let mut listed: Vec<&str> = Vec::new();
     for name in names {
@@ -83,7 +83,7 @@ impl Log {
         // A filter of the whole registry and not of the layer: a disabled event costs one comparison.
         tracing_subscriber::registry().with(filter).with(layer).try_init()?;
         let taken = lines.clone();
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_to(out))?;
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.run_writer(out))?;
         Ok(Log { filter: handle, lines })
     }
 
@@ -192,7 +192,7 @@ impl LineBuffer {
     }
 
     /// Writes lines to `out` as they arrive, until the buffer is closed.
-    fn write_to(&self, mut out: Box<dyn Write + Send>) {
+    fn run_writer(&self, mut out: Box<dyn Write + Send>) {
         let mut taken = Vec::new();
         loop {
             let mut state = self.state();
@@ -260,7 +260,7 @@ fn one_line(event: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {
         return event.into();
     }
-    format!("{}\n", sanitize::line(&text.replace('\n', "\\n"))).into()
+    format!("{}\n", sanitize::sanitize_line(&text.replace('\n', "\\n"))).into()
 }
 
 /// Writes log lines as `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
@@ -420,7 +420,7 @@ mod tests {
         let lines = Arc::new(LineBuffer::default());
         let writer = {
             let lines = lines.clone();
-            std::thread::spawn(move || lines.write_to(Box::new(out)))
+            std::thread::spawn(move || lines.run_writer(Box::new(out)))
         };
         lines.append(b"first\n");
         was_called.recv().expect("the writer writes");

@@ -6,16 +6,16 @@
 
 use tollgate_engine::engine::memory_needed;
 
-use super::limiter::SMALL_BODY;
+use super::limiter::MAX_SMALL_BODY_BYTES;
 use super::settings::Limits;
 
 /// Memory of the process itself: program, policies, tables, buffered log lines, and fragmentation of the allocator.
 const BASE_MEMORY: usize = 40 << 20;
 /// Memory of one connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
-const CONNECTION_COST: usize = 20 << 10;
+const CONNECTION_BYTES: usize = 20 << 10;
 
 /// Memory for reading lists and watches of a cluster: texts of pages, and one object of the largest size.
-const READING_MEMORY: usize = 16 << 20;
+const CLUSTER_READ_BYTES: usize = 16 << 20;
 
 /// Number of connections for which the memory limit must suffice at least.
 const MIN_CONNECTIONS: usize = 64;
@@ -41,13 +41,15 @@ pub(super) struct MemoryPlan {
 /// rest, at most two fifths of what the cluster's state leaves.
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let working = memory_needed(limits.max_body);
-    let small = limits.max_in_flight.saturating_mul(SMALL_BODY).min(limits.max_memory / 16);
+    let small = limits.max_in_flight.saturating_mul(MAX_SMALL_BODY_BYTES).min(limits.max_memory / 16);
     let small_working = small_working_share(limits.max_memory);
-    let cluster = if limits.caches_state { state_share(limits.max_memory) + READING_MEMORY } else { 0 };
+    let cluster =
+        if limits.caches_state { cluster_state_share(limits.max_memory) + CLUSTER_READ_BYTES } else { 0 };
     let parts = [BASE_MEMORY, working, small, small_working, cluster];
     let other = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
-    let available = limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_COST;
-    let most = limits.max_memory.saturating_sub(2 * cluster) / 5 * 2 / CONNECTION_COST;
+    let available =
+        limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_BYTES;
+    let most = limits.max_memory.saturating_sub(2 * cluster) / 5 * 2 / CONNECTION_BYTES;
     let connections = limits.max_connections.min(most.max(MIN_CONNECTIONS)).min(available);
     anyhow::ensure!(
         connections >= MIN_CONNECTIONS.min(limits.max_connections),
@@ -57,7 +59,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
         if limits.caches_state { " and the state of the cluster" } else { "" },
         required_memory(limits).div_ceil(1 << 20)
     );
-    let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_COST));
+    let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_BYTES));
     // If memory is so short that half of it is less than one body, the address that is first gets more than half.
     let one_peer = if common / 2 < limits.max_body { limits.max_body } else { 0 };
     Ok(MemoryPlan { connections, common, small, working, small_working, one_peer })
@@ -65,25 +67,25 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
 
 /// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
 fn small_working_share(max_memory: usize) -> usize {
-    (max_memory / 32).max(memory_needed(SMALL_BODY))
+    (max_memory / 32).max(memory_needed(MAX_SMALL_BODY_BYTES))
 }
 
 /// Returns the bytes of a memory limit that are for the cached state of the cluster.
-pub(super) fn state_share(max_memory: usize) -> usize {
+pub(super) fn cluster_state_share(max_memory: usize) -> usize {
     max_memory / 5
 }
 
 /// The smallest memory limit with which the server can start: a sixteenth of it is for small bodies, a thirty-second
 /// for their evaluation, and a fifth for the state of a cluster.
 fn required_memory(limits: Limits) -> usize {
-    let reading = if limits.caches_state { READING_MEMORY } else { 0 };
+    let reading = if limits.caches_state { CLUSTER_READ_BYTES } else { 0 };
     let least = memory_needed(limits.max_body)
         .saturating_add(limits.max_body)
-        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_COST + reading);
+        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_BYTES + reading);
     // 160 = 10 (small bodies) + 5 (their evaluation) + 32 (state) + the rest.
     let rest = if limits.caches_state { 113 } else { 145 };
     (least / rest * 160 + 160)
-        .max(least.saturating_add(least / 15 + 1).saturating_add(memory_needed(SMALL_BODY)))
+        .max(least.saturating_add(least / 15 + 1).saturating_add(memory_needed(MAX_SMALL_BODY_BYTES)))
 }
 
 /// Returns the configured memory limit, or that of the container if it is lower.
@@ -97,12 +99,12 @@ pub(super) fn effective_limit(configured: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{
-        BASE_MEMORY, CONNECTION_COST, Limits, MemoryPlan, READING_MEMORY, SMALL_BODY, divide_memory,
-        memory_needed, state_share,
+        BASE_MEMORY, CLUSTER_READ_BYTES, CONNECTION_BYTES, Limits, MAX_SMALL_BODY_BYTES, MemoryPlan,
+        cluster_state_share, divide_memory, memory_needed,
     };
 
     fn sum(plan: MemoryPlan) -> usize {
-        let connections = plan.connections * CONNECTION_COST;
+        let connections = plan.connections * CONNECTION_BYTES;
         BASE_MEMORY + connections + plan.common + plan.small + plan.working + plan.small_working
     }
 
@@ -121,7 +123,7 @@ mod tests {
         let plan = divide_memory(Limits::default()).expect("they fit");
         assert!(32 * memory_needed(8 << 10) <= plan.working + plan.small_working, "{plan:?}");
         assert!(
-            plan.small_working >= 2 * memory_needed(SMALL_BODY),
+            plan.small_working >= 2 * memory_needed(MAX_SMALL_BODY_BYTES),
             "and some beside the largest body: {plan:?}"
         );
     }
@@ -130,7 +132,7 @@ mod tests {
     fn the_state_of_the_cluster_has_its_share() {
         let limits = Limits { caches_state: true, ..Limits::default() };
         let plan = divide_memory(limits).expect("they fit");
-        let cluster = state_share(limits.max_memory) + READING_MEMORY;
+        let cluster = cluster_state_share(limits.max_memory) + CLUSTER_READ_BYTES;
         assert!(sum(plan) + cluster <= limits.max_memory, "{plan:?}");
         assert!(plan.connections >= 2_400 && plan.common >= limits.max_body, "{plan:?}");
     }

@@ -19,7 +19,7 @@ use prometheus_client::registry::{Metric, Registry};
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
 use tollgate_engine::policy::ExpiringEntry;
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -54,33 +54,34 @@ const RESOURCES: [&str; 19] = [
 const ERROR_CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
 
 /// Maximum number of policies, or entries of policies, that are labels of one metric.
-const MAX_POLICIES: usize = 200;
+const MAX_POLICY_LABELS: usize = 200;
 
 /// The result of a checked request, as the value of a metric label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     Allowed,
     Denied,
     Patched,
 }
 
-impl Outcome {
-    const ALL: [Outcome; 3] = [Outcome::Allowed, Outcome::Denied, Outcome::Patched];
+impl RequestOutcome {
+    const ALL: [RequestOutcome; 3] =
+        [RequestOutcome::Allowed, RequestOutcome::Denied, RequestOutcome::Patched];
 
     /// `Denied` if the decision denies, `Patched` if it has edits, else `Allowed`.
-    pub(super) fn of(decision: &Decision) -> Outcome {
+    pub(super) fn from_decision(decision: &Decision) -> RequestOutcome {
         match decision {
-            decision if !decision.verdict.allowed() => Outcome::Denied,
-            decision if !decision.edits.is_empty() => Outcome::Patched,
-            _ => Outcome::Allowed,
+            decision if !decision.verdict.is_allowed() => RequestOutcome::Denied,
+            decision if !decision.edits.is_empty() => RequestOutcome::Patched,
+            _ => RequestOutcome::Allowed,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Outcome::Allowed => "allowed",
-            Outcome::Denied => "denied",
-            Outcome::Patched => "patched",
+            RequestOutcome::Allowed => "allowed",
+            RequestOutcome::Denied => "denied",
+            RequestOutcome::Patched => "patched",
         }
     }
 }
@@ -108,31 +109,32 @@ fn counter_index(
     endpoint: Endpoint,
     resource: &str,
     operation: Operation,
-    outcome: Outcome,
+    outcome: RequestOutcome,
 ) -> Option<usize> {
     let resource = RESOURCES.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
-    let outcome_index = Outcome::ALL.iter().position(|known| *known == outcome)?;
-    let cell = (resource * Operation::ALL.len() + operation_index) * Outcome::ALL.len() + outcome_index;
+    let outcome_index = RequestOutcome::ALL.iter().position(|known| *known == outcome)?;
+    let cell =
+        (resource * Operation::ALL.len() + operation_index) * RequestOutcome::ALL.len() + outcome_index;
     Some(cell * 2 + usize::from(endpoint == Endpoint::Mutate))
 }
 
 /// Findings by policy. The names of policies are labels, so their number is limited.
 #[derive(Debug)]
-struct PolicyFindings {
+struct PolicyFindingCounters {
     counters: Family<[(&'static str, String); 2], Counter>,
     named: Mutex<BTreeSet<String>>,
 }
 
-impl PolicyFindings {
-    fn new(counters: Family<[(&'static str, String); 2], Counter>) -> PolicyFindings {
-        PolicyFindings { counters, named: Mutex::default() }
+impl PolicyFindingCounters {
+    fn new(counters: Family<[(&'static str, String); 2], Counter>) -> PolicyFindingCounters {
+        PolicyFindingCounters { counters, named: Mutex::default() }
     }
 
     /// The label for a policy: its kind and name, or `other` if there are too many.
     fn policy_label(&self, policy: &str) -> String {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if !named.contains(policy) && named.len() >= MAX_POLICIES {
+        if !named.contains(policy) && named.len() >= MAX_POLICY_LABELS {
             return "other".to_owned();
         }
         named.insert(policy.to_owned());
@@ -140,19 +142,19 @@ impl PolicyFindings {
     }
 
     /// The counter of findings of a policy at this level.
-    fn counter(&self, policy: &str, level: Level) -> Counter {
+    fn counter(&self, policy: &str, level: FindingLevel) -> Counter {
         let labels = [("policy", self.policy_label(policy)), ("level", level.name().to_owned())];
         self.counters.get_or_create_owned(&labels)
     }
 
-    fn count(&self, policy: &str, level: Level) {
+    fn count(&self, policy: &str, level: FindingLevel) {
         self.counter(policy, level).inc();
     }
 
     /// Exports the counters of these policies with the value 0, because the PromQL function `increase` would miss
     /// the first finding otherwise.
-    fn export_zero_counters(&self, policies: impl Iterator<Item = (String, Level)>) {
-        for (policy, action) in policies.take(MAX_POLICIES) {
+    fn export_zero_counters(&self, policies: impl Iterator<Item = (String, FindingLevel)>) {
+        for (policy, action) in policies.take(MAX_POLICY_LABELS) {
             self.counter(&policy, action);
         }
     }
@@ -168,7 +170,7 @@ pub(super) struct Metrics {
     durations: [Histogram; 2],
     errors: Family<Labels<1>, Counter>,
     findings: Family<Labels<2>, Counter>,
-    policy_findings: PolicyFindings,
+    policy_findings: PolicyFindingCounters,
     reloads: Family<Labels<2>, Counter>,
     reload_ok: Family<Labels<1>, Gauge>,
     expiry: Family<Labels<1>, Gauge>,
@@ -206,7 +208,7 @@ impl Metrics {
         let durations =
             Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", endpoint_name(endpoint))]);
-        let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
+        let cells = 2 * RESOURCES.len() * Operation::ALL.len() * RequestOutcome::ALL.len();
         let help = "Time between receiving the headers of a request and sending its response";
         registry.register("request_duration_seconds", help, durations.clone());
         let metrics = Metrics {
@@ -219,7 +221,7 @@ impl Metrics {
                 "Requests without a decision, by HTTP status code",
             ),
             findings: register_metric(&mut registry, "findings", "Findings by rule and level"),
-            policy_findings: PolicyFindings::new(register_metric(
+            policy_findings: PolicyFindingCounters::new(register_metric(
                 &mut registry,
                 "policy_findings",
                 "Findings of policies, by policy and level",
@@ -295,7 +297,7 @@ impl Metrics {
         endpoint: Endpoint,
         resource: &'static str,
         operation: Operation,
-        outcome: Outcome,
+        outcome: RequestOutcome,
         findings: &[Diagnostic],
     ) {
         let cell = counter_index(endpoint, resource, operation, outcome)
@@ -356,12 +358,14 @@ impl Metrics {
         }
         self.entry_expiry.clear();
         let expired = |entry: &ExpiringEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
-        for entry in set.expiring_entries().into_iter().filter(|entry| !expired(entry)).take(MAX_POLICIES) {
+        for entry in
+            set.expiring_entries().into_iter().filter(|entry| !expired(entry)).take(MAX_POLICY_LABELS)
+        {
             let labels = [("policy", entry.policy.to_owned()), ("entry", entry.entry.to_owned())];
             self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);
         }
         self.enforce_from.clear();
-        for later in set.later_enforcements().take(MAX_POLICIES) {
+        for later in set.later_enforcements().take(MAX_POLICY_LABELS) {
             let labels = [("kind", later.kind.name().to_owned()), ("policy", later.policy.to_owned())];
             self.enforce_from.get_or_create(&labels).set(later.from.seconds);
         }
@@ -378,7 +382,7 @@ impl Metrics {
     }
 
     /// Counts a failed reload of the policies.
-    pub(super) fn record_policy_failure(&self) {
+    pub(super) fn count_failed_reload(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
         self.policy_reload_ok.set(0);
     }
@@ -397,10 +401,10 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use super::{Metrics, Outcome, resource_label};
+    use super::{Metrics, RequestOutcome, resource_label};
     use tollgate_api::review::Operation;
     use tollgate_engine::engine::Endpoint;
-    use tollgate_engine::rules::Level;
+    use tollgate_engine::rules::FindingLevel;
 
     #[test]
     fn what_users_send_never_becomes_a_label() {
@@ -413,11 +417,11 @@ mod tests {
     #[test]
     fn policies_beyond_the_limit_are_counted_together() {
         let metrics = Metrics::new();
-        metrics
-            .policy_findings
-            .export_zero_counters((0..150).map(|number| (format!("TaintPolicy/p{number}"), Level::Deny)));
+        metrics.policy_findings.export_zero_counters(
+            (0..150).map(|number| (format!("TaintPolicy/p{number}"), FindingLevel::Deny)),
+        );
         for number in 140..260 {
-            metrics.policy_findings.count(&format!("TaintPolicy/p{number}"), Level::Deny);
+            metrics.policy_findings.count(&format!("TaintPolicy/p{number}"), FindingLevel::Deny);
         }
         let text = metrics.render();
         for (policy, count) in
@@ -438,16 +442,16 @@ mod tests {
                 Endpoint::Mutate,
                 "resourceslices",
                 Operation::Update,
-                Outcome::Patched,
+                RequestOutcome::Patched,
                 &[],
             );
         }
-        metrics.count_decision(Endpoint::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
+        metrics.count_decision(Endpoint::Validate, "other", Operation::Connect, RequestOutcome::Denied, &[]);
         metrics.count_decision(
             Endpoint::Validate,
             "resourceclaims",
             Operation::Create,
-            Outcome::Allowed,
+            RequestOutcome::Allowed,
             &[],
         );
         let text = metrics.render();

@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use super::{SharedState, background, clock, reload};
 
 /// Adds the routes of health checks, metrics and log level.
-pub(super) fn routes(config: &mut web::ServiceConfig) {
+pub(super) fn add_routes(config: &mut web::ServiceConfig) {
     config
         // The name of a log level is the longest valid body.
         .app_data(web::PayloadConfig::new(64))
@@ -90,16 +90,16 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadyCheck> {
     }
     let config = shared.config.current();
     let policies = &config.engine.policies;
-    let fault = shared.config.error();
+    let fault = shared.config.reload_error();
     if fault.is_some() || !policies.is_empty() {
-        let is_waiting = shared.config.is_waiting();
+        let is_waiting = shared.config.is_waiting_for_labels();
         let lacks_labels = config.lacks_labels(shared.namespaces());
         let mut message = match &fault {
             None if is_waiting => {
                 "new policies are not used until the namespaces are listed; the last valid policies are in use"
                     .to_owned()
             }
-            None if lacks_labels => reload::NO_LABELS.to_owned(),
+            None if lacks_labels => reload::NO_LABELS_MESSAGE.to_owned(),
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded; the last valid policies are in use: {fault}"),
         };

@@ -18,7 +18,7 @@ use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
 /// Message for requests that need namespace labels if [`ServingConfig::lacks_labels`] is true, and what to do about
 /// it.
-pub(super) const NO_LABELS: &str = "a policy depends on namespace labels, which are not available, so requests to which the \
+pub(super) const NO_LABELS_MESSAGE: &str = "a policy depends on namespace labels, which are not available, so requests to which the \
     policy might apply fail with an error; set --cluster, --cluster=labels or --namespaces FILE";
 
 /// The engine and namespace labels with which requests are evaluated.
@@ -42,26 +42,26 @@ impl From<Engine> for ServingConfig {
 impl ServingConfig {
     /// True if policies need namespace labels, which are neither watched nor loaded from a file.
     pub(super) fn lacks_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
-        self.engine.policies.needs_labels() && self.namespaces.is_none() && watched.is_none()
+        self.engine.policies.needs_namespace_labels() && self.namespaces.is_none() && watched.is_none()
     }
 
     /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
     /// fail.
     pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
         if self.lacks_labels(watched) {
-            tracing::warn!("{NO_LABELS}");
+            tracing::warn!("{NO_LABELS_MESSAGE}");
         }
     }
 
     /// The labels of a namespace from the file, if one is loaded.
-    pub(super) fn labels(&self, namespace: &str) -> Labels<'_> {
+    pub(super) fn labels_from_file(&self, namespace: &str) -> Labels<'_> {
         self.namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(namespace))
     }
 }
 
 /// The result of loading the configuration again, and the directories to watch.
 #[derive(Debug)]
-pub struct Reload {
+pub struct ReloadResult {
     /// Whether the configuration changed, and the new one if it did.
     pub outcome: ReloadOutcome,
     /// Directories to watch for the next change.
@@ -94,7 +94,7 @@ pub struct ReloadHooks {
 }
 
 /// Loads the policies and namespace labels again.
-pub type Reloader = Box<dyn FnMut() -> Reload + Send>;
+pub type Reloader = Box<dyn FnMut() -> ReloadResult + Send>;
 
 /// The configuration in use and the state of its reloads.
 pub(super) struct ReloadableConfig {
@@ -140,7 +140,7 @@ impl ReloadableConfig {
     }
 
     /// Changes the engine in use and every engine loaded later.
-    pub(super) fn customize(&self, change: EngineChange) {
+    pub(super) fn customize_engine(&self, change: EngineChange) {
         let mut customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = ServingConfig::clone(&self.current.load());
         change(&mut config.engine);
@@ -164,12 +164,12 @@ impl ReloadableConfig {
     }
 
     /// Returns why the current files are not in use; `None` if they are.
-    pub(super) fn error(&self) -> Option<String> {
+    pub(super) fn reload_error(&self) -> Option<String> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// True if a new configuration waits for namespace labels.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting_for_labels(&self) -> bool {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
@@ -180,9 +180,9 @@ impl ReloadableConfig {
         let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
         // This thread also reloads certificates: it must survive a bug in the reloader.
         let reload = catch_unwind(AssertUnwindSafe(&mut **reloader));
-        let Reload { outcome, directories } = reload.unwrap_or_else(|_| {
+        let ReloadResult { outcome, directories } = reload.unwrap_or_else(|_| {
             let errors = vec!["internal error while loading the policies; please report it".to_owned()];
-            Reload { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
+            ReloadResult { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
         });
         match outcome {
             ReloadOutcome::Unchanged if requested => {
@@ -208,7 +208,7 @@ impl ReloadableConfig {
     /// Replaces the configuration in use, as soon as the namespace labels that it needs are `watched`.
     fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
-        if self.use_waiting(watched) {
+        if self.try_use_waiting_config(watched) {
             self.metrics.record_reload_pending();
             tracing::info!(
                 "new policies are not used until the namespaces are listed; the last valid policies stay in use"
@@ -219,7 +219,7 @@ impl ReloadableConfig {
     /// Reports files that are invalid. The same errors are logged once.
     fn record_errors(&self, errors: &[String]) {
         let (count, error) = (errors.len(), errors.join("; "));
-        self.metrics.record_policy_failure();
+        self.metrics.count_failed_reload();
         let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_deref() != Some(error.as_str()) {
             tracing::warn!(
@@ -233,10 +233,10 @@ impl ReloadableConfig {
 
     /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if
     /// none waits.
-    pub(super) fn use_waiting(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn try_use_waiting_config(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut config) = waiting.take() else { return false };
-        if let Some(watched) = watched.filter(|_| config.engine.policies.needs_labels()) {
+        if let Some(watched) = watched.filter(|_| config.engine.policies.needs_namespace_labels()) {
             watched.mark_needed();
             if !watched.is_synced() {
                 *waiting = Some(config);
@@ -276,7 +276,7 @@ fn log_policies(config: &ServingConfig) {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
+    use super::{Metrics, ReloadOutcome, ReloadResult, ReloadableConfig, Reloader, ServingConfig};
     use tollgate_engine::engine::Engine;
     use tollgate_engine::rules::RuleSet;
 
@@ -295,20 +295,20 @@ mod tests {
                 3 => ReloadOutcome::Unchanged,
                 _ => ReloadOutcome::Loaded(Box::new(ServingConfig::from(engine("lint")))),
             };
-            Reload { outcome, directories: vec!["watched".into()] }
+            ReloadResult { outcome, directories: vec!["watched".into()] }
         });
         let config =
             ReloadableConfig::new(engine("upstream").into(), Some(reloader), Arc::new(Metrics::new()));
         let before = Arc::as_ptr(&config.current());
         let in_use = || Arc::as_ptr(&config.current()) == before;
         assert_eq!(config.reload(false, None), [std::path::PathBuf::from("watched")]);
-        assert_eq!(config.error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
+        assert_eq!(config.reload_error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
         assert!(in_use());
         assert!(config.reload(false, None).is_empty(), "nothing is known after a panic");
-        assert!(in_use() && config.error().is_some_and(|error| error.contains("please report it")));
+        assert!(in_use() && config.reload_error().is_some_and(|error| error.contains("please report it")));
         config.reload(true, None);
-        assert!(in_use() && config.error().is_some(), "unchanged files are as invalid as before");
+        assert!(in_use() && config.reload_error().is_some(), "unchanged files are as invalid as before");
         config.reload(false, None);
-        assert!(!in_use() && config.error().is_none());
+        assert!(!in_use() && config.reload_error().is_none());
     }
 }

@@ -121,7 +121,7 @@ impl SelfSignedCerts {
     /// memory.
     pub fn open(directory: Option<PathBuf>, names: Vec<String>, now: i64) -> anyhow::Result<SelfSignedCerts> {
         let held = match &directory {
-            Some(directory) => read_directory(directory)?,
+            Some(directory) => read_certificates(directory)?,
             None => CertificateSet::default(),
         };
         let made = SelfSignedCerts { directory, names, held: Mutex::new(held) };
@@ -139,7 +139,7 @@ impl SelfSignedCerts {
             .map(|pair| validity_of(&pair.certificate))
             .collect::<anyhow::Result<_>>()?;
         let server = match &held.server {
-            Some(pair) if has_names(&pair.certificate, &self.names) => {
+            Some(pair) if has_exactly_names(&pair.certificate, &self.names) => {
                 Some((validity_of(&pair.certificate)?, signer_index(pair, &held.authorities)))
             }
             _ => None,
@@ -160,7 +160,7 @@ impl SelfSignedCerts {
             next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {
-            write_directory(directory, &next)
+            write_certificates(directory, &next)
                 .with_context(|| format!("cannot write to {}", directory.display()))?;
         }
         *held = next;
@@ -180,7 +180,7 @@ impl SelfSignedCerts {
     }
 
     /// Returns the certificate and the private key of the server, PEM.
-    pub fn server_pair(&self) -> anyhow::Result<(String, String)> {
+    pub fn server_cert_and_key(&self) -> anyhow::Result<(String, String)> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = held.server.as_ref().context("there is no server certificate")?;
         Ok((pair.certificate.clone(), pair.key.clone()))
@@ -241,7 +241,7 @@ fn validity_of(pem: &str) -> anyhow::Result<Validity> {
 }
 
 /// True if the certificate is for exactly these names.
-fn has_names(pem: &str, names: &[String]) -> bool {
+fn has_exactly_names(pem: &str, names: &[String]) -> bool {
     let held = with_parsed(pem, |certificate| {
         let held = certificate.subject_alternative_name().ok().flatten();
         held.map(|held| held.value.general_names.iter().map(name_text).collect::<Vec<_>>())
@@ -286,7 +286,7 @@ fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize
 
 /// Reads the certificates in a directory. An incomplete CA counts as missing; certificates that Tollgate did not create
 /// are an error.
-fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
+fn read_certificates(directory: &Path) -> anyhow::Result<CertificateSet> {
     refuse_world_writable(directory)?;
     let text = |name: &str| -> anyhow::Result<Option<String>> {
         let path = directory.join(name);
@@ -352,7 +352,7 @@ fn pem_sections(text: &str) -> Vec<String> {
 }
 
 /// Writes all certificates and keys to the directory.
-fn write_directory(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
+fn write_certificates(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     refuse_world_writable(directory)?;

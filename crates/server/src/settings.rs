@@ -19,7 +19,7 @@ pub struct Settings {
     /// Address of health checks and metrics, without TLS.
     pub ops_listen: SocketAddr,
     /// The certificate of the server: files, or self-signed.
-    pub certificates: Certificates,
+    pub certificates: CertificateSettings,
     /// Supported versions of TLS.
     pub tls_versions: TlsVersions,
     /// CA of the clients that may connect; without it, all clients may.
@@ -46,7 +46,10 @@ impl Settings {
         Settings {
             listen,
             ops_listen,
-            certificates: Certificates::SelfSigned { directory: None, names: vec!["localhost".to_owned()] },
+            certificates: CertificateSettings::SelfSigned {
+                directory: None,
+                names: vec!["localhost".to_owned()],
+            },
             tls_versions: TlsVersions::Tls13,
             client_ca: None,
             client_names: Vec::new(),
@@ -62,7 +65,7 @@ impl Settings {
 
 /// The source of the server's certificate: files, or a self-signed one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Certificates {
+pub enum CertificateSettings {
     /// Files written by another process.
     Files {
         /// Certificate chain, PEM, with the server's certificate first.
@@ -105,8 +108,8 @@ pub struct Limits {
 
 impl Limits {
     /// Bytes of the memory limit that are for the cached state of a cluster.
-    pub fn state_bytes(&self) -> usize {
-        super::memory::state_share(super::memory::effective_limit(self.max_memory))
+    pub fn cluster_state_bytes(&self) -> usize {
+        super::memory::cluster_state_share(super::memory::effective_limit(self.max_memory))
     }
 }
 

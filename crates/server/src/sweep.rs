@@ -18,7 +18,7 @@ use super::settings::Limits;
 
 /// One out of this many connections is closed at once when there are too many, so that choosing them costs little per
 /// connection.
-const CLOSED_FRACTION: usize = 64;
+const EVICTED_FRACTION: usize = 64;
 
 /// Maximum duration of each phase of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -49,22 +49,22 @@ impl ConnectionTimeouts {
 }
 
 thread_local! {
-    static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
+    static LAST_SWEEP_TIME: Cell<Option<Instant>> = const { Cell::new(None) };
     static CONNECTIONS: RefCell<Vec<Weak<Connection>>> = const { RefCell::new(Vec::new()) };
-    static STARTED: OnceCell<()> = const { OnceCell::new() };
-    static PROGRESS: Cell<u64> = const { Cell::new(0) };
+    static SWEEP_STARTED: OnceCell<()> = const { OnceCell::new() };
+    static SEQUENCE_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The time of this worker's last sweep: precise enough for timeouts of seconds, and without a system call. It stands
 /// still while the worker is busy, since input that arrived meanwhile was not late.
-pub(super) fn now() -> Instant {
-    NOW.get().unwrap_or_else(clock::instant)
+pub(super) fn last_sweep_time() -> Instant {
+    LAST_SWEEP_TIME.get().unwrap_or_else(clock::monotonic_now)
 }
 
 /// Returns a larger number with each call, to order events for which [`now`] is too coarse.
-pub(super) fn next_progress() -> u64 {
-    let next = PROGRESS.get() + 1;
-    PROGRESS.set(next);
+pub(super) fn next_sequence_number() -> u64 {
+    let next = SEQUENCE_NUMBER.get() + 1;
+    SEQUENCE_NUMBER.set(next);
     next
 }
 
@@ -78,7 +78,7 @@ pub(super) struct WorkerLimits {
 
 /// Makes room for one more connection from this address on this worker: aborts others if there are too many. Returns
 /// how many were aborted.
-pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
+pub(super) fn abort_to_make_room(room: WorkerLimits, address: IpAddr) -> usize {
     let WorkerLimits { connections: most, per_address } = room;
     CONNECTIONS.with_borrow_mut(|connections| {
         if connections.len() < most.min(per_address) {
@@ -87,7 +87,7 @@ pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
         connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
         let mut open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();
         let evict = |open: &[Rc<Connection>], excess: usize, limit: usize| {
-            let holdings: Vec<_> = open.iter().map(|connection| connection.for_eviction()).collect();
+            let holdings: Vec<_> = open.iter().map(|connection| connection.eviction_candidate()).collect();
             eviction::connections_to_close(&holdings, excess, limit)
                 .into_iter()
                 .filter_map(|index| open.get(index))
@@ -95,12 +95,12 @@ pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
         };
         if per_address < most {
             let own: Vec<_> =
-                open.iter().filter(|open| open.for_eviction().address == address).cloned().collect();
+                open.iter().filter(|open| open.eviction_candidate().address == address).cloned().collect();
             evict(&own, (own.len() + 1).saturating_sub(per_address), per_address);
             open.retain(|connection| !connection.is_aborted());
         }
         if open.len() >= most {
-            evict(&open, open.len() + 1 + most / CLOSED_FRACTION - most, most);
+            evict(&open, open.len() + 1 + most / EVICTED_FRACTION - most, most);
         }
         let before = connections.len();
         connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
@@ -115,26 +115,26 @@ pub(super) fn register_connection(connection: &Rc<Connection>) {
 
 /// Starts the task that aborts slow connections of this worker; a second call does nothing.
 pub(super) fn ensure_worker_sweep(timeouts: ConnectionTimeouts) {
-    let is_first = STARTED.with(|runs| runs.set(()).is_ok());
+    let is_first = SWEEP_STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {
         actix_web::rt::spawn(async move {
             let period = timeouts.sweep_interval();
-            let mut last = clock::instant();
+            let mut last = clock::monotonic_now();
             let mut now = last;
             loop {
-                NOW.set(Some(now));
+                LAST_SWEEP_TIME.set(Some(now));
                 sleep(period).await;
-                let instant = clock::instant();
+                let instant = clock::monotonic_now();
                 now += instant.saturating_duration_since(last).min(2 * period);
                 last = instant;
-                sweep(timeouts, now);
+                abort_timed_out(timeouts, now);
             }
         });
     }
 }
 
 /// Aborts the connections of this worker that have been in their phase for too long.
-fn sweep(timeouts: ConnectionTimeouts, now: Instant) {
+fn abort_timed_out(timeouts: ConnectionTimeouts, now: Instant) {
     let open: Vec<Rc<Connection>> = CONNECTIONS.with_borrow_mut(|connections| {
         let open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();
         if open.len() < connections.len() {

@@ -65,7 +65,7 @@ impl CertificateResolver {
 
     /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
     /// error changes nothing.
-    pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
+    pub(super) fn set_certificate(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
         let chain = parse_certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
@@ -76,9 +76,9 @@ impl CertificateResolver {
     }
 
     /// Calls [`Self::store`] with the contents of both files: the chain, then the key.
-    pub(super) fn load(&self, contents: &FileContents) -> anyhow::Result<i64> {
+    pub(super) fn set_from_files(&self, contents: &FileContents) -> anyhow::Result<i64> {
         match contents.as_slice() {
-            [chain, key] => self.store(chain, key),
+            [chain, key] => self.set_certificate(chain, key),
             _ => anyhow::bail!("a certificate and a key are required"),
         }
     }
@@ -123,7 +123,7 @@ impl ClientVerifier {
 
     /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
     /// nothing.
-    pub(super) fn load(&self, contents: &FileContents) -> anyhow::Result<i64> {
+    pub(super) fn set_ca_from_files(&self, contents: &FileContents) -> anyhow::Result<i64> {
         let authorities = parse_certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();
@@ -215,7 +215,7 @@ mod tests {
     fn a_pair_that_cannot_be_used_says_why() {
         let certs = |name: &str| {
             let certs = SelfSignedCerts::open(None, vec![name.to_owned()], 1_800_000_000).expect("made");
-            certs.server_pair().expect("made")
+            certs.server_cert_and_key().expect("made")
         };
         let ((certificate, key), (_, other_key)) = (certs("a"), certs("b"));
         let resolver = CertificateResolver::empty();
@@ -224,11 +224,15 @@ mod tests {
             (certificate.as_str(), "", "the key is not PEM"),
             (certificate.as_str(), other_key.as_str(), "the key does not match the certificate"),
         ] {
-            let error = resolver.store(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
+            let error = resolver.set_certificate(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
             assert_eq!(error.to_string(), expected);
         }
-        assert!(resolver.load(&vec![certificate.clone().into_bytes()]).is_err(), "a key is missing");
-        let expires = resolver.load(&vec![certificate.into_bytes(), key.into_bytes()]).expect("a pair");
+        assert!(
+            resolver.set_from_files(&vec![certificate.clone().into_bytes()]).is_err(),
+            "a key is missing"
+        );
+        let expires =
+            resolver.set_from_files(&vec![certificate.into_bytes(), key.into_bytes()]).expect("a pair");
         assert!(expires > 1_800_000_000);
     }
 }

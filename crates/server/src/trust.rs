@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn only_what_an_api_server_trusts_passes() {
         let (one, other) = (made(&["a.example.com", "192.0.2.1"]), made(&["a.example.com"]));
-        let (chain, key) = one.server_pair().expect("a pair");
+        let (chain, key) = one.server_cert_and_key().expect("a pair");
         let check = |bundle: &str, name: &str, now| {
             let checked = check_server_cert(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
             checked.map_err(|error| format!("{error:#}")).err().unwrap_or_default()
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(check(&ours, "a.example.com", NOW + YEAR), "the certificate or its CA has expired");
         assert_eq!(check(&ours, "a.example.com", NOW - YEAR), "the certificate or its CA is not valid yet");
-        let (_, strange) = other.server_pair().expect("a pair");
+        let (_, strange) = other.server_cert_and_key().expect("a pair");
         let mixed =
             check_server_cert(chain.as_bytes(), strange.as_bytes(), ours.as_bytes(), "a.example.com", NOW);
         assert!(mixed.is_err_and(|error| error.to_string() == "the key does not match the certificate"));

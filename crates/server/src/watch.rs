@@ -35,7 +35,7 @@ pub struct ReloadTrigger(mpsc::Sender<ReloadCause>);
 
 impl ReloadTrigger {
     /// Triggers a reload because something other than a file changed, such as a policy in the cluster.
-    pub fn changed(&self) {
+    pub fn notify_changed(&self) {
         let _ = self.0.send(ReloadCause::Changed);
     }
 
@@ -47,19 +47,19 @@ impl ReloadTrigger {
 
 /// The triggers that the thread of [`spawn`] receives.
 #[derive(Debug)]
-pub(super) struct Triggers(mpsc::Receiver<ReloadCause>);
+pub(super) struct TriggerReceiver(mpsc::Receiver<ReloadCause>);
 
 /// A trigger, and its receiving end.
-pub(super) fn reload_channel() -> (ReloadTrigger, Triggers) {
+pub(super) fn reload_channel() -> (ReloadTrigger, TriggerReceiver) {
     let (sender, receiver) = mpsc::channel();
-    (ReloadTrigger(sender), Triggers(receiver))
+    (ReloadTrigger(sender), TriggerReceiver(receiver))
 }
 
 /// Starts a thread that calls `reload` after each change in the directories that it returned last, once per period, and
 /// on request (then with `true`). In between, calls `is_waiting` again and again as long as it returns true.
 pub(super) fn spawn_reloader(
     trigger: ReloadTrigger,
-    Triggers(triggers): Triggers,
+    TriggerReceiver(triggers): TriggerReceiver,
     period: Duration,
     is_waiting: impl Fn() -> bool + Send + 'static,
     reload: impl Fn(bool) -> Vec<PathBuf> + Send + 'static,
@@ -93,7 +93,7 @@ fn next_trigger(
     period: Duration,
     is_waiting: &impl Fn() -> bool,
 ) -> Result<ReloadCause, RecvTimeoutError> {
-    let start = clock::instant();
+    let start = clock::monotonic_now();
     while is_waiting() {
         let left = period.saturating_sub(start.elapsed());
         match triggers.recv_timeout(WAITING_POLL.min(left)) {
@@ -106,7 +106,7 @@ fn next_trigger(
 
 /// Waits until no more events arrive, at most [`MAX_DEBOUNCE`]; returns the trigger that decides.
 fn debounce(triggers: &mpsc::Receiver<ReloadCause>, first: ReloadCause) -> ReloadCause {
-    let (start, mut trigger) = (clock::instant(), first);
+    let (start, mut trigger) = (clock::monotonic_now(), first);
     while start.elapsed() < MAX_DEBOUNCE {
         match triggers.recv_timeout(DEBOUNCE) {
             Ok(ReloadCause::Requested) => trigger = ReloadCause::Requested,

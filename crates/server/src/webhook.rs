@@ -34,11 +34,11 @@ use tollgate_engine::engine::Endpoint;
 /// Limits on connections of the port without TLS, for health checks and metrics.
 const OPS_LIMITS: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
 /// Number of connections per worker that may wait, beyond the limit, until the worker has closed others for them.
-const WAITING_CONNECTIONS: usize = 64;
+const MAX_WAITING_CONNECTIONS: usize = 64;
 
 /// Number of connections that all workers may have open beyond the limit, while they close others.
 pub(super) fn extra_connections(workers: usize) -> usize {
-    OPS_LIMITS.connections + WAITING_CONNECTIONS * (workers + 1)
+    OPS_LIMITS.connections + MAX_WAITING_CONNECTIONS * (workers + 1)
 }
 
 /// Sets options that the listener's connections inherit: how much of a response the system buffers, and after how long
@@ -67,7 +67,7 @@ pub(super) fn start_webhook(
     // Handshakes count as connections; the limit on connections is the one that matters.
     max_concurrent_tls_connect(usize::MAX);
     let builder = Server::build().workers(workers).disable_signals();
-    let builder = builder.max_concurrent_connections(per_worker + WAITING_CONNECTIONS);
+    let builder = builder.max_concurrent_connections(per_worker + MAX_WAITING_CONNECTIONS);
     let builder = builder.listen("webhook", listener, move || {
         let data = web::Data::from(shared.clone());
         let app = App::new()
@@ -76,13 +76,13 @@ pub(super) fn start_webhook(
             .route(
                 "/validate",
                 web::route().to(|request, payload, shared| {
-                    handler::handle(request, payload, shared, Endpoint::Validate)
+                    handler::handle_review(request, payload, shared, Endpoint::Validate)
                 }),
             )
             .route(
                 "/mutate",
                 web::route().to(|request, payload, shared| {
-                    handler::handle(request, payload, shared, Endpoint::Mutate)
+                    handler::handle_review(request, payload, shared, Endpoint::Mutate)
                 }),
             )
             .default_service(web::to(handler::not_found))
@@ -99,7 +99,7 @@ pub(super) fn start_webhook(
                 let connection = socket.connection();
                 // Ages differ by up to a fifth, so that connections opened together do not close together.
                 let spread = u32::try_from(connected.record_activity() % 16).unwrap_or_default();
-                let expires = clock::instant() + age.saturating_sub(age / 80 * spread);
+                let expires = clock::monotonic_now() + age.saturating_sub(age / 80 * spread);
                 // It does not want to read if it has data that was not consumed yet.
                 connection.handshake_done(Some(expires), !session.wants_read());
                 data.insert(connection.clone());
@@ -119,7 +119,7 @@ pub(super) fn start_webhook(
             sweep::ensure_worker_sweep(timeouts);
             let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
             let serving = service.call(Stream::new(socket, connection.clone()));
-            async move { connection.serve(serving).await }
+            async move { connection.serve_until_aborted(serving).await }
         })
     })?;
     Ok(builder.run())
@@ -130,11 +130,11 @@ pub(super) fn start_webhook(
 pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
     let timeouts = ConnectionTimeouts::new(shared.limits);
     let builder = Server::build().workers(1).disable_signals();
-    let builder = builder.max_concurrent_connections(OPS_LIMITS.connections + WAITING_CONNECTIONS);
+    let builder = builder.max_concurrent_connections(OPS_LIMITS.connections + MAX_WAITING_CONNECTIONS);
     let builder = builder.listen("ops", listener, move || {
         let app = App::new()
             .app_data(web::Data::from(shared.clone()))
-            .configure(ops::routes)
+            .configure(ops::add_routes)
             .wrap_fn(|request, service| {
                 let connection = request.request().conn_data::<Rc<Connection>>().cloned();
                 if let Some(connection) = &connection {
@@ -168,7 +168,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
             let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
             let serving = service.call((stream, Protocol::Http1, peer));
-            async move { connection.serve(serving).await }
+            async move { connection.serve_until_aborted(serving).await }
         })
     })?;
     Ok(builder.run())
@@ -184,7 +184,7 @@ fn admit_connection(
     // A client that is already gone has no address.
     let address =
         socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
-    let evicted = sweep::make_room(room, address);
+    let evicted = sweep::abort_to_make_room(room, address);
     shared.metrics.evicted.inc_by(u64::try_from(evicted).unwrap_or_default());
     Connection::new(shared.limiter.clone(), open, address)
 }

@@ -3,14 +3,14 @@
 //!
 //! Only reported: no exit code depends on it, because nothing is wrong with the objects as they are stored.
 
-use super::AuditRun;
+use super::AuditSettings;
 use crate::cli::table;
 use crate::report::record::{Json, record};
 use tollgate_document::doc::Value;
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::PolicySet;
-use tollgate_engine::rules::{Level, Origin};
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Allow entries that expire within this time are listed.
@@ -19,7 +19,7 @@ const WEEK_SECONDS: i64 = 7 * 24 * 3600;
 /// Allow entries that expire within a week, the running claims that need them, and forgotten DeviceTaintRules: as
 /// JSON records and as rows of tables.
 #[derive(Debug, Default)]
-pub(super) struct PolicyExpirations {
+pub(super) struct AuditDeadlines {
     /// Allow entries that expire within a week.
     pub(super) expiring_entries: Vec<Json>,
     entry_rows: Vec<Vec<String>>,
@@ -33,7 +33,7 @@ pub(super) struct PolicyExpirations {
 
 /// Returns the times within a week at which allow entries expire, in order and each once.
 pub(super) fn expirations_within_week(policies: &PolicySet, now: &str) -> Vec<String> {
-    let Ok(now) = gotime::parse(now) else { return Vec::new() };
+    let Ok(now) = gotime::parse_rfc3339(now) else { return Vec::new() };
     let times = policies.expiring_entries().into_iter().map(|entry| entry.expires);
     let mut times: Vec<String> =
         times.filter(|time| is_within_week(*time, now)).map(gotime::rfc3339).collect();
@@ -46,10 +46,10 @@ fn is_within_week(time: Timestamp, now: Timestamp) -> bool {
     time > now && time.seconds.saturating_sub(now.seconds) <= WEEK_SECONDS
 }
 
-impl PolicyExpirations {
+impl AuditDeadlines {
     /// Adds the allow entries that expire within a week.
     pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
-        let Ok(now) = gotime::parse(now) else { return };
+        let Ok(now) = gotime::parse_rfc3339(now) else { return };
         for entry in
             policies.expiring_entries().into_iter().filter(|entry| is_within_week(entry.expires, now))
         {
@@ -71,7 +71,7 @@ impl PolicyExpirations {
     /// Adds an allocated claim that policies admit now, if they deny it once an entry has expired.
     pub(super) fn add_claim_if_soon_denied(
         &mut self,
-        run: &AuditRun<'_>,
+        run: &AuditSettings<'_>,
         object: Value<'_>,
         labels: Labels<'_>,
     ) {
@@ -95,7 +95,7 @@ impl PolicyExpirations {
 
     /// Adds the DeviceTaintRules of the cluster that are expired or have no owner.
     pub(super) fn add_forgotten_rules(&mut self, snapshot: &Snapshot, now: &str) {
-        let Ok(now) = gotime::parse(now) else { return };
+        let Ok(now) = gotime::parse_rfc3339(now) else { return };
         for rule in snapshot.forgotten_rules(now) {
             let expired = rule.expired_at.map(gotime::rfc3339);
             self.forgotten_rules.push(record! {
@@ -125,16 +125,22 @@ impl PolicyExpirations {
 
 /// Returns an empty line and a table; an empty text if there are no rows.
 fn table_section(header: &[&str], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() { String::new() } else { format!("\n{}", table::aligned(header, rows)) }
+    if rows.is_empty() { String::new() } else { format!("\n{}", table::format_table(header, rows)) }
 }
 
 /// Returns the first policy that denies the object at that time; `None` if none does.
-fn denying_policy(run: &AuditRun<'_>, object: Value<'_>, labels: Labels<'_>, now: &str) -> Option<String> {
-    let Verdict::Checked(mut found) = run.engine.validate(&Attributes::create(object, "", now), labels)
+fn denying_policy(
+    run: &AuditSettings<'_>,
+    object: Value<'_>,
+    labels: Labels<'_>,
+    now: &str,
+) -> Option<String> {
+    let Verdict::Checked(mut found) = run.engine.validate(&Attributes::for_create(object, "", now), labels)
     else {
         return None;
     };
-    found.retain_mut(|diagnostic| run.levels.apply(diagnostic));
-    let denial = found.iter().find(|one| one.origin == Origin::Policy && one.level == Level::Deny)?;
+    found.retain_mut(|diagnostic| run.levels.apply_to_finding(diagnostic));
+    let denial =
+        found.iter().find(|one| one.origin == RuleOrigin::Policy && one.level == FindingLevel::Deny)?;
     denial.policy.as_deref().map(str::to_owned)
 }

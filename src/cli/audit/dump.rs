@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use super::AuditRun;
+use super::AuditSettings;
 use super::exports;
 use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::state::{self, Inventory, KUBECTL_DUMP, RecordedServer};
+use crate::cli::state::{self, DumpInventory, KUBECTL_DUMP, RecordedServer};
 use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
-use tollgate_document::source::{InputError, Lines, documents, list};
+use tollgate_document::source::{InputError, LineIndex, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
-use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 use tollgate_forecast::ObjectKind;
 
 /// Reads release and API server of the dumped cluster from the comments at the beginning of the files.
-pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
-    let mut inventory = Inventory::default();
+pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> DumpInventory {
+    let mut inventory = DumpInventory::default();
     for (_, text) in texts {
         inventory.add_header(text);
     }
@@ -27,15 +27,15 @@ pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
 }
 
 /// Checks the objects of a dump and reports them.
-pub(super) fn audit(
+pub(super) fn audit_dump(
     texts: &[(String, String)],
-    mut run: AuditRun<'_>,
+    mut run: AuditSettings<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) -> Result<(), Failure> {
     if run.needs_state() {
-        let (snapshot, inventory) = state::parse_texts(texts, DeviceDetails::default())?;
-        let omissions = inventory.omissions(false).messages();
+        let (snapshot, inventory) = state::parse_snapshot(texts, StoredDetails::default())?;
+        let omissions = inventory.impact_omissions(false).messages();
         for omission in &omissions {
             console.error(omission);
         }
@@ -57,23 +57,31 @@ pub(super) fn audit(
         } else {
             |_, _| true
         };
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = match document {
                 Ok(document) => document,
                 Err(fault) => {
                     unreadable += 1;
                     let error = fault.input_error(file, &lines);
-                    reporter.add(&DocumentResult::unreadable(&error, text, fault.index), "", console);
+                    reporter.add_object_result(
+                        &DocumentResult::unreadable(&error, text, fault.index),
+                        "",
+                        console,
+                    );
                     continue;
                 }
             };
             if let Some(error) = document.not_an_object(file, &lines) {
                 unreadable += 1;
-                reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
+                reporter.add_object_result(
+                    &DocumentResult::unreadable(&error, text, document.index),
+                    "",
+                    console,
+                );
                 continue;
             }
-            for what in state::incomplete_lists(file, document.doc.root(), is_audited) {
+            for what in state::truncated_list_messages(file, document.doc.root(), is_audited) {
                 if !reporter.incomplete.contains(&what) {
                     console.error(&what);
                     reporter.incomplete.push(what);
@@ -85,7 +93,7 @@ pub(super) fn audit(
                     continue;
                 }
                 let object = item.value();
-                exports::add_if_outdated(kind, object, &run.engine.policies, reporter);
+                exports::report_if_outdated_export(kind, object, &run.engine.policies, reporter);
                 let fault = match identify(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,
@@ -95,15 +103,22 @@ pub(super) fn audit(
                 };
                 if let Some(fault) = fault {
                     unreadable += 1;
-                    let at = document.locate(&lines, &item.within(Path::ROOT.owned()), false).bytes.start;
+                    let at = document
+                        .locate(&lines, &item.path_in_document(Path::ROOT.owned()), false)
+                        .bytes
+                        .start;
                     let message = format!("not a Kubernetes object: {fault}; the dump may be truncated");
                     let error = InputError::at(file, &lines, at, message);
-                    reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
+                    reporter.add_object_result(
+                        &DocumentResult::unreadable(&error, text, document.index),
+                        "",
+                        console,
+                    );
                     continue;
                 }
                 judged += 1;
                 let namespace = object.get("metadata").get("namespace").str();
-                included += usize::from(run.includes(namespace));
+                included += usize::from(run.includes_namespace(namespace));
                 check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         }
@@ -129,7 +144,7 @@ pub(super) fn audit(
 /// are not audited, because an audit of the cluster does not list them either.
 fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
-    ObjectKind::of(api_version, kind).is_some_and(|kind| {
+    ObjectKind::from_type_meta(api_version, kind).is_some_and(|kind| {
         !matches!(
             kind,
             Kind::Namespace
@@ -145,12 +160,12 @@ fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
 }
 
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
-pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
+pub(super) fn recorded_profile(inventory: &DumpInventory) -> Option<&'static Profile> {
     let server = inventory.server();
     let release = server.map(|server| server.release.as_str()).or(inventory.release())?;
-    let (profile, _) = Profile::of_server(release)?;
+    let (profile, _) = Profile::nearest_for_server(release)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
-    profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
+    profile.for_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
 /// Reads slices, claims and taint rules of a dump. Ignores unreadable ones, because the audit reports them
@@ -161,7 +176,7 @@ fn read_devices(texts: &[(String, String)]) -> Snapshot {
         for item in list::objects(document.doc.root()) {
             let (api_version, kind) = item.api_version_and_kind();
             if ["ResourceSlice", "ResourceClaim", "DeviceTaintRule"].contains(&kind) {
-                _ = snapshot.apply_as(api_version, kind, item.value());
+                _ = snapshot.apply_as_type(api_version, kind, item.value());
             }
         }
     }

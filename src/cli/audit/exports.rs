@@ -7,7 +7,7 @@ use tollgate_engine::policy::PolicySet;
 
 /// Adds the object to the outdated exports of the report if `tollgate policy export` made it from other policies
 /// than the loaded ones. Does nothing if no policies are loaded.
-pub(super) fn add_if_outdated(
+pub(super) fn report_if_outdated_export(
     kind: &str,
     object: Value<'_>,
     policies: &PolicySet,

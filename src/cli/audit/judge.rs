@@ -2,21 +2,21 @@
 //!
 //! Most objects have no findings and are not printed at all.
 
-use super::AuditRun;
+use super::AuditSettings;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::mutate::print;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Builder, Doc, Value, ValueKind};
-use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::source::list::ListedObject;
-use tollgate_document::source::{Lines, documents};
+use tollgate_document::source::{LineIndex, documents};
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 
 /// Checks a stored object and adds the result to the report, unless its namespace is not audited.
 pub(super) fn check_and_report(
-    run: &AuditRun<'_>,
+    run: &AuditSettings<'_>,
     item: &ListedObject<'_>,
     labels: Labels<'_>,
     reporter: &mut AuditReporter,
@@ -25,35 +25,34 @@ pub(super) fn check_and_report(
     let object = item.value();
     let metadata = object.get("metadata");
     let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
-    if !run.includes(namespace) {
+    if !run.includes_namespace(namespace) {
         return;
     }
     let (api_version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
-    let mut verdict = run.engine.validate(&Attributes::create(object, "", &run.now), labels);
+    let mut verdict = run.engine.validate(&Attributes::for_create(object, "", &run.now), labels);
     let mut allowed = 0;
     if let Verdict::Checked(found) = &mut verdict {
         // Only controllers and drivers write a status.
-        let is_in_status =
-            |at: &FieldPath| matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
+        let is_in_status = |at: &FieldPath| matches!(at.user_steps().next(), Some(SegmentName::Field(name)) if &**name == "status");
         found.retain(|diagnostic| !is_in_status(&diagnostic.finding.at));
         let before = found.len();
-        found.retain_mut(|diagnostic| run.levels.apply(diagnostic));
+        found.retain_mut(|diagnostic| run.levels.apply_to_finding(diagnostic));
         allowed = before - found.len();
     }
-    let status = match (&verdict, verdict.allowed()) {
+    let status = match (&verdict, verdict.is_allowed()) {
         (Verdict::Skipped, _) => DocumentStatus::Skipped,
         (_, true) => DocumentStatus::Valid,
         (_, false) => DocumentStatus::Invalid,
     };
     reporter.deadlines.add_claim_if_soon_denied(run, object, labels);
-    let file = object_name(api_version, kind, namespace, name);
+    let file = kubectl_object_name(api_version, kind, namespace, name);
     let mut text = String::new();
     let mut findings = Vec::new();
     if let Verdict::Checked(found) = verdict
         && !found.is_empty()
     {
-        text = print::yaml(without_managed_fields(object).root());
-        let lines = Lines::of(&text);
+        text = print::to_block_yaml(without_managed_fields(object).root());
+        let lines = LineIndex::from_text(&text);
         let document = documents(&text).with_max_size(usize::MAX).next().and_then(Result::ok);
         findings = found
             .into_iter()
@@ -70,7 +69,7 @@ pub(super) fn check_and_report(
             })
             .collect();
     }
-    reporter.add(
+    reporter.add_object_result(
         &DocumentResult {
             file: &file,
             text: &text,
@@ -95,16 +94,16 @@ pub(super) fn check_and_report(
 }
 
 /// Returns resource, namespace and name of an object as kubectl accepts them: `resourceclaims/ml/train`.
-fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
+fn kubectl_object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let resource =
-        ApiKind::of(group, kind).map_or_else(|| kind.to_lowercase(), |kind| kind.resource().to_owned());
+    let resource = ApiKind::from_group_and_name(group, kind)
+        .map_or_else(|| kind.to_lowercase(), |kind| kind.resource().to_owned());
     if namespace.is_empty() { format!("{resource}/{name}") } else { format!("{resource}/{namespace}/{name}") }
 }
 
 /// Returns the object as the report shows it: apiVersion and kind first, and no `managedFields`.
 fn without_managed_fields(object: Value<'_>) -> Doc<'_> {
-    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
+    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
     out.open(ValueKind::Object, object.span());
     let is_type = |key: &str| ["apiVersion", "kind"].contains(&key);
     for (key, value) in object.members().filter(|(key, _)| is_type(key.text())) {

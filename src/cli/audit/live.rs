@@ -5,17 +5,18 @@
 
 use std::sync::Arc;
 
-use super::AuditRun;
+use super::AuditSettings;
 use super::exports;
 use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
-use crate::cli::live::{ConnectedServer, LiveObjects, LiveState, MissingObjects};
+use crate::cli::live::{BoundedSnapshot, ClusterLister, ConnectedServer, MissingObjects};
 use crate::cli::snapshot::SNAPSHOT_KINDS;
 use crate::cluster::{
-    ADMISSION_POLICIES, BUDGETS, CLAIMS, ListedKind, NAMESPACES, RULES, ReadLimits, SLICES,
+    ADMISSION_POLICIES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, POD_DISRUPTION_BUDGETS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, ReadOptions,
 };
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::list;
@@ -24,47 +25,50 @@ use tollgate_engine::impact::SnapshotKind;
 
 /// Maximum number of keys and values kept of all Namespace objects: enough for 50,000 namespaces with ten labels
 /// each.
-const MAX_NAMESPACE_NODES: usize = 1_500_000;
+const MAX_NAMESPACE_VALUES: usize = 1_500_000;
 
 /// Kinds that are needed to count the devices that forgotten taint rules keep idle.
-const DEVICE_KINDS: [ListedKind; 3] = [SLICES, CLAIMS, RULES];
+const DEVICE_KINDS: [ListedKind; 3] = [RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES];
 
 /// Lists the objects of a cluster, checks them and reports them.
-pub(super) fn audit(
+pub(super) fn audit_cluster(
     asked: &ConnectedServer,
-    mut run: AuditRun<'_>,
+    mut run: AuditSettings<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) {
     // What acts in the cluster now is what its server reports; `--feature-gates` may be about another release.
     let base = Profile::named(asked.profile.name);
-    if let Some(Ok(current)) = base.map(|base| base.on_server(&asked.info.live, None)) {
+    if let Some(Ok(current)) = base.map(|base| base.for_server(&asked.info.live, None)) {
         run.engine = run.engine.for_stored_objects(Some(current));
     }
-    let mut objects = LiveObjects::new(asked, run.namespace);
+    let mut objects = ClusterLister::new(asked, run.namespace);
     report_outdated_exports(asked, &run, reporter, console);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     // Without a namespace, rules are listed, and with them the devices that they keep idle.
     let needs_state = run.needs_state();
-    let mut state = (needs_state || run.namespace.is_none()).then(LiveState::new);
+    let mut state = (needs_state || run.namespace.is_none()).then(BoundedSnapshot::new);
     for kind in &SNAPSHOT_KINDS {
-        if *kind == NAMESPACES || !is_listed(kind, &run) {
+        if *kind == NAMESPACES || !must_list_kind(kind, &run) {
             continue;
         }
         let mut count = 0;
         let mut rules: Vec<(String, String)> = Vec::new();
         // Of budgets only impact reads something.
-        let limits =
-            if *kind == BUDGETS { ReadLimits::impact(SnapshotKind::Budget) } else { ReadLimits::WHOLE };
-        let listed = objects.read(kind, limits, console, &mut |api_version, object, console| {
+        let limits = if *kind == POD_DISRUPTION_BUDGETS {
+            ReadOptions::for_impact(SnapshotKind::Budget)
+        } else {
+            ReadOptions::WHOLE_OBJECTS
+        };
+        let listed = objects.list_objects(kind, limits, console, &mut |api_version, object, console| {
             count += 1;
             if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
                 state.add(api_version, kind.kind, object);
             }
-            if *kind == RULES {
+            if *kind == DEVICE_TAINT_RULES {
                 rules.push((api_version.to_owned(), object.to_json()));
-            } else if *kind != BUDGETS {
+            } else if *kind != POD_DISRUPTION_BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
                 check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
@@ -74,7 +78,7 @@ pub(super) fn audit(
             note_unserved_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
-        if *kind == RULES {
+        if *kind == DEVICE_TAINT_RULES {
             run = report_rules_and_set_state(run, state.take(), &mut objects, reporter, console);
             for (api_version, json) in &rules {
                 // Serialized above, so it parses.
@@ -88,7 +92,7 @@ pub(super) fn audit(
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
-        objects.omissions.fail(why, console);
+        objects.omissions.add_failure(why, console);
     }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
@@ -97,15 +101,16 @@ pub(super) fn audit(
 /// Reports forgotten taint rules, and passes the cluster state to the engine if a rule or policy needs it.
 /// Objects missing from the state are reported only in that case.
 fn report_rules_and_set_state<'a>(
-    mut run: AuditRun<'a>,
-    state: Option<LiveState>,
-    objects: &mut LiveObjects<'_>,
+    mut run: AuditSettings<'a>,
+    state: Option<BoundedSnapshot>,
+    objects: &mut ClusterLister<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
-) -> AuditRun<'a> {
+) -> AuditSettings<'a> {
     let Some(state) = state else { return run };
     let needs_state = run.needs_state();
-    let snapshot = if needs_state { state.finish(&mut objects.omissions, console) } else { state.snapshot };
+    let snapshot =
+        if needs_state { state.into_snapshot(&mut objects.omissions, console) } else { state.snapshot };
     reporter.deadlines.add_forgotten_rules(&snapshot, &run.now);
     if needs_state {
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
@@ -117,7 +122,7 @@ fn report_rules_and_set_state<'a>(
 /// they cannot be listed.
 fn report_outdated_exports(
     asked: &ConnectedServer,
-    run: &AuditRun<'_>,
+    run: &AuditSettings<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) {
@@ -125,42 +130,47 @@ fn report_outdated_exports(
         return;
     }
     // What is missing here says nothing about the audited objects.
-    let mut objects = LiveObjects::new(asked, None);
+    let mut objects = ClusterLister::new(asked, None);
     let mut compare = |_: &str, object: Value<'_>, _: &mut Console| {
-        exports::add_if_outdated(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
+        exports::report_if_outdated_export(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
     };
     // Why they cannot be listed was printed.
-    _ = objects.read_if_allowed(&ADMISSION_POLICIES, ReadLimits::WHOLE, console, &mut compare);
+    _ = objects.list_objects_if_allowed(
+        &ADMISSION_POLICIES,
+        ReadOptions::WHOLE_OBJECTS,
+        console,
+        &mut compare,
+    );
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
 /// impact is counted.
-fn is_listed(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
-    (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
+fn must_list_kind(kind: &ListedKind, run: &AuditSettings<'_>) -> bool {
+    (run.namespace.is_none() || kind.namespaced) && (*kind != POD_DISRUPTION_BUDGETS || run.needs_state())
 }
 
 /// Reads the labels of namespaces; `None` if that fails, and then rules that need labels are not checked. Sets
 /// `unchecked` if the one namespace that is audited may not exist.
 fn read_namespaces(
     asked: &ConnectedServer,
-    run: &AuditRun<'_>,
-    objects: &mut LiveObjects<'_>,
+    run: &AuditSettings<'_>,
+    objects: &mut ClusterLister<'_>,
     unchecked: &mut Option<String>,
     console: &mut Console,
 ) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     if let Some(name) = run.namespace {
-        return match asked.cluster.get_object(&NAMESPACES, name) {
+        return match asked.cluster.get_cluster_scoped_object(&NAMESPACES, name) {
             Ok(text) => {
                 namespaces.add(doc::parse(&text).ok()?.root());
                 Some(namespaces)
             }
             Err(error) if error.code() == 404 => {
-                objects.omissions.fail(format!("namespace {name} does not exist"), console);
+                objects.omissions.add_failure(format!("namespace {name} does not exist"), console);
                 None
             }
-            Err(error) if run.engine.policies.needs_labels() => {
-                objects.omissions.fail(format!("cannot get namespace {name}: {error}"), console);
+            Err(error) if run.engine.policies.needs_namespace_labels() => {
+                objects.omissions.add_failure(format!("cannot get namespace {name}: {error}"), console);
                 None
             }
             Err(error) => {
@@ -170,26 +180,33 @@ fn read_namespaces(
             }
         };
     }
-    let limits = ReadLimits::impact(SnapshotKind::Namespace);
+    let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
     let (mut nodes, mut missing) = (0, MissingObjects::default());
-    let listed = objects.read(&NAMESPACES, limits, console, &mut |_, object, _| {
-        nodes += object.size();
-        if nodes <= MAX_NAMESPACE_NODES {
+    let listed = objects.list_objects(&NAMESPACES, limits, console, &mut |_, object, _| {
+        nodes += object.node_count();
+        if nodes <= MAX_NAMESPACE_VALUES {
             namespaces.add(object);
         } else {
             let name = object.get("metadata").get("name").str();
             missing.add(|| format!("Namespace {name} is left out: all namespaces have too many labels"));
         }
     });
-    missing.report(&mut objects.omissions, console);
+    missing.print_and_add_to(&mut objects.omissions, console);
     listed.map(|_| namespaces)
 }
 
 /// Prints a note for each checked release that does not serve the version in which the objects were listed. They
 /// are checked in that version anyway.
-fn note_unserved_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
+fn note_unserved_version(
+    kind: &ListedKind,
+    api_version: &str,
+    run: &AuditSettings<'_>,
+    console: &mut Console,
+) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {
+    let Some((kind, version)) =
+        ApiKind::from_group_and_name(kind.group, kind.kind).zip(Version::parse(version))
+    else {
         return;
     };
     for profile in &run.engine.profiles {
@@ -200,7 +217,7 @@ fn note_unserved_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_
                 "Kubernetes {} serves {} as {}, not as {}; the objects are checked in the version in which they were listed",
                 profile.name,
                 kind.name(),
-                and_list(&names),
+                join_with_and(&names),
                 version.name(),
             ));
         }

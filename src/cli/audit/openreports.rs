@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::report::{DocumentResult, DocumentStatus};
 use tollgate_engine::policy::PolicyLocation;
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize;
@@ -24,10 +24,10 @@ const MAX_RESULTS_BYTES: usize = 200_000;
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 const API_VERSION: &str = "openreports.io/v1alpha1";
-const SOURCE: &str = "tollgate";
+const REPORT_SOURCE: &str = "tollgate";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Label with the time of the audit. It selects reports of earlier audits, which `kubectl apply` does not delete.
-const AUDIT_TIME: &str = "tollgate.dev/audit-time";
+const AUDIT_TIME_LABEL: &str = "tollgate.dev/audit-time";
 
 /// Collects the results of an audit by namespace; results of cluster-scoped objects have the empty namespace.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ struct ReportList<'a> {
 impl OpenReports {
     /// Starts without results; `now` is the time of the audit, `namespace` the only one that is audited, if any.
     pub(super) fn new(now: &str, namespace: Option<&str>) -> OpenReports {
-        let seconds = gotime::parse(now).map(|time| time.seconds).unwrap_or_default();
+        let seconds = gotime::parse_rfc3339(now).map(|time| time.seconds).unwrap_or_default();
         OpenReports {
             timestamp: Timestamp { seconds, nanos: 0 },
             audited: namespace.unwrap_or_default().to_owned(),
@@ -130,8 +130,8 @@ impl OpenReports {
     /// Adds a result `error` for something that could not be read.
     pub(super) fn add_error(&mut self, rule: &'static str, message: &str) {
         let result = ReportResult {
-            source: SOURCE,
-            policy: SOURCE.to_owned(),
+            source: REPORT_SOURCE,
+            policy: REPORT_SOURCE.to_owned(),
             rule,
             category: "input",
             severity: "high",
@@ -146,7 +146,7 @@ impl OpenReports {
     }
 
     /// Adds the findings of an object; without findings it counts as passed.
-    pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str) {
+    pub(super) fn add_object_result(&mut self, entry: &DocumentResult<'_>, uid: &str) {
         if let Some(error) = entry.error {
             return self.add_error("unreadable", &error.to_string());
         }
@@ -161,20 +161,20 @@ impl OpenReports {
             let diagnostic = &located.diagnostic;
             let (finding, origin) = (&diagnostic.finding, diagnostic.origin.name());
             let (result, severity) = match diagnostic.level {
-                Level::Deny => ("fail", "high"),
-                Level::Warn => ("warn", "medium"),
-                Level::Audit => ("warn", "info"),
+                FindingLevel::Deny => ("fail", "high"),
+                FindingLevel::Warn => ("warn", "medium"),
+                FindingLevel::Audit => ("warn", "info"),
             };
             let policy = diagnostic.policy.as_ref().map_or(origin, PolicyLocation::name);
             report.results.push(ReportResult {
-                source: SOURCE,
+                source: REPORT_SOURCE,
                 policy: policy.to_owned(),
                 rule: finding.rule.id,
                 category: origin,
                 severity,
                 timestamp,
                 result,
-                scored: diagnostic.level == Level::Deny,
+                scored: diagnostic.level == FindingLevel::Deny,
                 resources: vec![ObjectReference {
                     api_version: entry.api_version.to_owned(),
                     kind: entry.kind.to_owned(),
@@ -184,7 +184,7 @@ impl OpenReports {
                 }],
                 message: gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE_CHARS).into_owned(),
                 properties: [
-                    ("field", finding.field()),
+                    ("field", finding.user_path()),
                     ("level", diagnostic.level.name().to_owned()),
                     ("releases", diagnostic.profiles.join(",")),
                 ]
@@ -202,8 +202,8 @@ impl OpenReports {
             "" => "reports.openreports.io,clusterreports.openreports.io -A".to_owned(),
             namespace => format!("reports.openreports.io -n {namespace}"),
         };
-        let (owner, time) = (format!("{MANAGED_BY}={SOURCE}"), self.timestamp.seconds);
-        format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME}!={time}'")
+        let (owner, time) = (format!("{MANAGED_BY}={REPORT_SOURCE}"), self.timestamp.seconds);
+        format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME_LABEL}!={time}'")
     }
 
     /// Returns all reports as one JSON List, for `kubectl apply -f -`.
@@ -228,11 +228,11 @@ impl OpenReports {
                         name: format!("tollgate-audit{number}"),
                         namespace,
                         labels: BTreeMap::from([
-                            (MANAGED_BY, SOURCE.to_owned()),
-                            (AUDIT_TIME, self.timestamp.seconds.to_string()),
+                            (MANAGED_BY, REPORT_SOURCE.to_owned()),
+                            (AUDIT_TIME_LABEL, self.timestamp.seconds.to_string()),
                         ]),
                     },
-                    source: SOURCE,
+                    source: REPORT_SOURCE,
                     summary,
                     results,
                 });
@@ -240,7 +240,7 @@ impl OpenReports {
         }
         let list = ReportList { api_version: "v1", kind: "List", items };
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
-        format!("{}\n", sanitize::json(&text))
+        format!("{}\n", sanitize::sanitize_json(&text))
     }
 }
 

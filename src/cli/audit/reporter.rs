@@ -2,21 +2,21 @@
 
 use std::io::Write as _;
 
-use super::deadlines::PolicyExpirations;
+use super::deadlines::AuditDeadlines;
 use super::openreports::OpenReports;
-use super::totals::Totals;
-use super::{AuditRun, HTML, OPENREPORTS};
+use super::totals::FindingTotals;
+use super::{AuditSettings, HTML_FORMAT, OPENREPORTS_FORMAT};
 use crate::cli::console::Console;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::picture::{self, StateSource};
 use crate::cli::to_json;
-use crate::report::record::{list, record};
-use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
+use crate::report::record::{collect_records, record};
+use crate::report::{DocumentResult, FileReportPart, Format, ReportRenderer, Statistics, Summary};
 
 /// Writes the report of an audit object by object, and counts its findings.
 #[derive(Debug)]
 pub(super) struct AuditReporter {
-    report: Report,
+    report: ReportRenderer,
     /// The results, for `-o openreports`.
     open_reports: Option<OpenReports>,
     /// For `-o html`: the JSON report so far, which the page shows, and the time of the audit.
@@ -25,7 +25,7 @@ pub(super) struct AuditReporter {
     pub(super) source: StateSource,
     summary: Summary,
     statistics: Statistics,
-    totals: Totals,
+    totals: FindingTotals,
     started: bool,
     failure: Option<Failure>,
     /// `kubectl` with the flags that make it use the same cluster.
@@ -35,7 +35,7 @@ pub(super) struct AuditReporter {
     /// Messages about objects that could not be listed or read.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
-    pub(super) deadlines: PolicyExpirations,
+    pub(super) deadlines: AuditDeadlines,
     /// ValidatingAdmissionPolicies that were exported from other policies.
     pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
@@ -44,14 +44,18 @@ pub(super) struct AuditReporter {
 
 impl AuditReporter {
     /// Starts the report in the format `output`, and writes its header to the console if the format has one.
-    pub(super) fn begin(
+    pub(super) fn start_report(
         output: &str,
         statistics: bool,
-        run: &AuditRun<'_>,
+        run: &AuditSettings<'_>,
         console: &mut Console,
     ) -> Result<AuditReporter, Failure> {
-        let report = Report {
-            format: if output == HTML { Format::Json } else { Format::parse(output).unwrap_or(Format::Text) },
+        let report = ReportRenderer {
+            format: if output == HTML_FORMAT {
+                Format::Json
+            } else {
+                Format::parse(output).unwrap_or(Format::Text)
+            },
             profiles: run.engine.profiles.iter().map(|profile| profile.name).collect(),
             styled: console.styled,
             quiet: Console::is_quiet(),
@@ -60,12 +64,12 @@ impl AuditReporter {
             of_cluster: true,
             foldable: false,
         };
-        let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now, run.namespace));
-        let drawn = (output == HTML).then(|| (report.begin(), run.now.clone()));
+        let open_reports = (output == OPENREPORTS_FORMAT).then(|| OpenReports::new(&run.now, run.namespace));
+        let drawn = (output == HTML_FORMAT).then(|| (report.header(), run.now.clone()));
         if open_reports.is_none() && drawn.is_none() {
-            console.write_all(report.begin().as_bytes())?;
+            console.write_all(report.header().as_bytes())?;
         }
-        let mut deadlines = PolicyExpirations::default();
+        let mut deadlines = AuditDeadlines::default();
         deadlines.add_expiring_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,
@@ -75,7 +79,7 @@ impl AuditReporter {
             source: StateSource::default(),
             summary: Summary::default(),
             statistics: Statistics::default(),
-            totals: Totals::default(),
+            totals: FindingTotals::default(),
             started: false,
             failure: None,
             kubectl: "kubectl".to_owned(),
@@ -88,24 +92,24 @@ impl AuditReporter {
     }
 
     /// Adds the result of one object to the report.
-    pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str, console: &mut Console) {
+    pub(super) fn add_object_result(&mut self, entry: &DocumentResult<'_>, uid: &str, console: &mut Console) {
         let mut own = Summary { files: 1, ..Summary::default() };
-        own.add(entry);
+        own.count_document(entry);
         self.summary.merge(&own);
-        self.statistics.add(entry);
-        self.totals.add(entry);
+        self.statistics.count_findings(entry);
+        self.totals.count_object(entry);
         if let Some(reports) = &mut self.open_reports {
-            return reports.add(entry, uid);
+            return reports.add_object_result(entry, uid);
         }
-        let mut piece = Piece::default();
-        self.report.add(&mut piece, entry);
-        self.report.close(&mut piece, entry.file, &own);
+        let mut piece = FileReportPart::default();
+        self.report.append_document(&mut piece, entry);
+        self.report.finish_file(&mut piece, entry.file, &own);
         if !piece.is_empty() {
             let is_first = !std::mem::replace(&mut self.started, true);
             if let Some((json, _)) = &mut self.drawn {
-                return json.push_str(piece.text(is_first));
+                return json.push_str(piece.text_trimmed_if_first(is_first));
             }
-            let written = console.write_all(piece.text(is_first).as_bytes());
+            let written = console.write_all(piece.text_trimmed_if_first(is_first).as_bytes());
             if let Err(error) = written {
                 self.failure.get_or_insert(error.into());
             }
@@ -113,7 +117,7 @@ impl AuditReporter {
     }
 
     /// Writes the rest of the report, and returns the counts for the exit code.
-    pub(super) fn end(mut self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn finish_report(mut self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -130,12 +134,12 @@ impl AuditReporter {
             (None, Format::Text) if !self.report.statistics => {
                 format!("{}{}{}", self.summary_line(), self.totals.tables(), self.deadlines.tables())
             }
-            (None, Format::Json) => self.end_with_audit_member()?,
-            (None, _) => self.report.end(&self.summary, &self.statistics),
+            (None, Format::Json) => self.json_end_with_audit()?,
+            (None, _) => self.report.footer(&self.summary, &self.statistics),
         };
         match self.drawn.take() {
             Some((json, at)) => {
-                let page = self.source.page(&self.incomplete);
+                let page = self.source.page_metadata(&self.incomplete);
                 picture::write_page(tollgate_picture::pages::audit(&(json + &text), &at, &page), console)?;
             }
             None => console.write_all(text.as_bytes())?,
@@ -156,29 +160,29 @@ impl AuditReporter {
         if !self.incomplete.is_empty() {
             console.note("some objects could not be read; there may be more findings");
         }
-        Ok(Tally {
+        Ok(ExitCounts {
             denied: self.summary.denied,
             warned: self.summary.warned,
             unreadable: self.summary.unreadable + self.incomplete.len(),
-            ..Tally::default()
+            ..ExitCounts::default()
         })
     }
 
     /// Returns the summary of the audit: `412 objects: 3 invalid, 2 with warnings, 407 valid`.
     fn summary_line(&self) -> String {
         // The releases are in the first line on stderr.
-        Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
+        ReportRenderer { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
     /// Returns the end of the JSON report with the member `audit`, which only this command adds to the JSON of
     /// `validate`.
-    fn end_with_audit_member(&self) -> Result<String, Failure> {
+    fn json_end_with_audit(&self) -> Result<String, Failure> {
         let listed = self.listed.iter().map(|(resource, api_version, objects)| {
             record! { "resource": resource, "apiVersion": api_version, "objects": objects }
         });
         let record = record! {
             "cluster": self.cluster,
-            "listed": list(listed),
+            "listed": collect_records(listed),
             "notServed": self.not_served,
             "incomplete": self.incomplete,
             "outdatedExports" if given: self.outdated_exports,
@@ -188,7 +192,7 @@ impl AuditReporter {
             "failingClaims": self.deadlines.failing_claims,
             "forgottenRules": self.deadlines.forgotten_rules,
         };
-        let end = self.report.end(&self.summary, &self.statistics);
+        let end = self.report.footer(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);
         Ok(format!("{open},\n\"audit\":{}}}\n", to_json(&record)?))
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::table;
 use crate::report::DocumentResult;
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 
 /// Number of findings by level, and of objects with at least one finding, for one rule or namespace.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
@@ -19,34 +19,34 @@ pub(super) struct FindingCounts {
 }
 
 impl FindingCounts {
-    fn add(&mut self, level: Level) {
+    fn count_finding(&mut self, level: FindingLevel) {
         match level {
-            Level::Deny => self.denied += 1,
-            Level::Warn => self.warned += 1,
-            Level::Audit => self.audited += 1,
+            FindingLevel::Deny => self.denied += 1,
+            FindingLevel::Warn => self.warned += 1,
+            FindingLevel::Audit => self.audited += 1,
         }
     }
 }
 
 /// Counts by rule and by namespace; objects without a namespace are under the empty name.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Totals {
+pub(super) struct FindingTotals {
     pub(super) by_rule: BTreeMap<&'static str, FindingCounts>,
     pub(super) by_namespace: BTreeMap<String, FindingCounts>,
 }
 
-impl Totals {
+impl FindingTotals {
     /// Counts the findings of an object.
-    pub(super) fn add(&mut self, entry: &DocumentResult<'_>) {
+    pub(super) fn count_object(&mut self, entry: &DocumentResult<'_>) {
         let mut rules: Vec<&'static str> = Vec::new();
         for located in entry.findings {
             let rule = located.diagnostic.finding.rule.id;
             let count = self.by_rule.entry(rule).or_default();
-            count.add(located.diagnostic.level);
+            count.count_finding(located.diagnostic.level);
             count.objects += usize::from(!rules.contains(&rule));
             rules.push(rule);
             let count = self.by_namespace.entry(entry.namespace.to_owned()).or_default();
-            count.add(located.diagnostic.level);
+            count.count_finding(located.diagnostic.level);
             count.objects += usize::from(rules.len() == 1);
         }
     }
@@ -68,8 +68,8 @@ impl Totals {
         let name = |name: &String| if name.is_empty() { "(cluster)".to_owned() } else { name.clone() };
         let by_namespace = self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count));
         let by_namespace = count_rows(by_namespace, audited);
-        let rules = table::aligned(&header("RULE"), &by_rule);
-        let namespaces = table::aligned(&header("NAMESPACE"), &by_namespace);
+        let rules = table::format_table(&header("RULE"), &by_rule);
+        let namespaces = table::format_table(&header("NAMESPACE"), &by_namespace);
         format!("\n{rules}\n{namespaces}")
     }
 }

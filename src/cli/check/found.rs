@@ -19,7 +19,7 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_document::source::{Document, DocumentError, RefusedBy, list, shape};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Verdict};
-use tollgate_engine::rules::{Level, Origin, Rule, RuleSet};
+use tollgate_engine::rules::{FindingLevel, Rule, RuleOrigin, RuleSet};
 
 /// The purpose of a file in its repository, derived from its path, such as a kustomization patch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,23 +40,23 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     if shape::is_json_patch(root) {
         return Some(SkipReason::JsonPatch);
     }
-    if role == FileRole::ChartTemplate && shape::is_template(text) {
-        return (!is_complete(root)).then_some(SkipReason::Template);
+    if role == FileRole::ChartTemplate && shape::has_template_actions(text) {
+        return (!is_creatable(root)).then_some(SkipReason::Template);
     }
     if root.kind() != ValueKind::Object {
         return Some(SkipReason::NotKubernetes);
     }
     let has_directive = || matches!(root.get("$patch").str(), "delete" | "merge" | "replace");
     if role == FileRole::KustomizePatch || has_directive() {
-        return (!is_complete(root)).then_some(SkipReason::KustomizePatch);
+        return (!is_creatable(root)).then_some(SkipReason::KustomizePatch);
     }
     let is_given =
         |key: &str| root.members().any(|(name, value)| name.text() == key && !value.str().is_empty());
     match (is_given("apiVersion"), is_given("kind")) {
         (true, true) => None,
         // One of the two is misspelt: the other one shows that a manifest is meant.
-        (true, false) if is_misspelt(root, "kind") => None,
-        (false, true) if is_misspelt(root, "apiVersion") => None,
+        (true, false) if has_misspelt_key(root, "kind") => None,
+        (false, true) if has_misspelt_key(root, "apiVersion") => None,
         _ if role == FileRole::ChartFile => Some(SkipReason::HelmChart),
         _ if untyped::has_shape_of_checked_kind(root) => None,
         (false, true) if root.get("metadata").exists() => Some(SkipReason::MissingApiVersion),
@@ -66,10 +66,11 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
 
 /// True if an API server would create at least one of the objects as written. Such an object is checked even in a
 /// chart or if a kustomization names it as a patch.
-fn is_complete(root: Value<'_>) -> bool {
-    static API_SERVER: LazyLock<Engine> = LazyLock::new(|| {
-        let is_its_own =
-            |rule: &Rule| matches!(rule.origin, Origin::Upstream | Origin::Decoding | Origin::Strict);
+fn is_creatable(root: Value<'_>) -> bool {
+    static API_SERVER_ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+        let is_its_own = |rule: &Rule| {
+            matches!(rule.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict)
+        };
         Engine::new(vec![Profile::DEFAULT], RuleSet::compile(is_its_own))
     });
     list::objects(root).any(|item| {
@@ -77,16 +78,16 @@ fn is_complete(root: Value<'_>) -> bool {
         let is_checked = list::last_member(object, "apiVersion").str().starts_with("resource.k8s.io/");
         is_checked
             && object.get("spec").exists()
-            && match API_SERVER.validate(&Attributes::create(object, "", ""), Labels::Unknown) {
+            && match API_SERVER_ENGINE.validate(&Attributes::for_create(object, "", ""), Labels::Unknown) {
                 Verdict::Skipped => false,
-                Verdict::Checked(found) => found.iter().all(|found| found.level != Level::Deny),
+                Verdict::Checked(found) => found.iter().all(|found| found.level != FindingLevel::Deny),
             }
     })
 }
 
 /// True if the object has metadata or a spec, lacks the key `wanted`, and has one that differs from it by a letter or
 /// case.
-fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
+fn has_misspelt_key(root: Value<'_>, wanted: &str) -> bool {
     let is_near = |key: &str| {
         let key = key.to_lowercase();
         let most = if wanted.len() > 4 { 2 } else { 1 };
@@ -108,14 +109,16 @@ pub(super) fn reason_to_skip_unparsable(
     fault: &DocumentError,
     role: FileRole,
 ) -> Option<SkipReason> {
-    let (start, part) = shape::part_around(text, fault.at);
+    let (start, part) = shape::document_around(text, fault.at);
     let is_other = || !shape::may_contain_words(part, &WORDS_IN_CHECKED_TEXTS);
     let is_template = if role == FileRole::ChartTemplate {
-        shape::is_template(text)
+        shape::has_template_actions(text)
     } else {
         // A comment can look like a template, and kubectl would read the rest.
-        let is_refused = || fault.by == RefusedBy::Kubectl && shape::stops_at_action(part, fault.at - start);
-        shape::is_template(part) && (is_other() || is_refused()) || shape::has_placeholder(part) && is_other()
+        let is_refused =
+            || fault.by == RefusedBy::Kubectl && shape::stopped_at_template_action(part, fault.at - start);
+        shape::has_template_actions(part) && (is_other() || is_refused())
+            || shape::has_placeholder(part) && is_other()
     };
     if is_template {
         return Some(SkipReason::Template);
@@ -144,7 +147,11 @@ pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> 
 
 /// Removes the findings that do not matter in an excerpt of an object: those about missing fields, lints and policies.
 /// The others lose their fixes.
-pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document: &Document<'_>, text: &str) {
+pub(super) fn drop_non_excerpt_findings(
+    findings: &mut Vec<LocatedFinding>,
+    document: &Document<'_>,
+    text: &str,
+) {
     findings.retain_mut(|located| {
         located.fix = None;
         let finding = &located.diagnostic.finding;
@@ -162,9 +169,9 @@ pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document
             _ => false,
         };
         let source = text.get(located.location.bytes.clone()).unwrap_or_default();
-        matches!(located.diagnostic.origin, Origin::Upstream | Origin::Decoding | Origin::Strict)
+        matches!(located.diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict)
             && !is_missing
-            && document.value(&finding.at, 0).is_some()
+            && document.value_at_path(&finding.at, 0).is_some()
             && !shape::is_documentation_placeholder(source)
     });
 }
@@ -174,7 +181,7 @@ pub(super) fn drop_findings_on_placeholders(findings: &mut Vec<LocatedFinding>, 
     let before = findings.len();
     findings.retain(|finding| {
         let source = text.get(finding.location.bytes.clone()).unwrap_or_default();
-        finding.diagnostic.origin == Origin::Policy || !shape::is_placeholder(source)
+        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_placeholder(source)
     });
     findings.len() < before
 }

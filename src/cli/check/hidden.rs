@@ -5,11 +5,11 @@
 
 use super::TextChecker;
 use tollgate_document::doc::{self, Value};
-use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::finding::Edit;
 use tollgate_document::source::list::ListedObject;
 use tollgate_engine::engine::{Diagnostic, Verdict};
-use tollgate_engine::rules::{Level, Origin};
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 use tollgate_formats::gofmt;
 
 /// The member of a request that was forgotten, so that its fields are one level too high.
@@ -52,7 +52,7 @@ pub(super) fn errors_inside_exactly(
         error.finding.also.clear();
         error.finding.fix = None;
         error.finding.server_at = None;
-        (error.level == Level::Deny && error.origin != Origin::Lint).then_some(error)
+        (error.level == FindingLevel::Deny && error.origin != RuleOrigin::Lint).then_some(error)
     };
     errors.into_iter().filter_map(inside).collect()
 }
@@ -62,15 +62,15 @@ fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>]
     let mut object = item.value().to_json();
     for (path, members) in requests {
         let request = path.user_steps().fold(item.value(), |value, step| match step {
-            Name::Index(index) => value.items().nth(*index).unwrap_or(Value::absent()),
-            Name::Field(name) | Name::Key(name) => value.get(name),
+            SegmentName::Index(index) => value.items().nth(*index).unwrap_or(Value::absent()),
+            SegmentName::Field(name) | SegmentName::Key(name) => value.get(name),
         });
         let (mut kept, mut moved) = (String::new(), String::new());
         for (key, value) in request.members() {
             let is_moved = members.iter().any(|member| **member == *key.text());
             let out = if is_moved { &mut moved } else { &mut kept };
             out.push_str(if out.is_empty() { "" } else { "," });
-            gofmt::json_string(out, key.text());
+            gofmt::push_json_string(out, key.text());
             out.push(':');
             out.push_str(&value.to_json());
         }

@@ -42,13 +42,13 @@ impl FoundConfig {
     }
 
     /// The path of the baseline that the configuration names; `None` if it names none.
-    pub(in super::super) fn baseline(&self) -> Result<Option<PathBuf>, Failure> {
+    pub(in super::super) fn baseline_path(&self) -> Result<Option<PathBuf>, Failure> {
         self.file.baseline.as_ref().map(|setting| self.resolve_path(setting, "--baseline")).transpose()
     }
 
     /// Returns the overrides that apply to a file, by their paths. `None` is stdin, to which only overrides
     /// without paths apply.
-    pub(in super::super) fn overrides(&self, file: Option<&Path>) -> Vec<&Override> {
+    pub(in super::super) fn overrides_for_file(&self, file: Option<&Path>) -> Vec<&Override> {
         let pairs = self.file.overrides.iter().zip(&self.override_paths);
         let holds = |(item, paths): &(&Override, &PathGlobs)| {
             item.paths.is_empty() || file.is_some_and(|file| paths.matches(file))
@@ -116,7 +116,7 @@ impl ConfigLookup {
     pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
         let mut lookup = ConfigLookup::default();
         match named {
-            Some(path) => lookup.scope = LookupScope::Fixed(Some(lookup.load(path, true)?)),
+            Some(path) => lookup.scope = LookupScope::Fixed(Some(lookup.load_config(path, true)?)),
             None if no_config => lookup.scope = LookupScope::Fixed(None),
             None => {}
         }
@@ -167,7 +167,7 @@ impl ConfigLookup {
             passed.push(above.to_owned());
             let path = above.join(CONFIG_NAME);
             if path.symlink_metadata().is_ok() {
-                number = Some(self.load(&path, false)?);
+                number = Some(self.load_config(&path, false)?);
                 break;
             }
             if is_repository_root(above) {
@@ -180,9 +180,9 @@ impl ConfigLookup {
 
     /// Reads a configuration file and returns its index in `found`. One that is not trusted must be inside its
     /// repository.
-    fn load(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
+    fn load_config(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
         let name = path_for_messages(path).display().to_string();
-        let name = sanitize::line(&name).into_owned();
+        let name = sanitize::sanitize_line(&name).into_owned();
         let refused = |message: &str| Failure::Input(format!("{name}: {message}"));
         let failed = |error: std::io::Error| refused(&files::io_reason(&error));
         // Opening a pipe would block, and a device has no end.
@@ -198,7 +198,7 @@ impl ConfigLookup {
         }
         let root = (!is_trusted).then(|| top.to_owned());
         let text = files::read_text(path, MAX_CONFIG_BYTES)?;
-        let file = ConfigFile::read(&name, &text).map_err(|faults| {
+        let file = ConfigFile::parse(&name, &text).map_err(|faults| {
             let mut shown: Vec<String> =
                 faults.iter().take(MAX_PRINTED_ERRORS).map(ToString::to_string).collect();
             if faults.len() > MAX_PRINTED_ERRORS {
@@ -245,7 +245,7 @@ fn path_for_messages(path: &Path) -> PathBuf {
 }
 
 /// The absolute path without `.` and `..`; links are not resolved.
-pub(in super::super) fn normal_absolute(path: &Path) -> PathBuf {
+pub(in super::super) fn normalized_absolute_path(path: &Path) -> PathBuf {
     normalize_path(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 

@@ -13,13 +13,13 @@ use super::super::shared::{DefaultRules, EngineArgs, FailOn, FileDefaults, Profi
 use super::lookup::FoundConfig;
 use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, StringSettings};
 use tollgate_api::profile::GateChoice;
-use tollgate_document::source::{InputError, Lines};
+use tollgate_document::source::{InputError, LineIndex};
 use tollgate_engine::engine::{Engine, Namespaces};
 
 /// The settings for files under one configuration: the flags, and the values of the configuration file where no
 /// flag is set.
 #[derive(Debug)]
-pub(in super::super) struct Settings {
+pub(in super::super) struct MergedSettings {
     /// The flags; those not given have the values of the configuration file.
     pub(in super::super) flags: EngineArgs,
     /// Levels of the file.
@@ -32,7 +32,7 @@ pub(in super::super) struct Settings {
     pub(in super::super) fails_on_warn: bool,
 }
 
-impl Settings {
+impl MergedSettings {
     /// Combines the flags with a configuration file; flags win.
     pub(in super::super) fn new(
         flags: &EngineArgs,
@@ -40,8 +40,8 @@ impl Settings {
         levels: &LevelArgs,
         namespaces: Option<&PathBuf>,
         config: Option<&FoundConfig>,
-    ) -> Result<Settings, Failure> {
-        let mut settings = Settings {
+    ) -> Result<MergedSettings, Failure> {
+        let mut settings = MergedSettings {
             flags: flags.clone(),
             file_levels: Levels::default(),
             flag_levels: levels.levels(),
@@ -85,7 +85,7 @@ impl Settings {
 /// The engine for files under one configuration, with the levels and other settings that apply to its findings.
 #[derive(Debug)]
 pub(in super::super) struct ConfiguredEngine {
-    pub(in super::super) settings: Settings,
+    pub(in super::super) settings: MergedSettings,
     pub(in super::super) engine: Engine,
     profiles: Vec<&'static str>,
     /// The namespaces in the file of `--namespaces` or of the configuration; `None` if neither is set.
@@ -94,7 +94,7 @@ pub(in super::super) struct ConfiguredEngine {
 
 impl ConfiguredEngine {
     /// Reads the policies, namespaces and other files that the settings name, and builds the engine.
-    pub(in super::super) fn load(settings: Settings) -> Result<ConfiguredEngine, Failure> {
+    pub(in super::super) fn load(settings: MergedSettings) -> Result<ConfiguredEngine, Failure> {
         let engine = settings.flags.engine(DefaultRules::Offline)?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
         let namespaces = settings.namespaces.as_deref().map(namespaces::read_file).transpose()?;
@@ -102,8 +102,8 @@ impl ConfiguredEngine {
     }
 
     /// True if policies need the labels of namespaces and no file with them is given.
-    pub(in super::super) fn lacks_labels(&self) -> bool {
-        self.namespaces.is_none() && self.engine.policies.needs_labels()
+    pub(in super::super) fn lacks_namespace_labels(&self) -> bool {
+        self.namespaces.is_none() && self.engine.policies.needs_namespace_labels()
     }
 
     /// Returns a checker for the text of a file to which these overrides apply. `found` are the namespaces among
@@ -116,7 +116,7 @@ impl ConfiguredEngine {
     ) -> TextChecker<'r> {
         TextChecker {
             engine: &self.engine,
-            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
+            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_namespace_labels())),
             claims: None,
             profiles: &self.profiles,
             acceptance: Acceptance {
@@ -180,11 +180,11 @@ fn parse_profile_of_file(name: &str) -> Result<ProfileArg, String> {
 /// Returns all errors of a configuration file by position, also in releases and feature gates, which only
 /// commands resolve. For editors.
 pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
-    let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
+    let (file, mut errors) = match ConfigFile::parse_with_errors(name, text) {
         Ok(read) => read,
         Err(errors) => return errors,
     };
-    let lines = Lines::of(text);
+    let lines = LineIndex::from_text(text);
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     let mut profiles = Vec::new();
     for name in file.kubernetes.iter().flat_map(|names| &names.value) {

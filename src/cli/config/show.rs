@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::super::given::{GivenFlags, flag_source};
+use super::super::given::{GivenFlags, flag_or_variable_name};
 use super::super::levels::LevelArgs;
 use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
-use super::settings::Settings;
+use super::settings::MergedSettings;
 use crate::config::{ConfigFile, Override, Setting, StringSettings};
 use tollgate_api::profile;
 
@@ -28,7 +28,7 @@ const DEFAULT_SOURCE: &str = "default";
 pub(super) fn setting_rows(
     given: &GivenFlags,
     levels: &LevelArgs,
-    settings: &Settings,
+    settings: &MergedSettings,
     config: Option<&FoundConfig>,
 ) -> Vec<SettingRow> {
     let file = config.map(|config| &config.file);
@@ -85,14 +85,14 @@ pub(super) fn setting_rows(
 /// flags.
 fn level_rows(
     levels: &LevelArgs,
-    settings: &Settings,
+    settings: &MergedSettings,
     file: Option<&ConfigFile>,
     at: &dyn Fn(usize) -> String,
 ) -> Vec<SettingRow> {
     let mut rows: Vec<SettingRow> = Vec::new();
     for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
         let (target, setting) = level.value;
-        if settings.flag_levels.setting(target).is_none() {
+        if settings.flag_levels.own_setting(target).is_none() {
             rows.push(row(format!("levels.{}", target.name()), setting.name(), at(level.line)));
         }
     }
@@ -100,7 +100,7 @@ fn level_rows(
         let is_replaced =
             levels.given.iter().skip(position + 1).any(|later| later.target.name() == given.target.name());
         if !is_replaced {
-            let source = flag_source(given.setting.name(), given.is_from_environment);
+            let source = flag_or_variable_name(given.setting.name(), given.is_from_environment);
             rows.push(row(format!("levels.{}", given.target.name()), given.setting.name(), source));
         }
     }

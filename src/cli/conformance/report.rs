@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 use super::send::{Ending, RunResult};
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
-use crate::cli::table::{aligned, group_digits};
-use crate::conformance::{AgreementCount, AgreementRow, Answer, Case, Corpus, OwnAnswer, Refusal, SameParts};
+use crate::cli::table::{format_table, group_digits};
+use crate::conformance::{
+    AgreeingParts, AgreementCount, AgreementRow, Answer, Case, Corpus, Refusal, TollgateVerdict,
+};
 use crate::files;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 
 /// What was compared: server, profile and scope.
 #[derive(Clone, Copy)]
@@ -24,7 +26,7 @@ pub(super) struct ReportHeader<'r> {
 }
 
 /// Returns the report as text: cluster, table of agreement, and counts of objects that were not compared.
-pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
+pub(super) fn report_text(header: ReportHeader<'_>, result: &RunResult) -> String {
     let ReportHeader { asked, namespace, corpus } = header;
     let (endpoint, profile) = (asked.endpoint(), asked.profile);
     let mut out = String::new();
@@ -46,7 +48,7 @@ pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
     rows.push(row_cells("all", "", total));
     let columns =
         ["KIND", "VERSION", "COMPARED", "VERDICT", "TYPE AND FIELD", "TEXT", "DIFFERENT", "NO VERDICT"];
-    _ = write!(out, "\n{}", aligned(&columns, &rows));
+    _ = write!(out, "\n{}", format_table(&columns, &rows));
     _ = writeln!(
         out,
         "\nno verdict: {} not served, {} rejected by other webhooks or policies, {} not allowed, {} failed",
@@ -76,7 +78,7 @@ fn row_cells(kind: &str, version: &str, row: &AgreementRow) -> Vec<String> {
 }
 
 /// Returns the report as JSON: cluster, rows of agreement, and counts of objects that were not compared.
-pub(super) fn json(header: ReportHeader<'_>, result: &RunResult) -> Json {
+pub(super) fn report_json(header: ReportHeader<'_>, result: &RunResult) -> Json {
     let ReportHeader { asked, namespace, corpus } = header;
     let rows = result.agreement.rows.iter();
     let rows = rows.map(|((kind, version), row)| json_row(Some((kind.name(), version.name())), row));
@@ -91,7 +93,7 @@ pub(super) fn json(header: ReportHeader<'_>, result: &RunResult) -> Json {
         "updatesNotAsked": corpus.updates,
         "dangerousNotShipped": corpus.dangerous,
         "complete": matches!(result.ending, Ending::Complete),
-        "rows": list(rows),
+        "rows": collect_records(rows),
         "total": json_row(None, &result.agreement.total),
     }
 }
@@ -135,8 +137,8 @@ impl DifferenceFile {
         &mut self,
         case: &Case,
         answer: &Answer,
-        own: &OwnAnswer,
-        same: SameParts,
+        own: &TollgateVerdict,
+        same: AgreeingParts,
     ) -> Result<(), Failure> {
         let parts = [
             ("verdict", same.verdict),

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::report::DifferenceFile;
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
-use crate::cli::progress::Progress;
-use crate::cluster::{CreateResponse, DryRun};
-use crate::conformance::{Agreement, Answer, Case, Comparison, Judge, OwnAnswer};
+use crate::cli::progress::ProgressBar;
+use crate::cluster::{CreateResponse, DryRunCreate};
+use crate::conformance::{Agreement, Answer, Case, CaseChecker, Comparison, TollgateVerdict};
 use tollgate_api::profile::ApiKind;
 
 /// Maximum number of requests in flight. Several, so that a distant API server does not make the run long.
@@ -19,12 +19,12 @@ const MAX_IN_FLIGHT: usize = 8;
 /// Number of consecutive failures after which the run ends.
 const MAX_CONSECUTIVE_FAILURES: usize = 20;
 /// Interval for checking whether Ctrl-C was pressed.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sends cases to an API server as dry-run creates, and compares the responses with the verdicts of `judge`.
-pub(super) struct Sender<'s> {
+pub(super) struct CaseSender<'s> {
     pub(super) asked: &'s ConnectedServer,
-    pub(super) judge: &'s Judge,
+    pub(super) judge: &'s CaseChecker,
     pub(super) namespace: &'s str,
     pub(super) rate: u32,
 }
@@ -49,16 +49,16 @@ pub(super) struct RunResult {
 
 /// The state of a run in progress.
 struct SendingRun<'r> {
-    sender: &'r Sender<'r>,
+    sender: &'r CaseSender<'r>,
     differences: &'r mut Option<DifferenceFile>,
     result: RunResult,
     /// Kinds that the user may not create: nothing more of them is sent.
     not_allowed: BTreeMap<ApiKind, String>,
     failures_in_a_row: usize,
-    progress: Progress,
+    progress: ProgressBar,
 }
 
-impl Sender<'_> {
+impl CaseSender<'_> {
     /// Sends all cases and counts the answers.
     pub(super) fn send_all(
         &self,
@@ -76,10 +76,10 @@ impl Sender<'_> {
             result,
             not_allowed: BTreeMap::new(),
             failures_in_a_row: 0,
-            progress: Progress::of(cases.len()),
+            progress: ProgressBar::with_total(cases.len()),
         };
         let outcome = run.send_all(cases);
-        run.progress.hide();
+        run.progress.erase_bar();
         run.result.ending = outcome?;
         Ok(run.result)
     }
@@ -105,11 +105,11 @@ impl SendingRun<'_> {
                 && Instant::now() >= next_at
                 && let Some((number, case)) = rest.next()
             {
-                if let Some(answer) = self.known_answer(case) {
+                if let Some(answer) = self.answer_without_sending(case) {
                     self.compare_and_count(case, &answer)?;
                     continue;
                 }
-                let dry_run = DryRun {
+                let dry_run = DryRunCreate {
                     kind: case.kind,
                     version: case.version,
                     namespace: self.sender.namespace.to_owned(),
@@ -124,9 +124,12 @@ impl SendingRun<'_> {
                 return Ok(Ending::Complete);
             }
             let until_next = next_at.saturating_duration_since(Instant::now());
-            let wait =
-                if waiting < MAX_IN_FLIGHT && rest.peek().is_some() { until_next } else { CHECK_INTERVAL };
-            if let Ok((number, response)) = responses.recv_timeout(wait.min(CHECK_INTERVAL))
+            let wait = if waiting < MAX_IN_FLIGHT && rest.peek().is_some() {
+                until_next
+            } else {
+                INTERRUPT_CHECK_INTERVAL
+            };
+            if let Ok((number, response)) = responses.recv_timeout(wait.min(INTERRUPT_CHECK_INTERVAL))
                 && let Some(case) = cases.get(number)
             {
                 waiting -= 1;
@@ -140,12 +143,12 @@ impl SendingRun<'_> {
                 return Ok(Ending::Interrupted);
             }
             let differing = self.result.agreement.total.differing;
-            self.progress.show(format_args!("responses, {differing} differ"));
+            self.progress.draw_bar(format_args!("responses, {differing} differ"));
         }
     }
 
     /// Returns the answer to a case if it is known without sending the case; `None` if the case must be sent.
-    fn known_answer(&self, case: &Case) -> Option<Answer> {
+    fn answer_without_sending(&self, case: &Case) -> Option<Answer> {
         if !self.sender.is_served(case) {
             return Some(Answer::NotServed);
         }
@@ -153,12 +156,13 @@ impl SendingRun<'_> {
     }
 
     fn compare_and_count(&mut self, case: &Case, answer: &Answer) -> Result<(), Failure> {
-        self.progress.step();
-        let own = if answer.is_verdict() { self.sender.judge.judge(case) } else { OwnAnswer::default() };
-        let comparison = Comparison::of(answer, &own);
-        self.result.agreement.add(case.kind, case.version, answer, comparison);
+        self.progress.count_item();
+        let own =
+            if answer.is_verdict() { self.sender.judge.check_case(case) } else { TollgateVerdict::default() };
+        let comparison = Comparison::from_verdicts(answer, &own);
+        self.result.agreement.add_case(case.kind, case.version, answer, comparison);
         if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())
-            && !same.all()
+            && !same.all_agree()
         {
             file.write(case, answer, &own, same)?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cli::capacity;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
 
 /// Returns the report as JSON. `incomplete` lists what the dump does not contain, or what could not be listed in
@@ -17,14 +17,15 @@ pub(super) fn devices_record(
     let class_name = |place: usize| report.classes.get(place).map_or("", |class| class.name);
     let classes = report.classes.iter().zip(report.class_counts()).enumerate();
     let classes = classes.filter(|(place, _)| shown_classes.contains(place));
-    let classes = classes
-        .map(|(_, (class, counts))| capacity::class_record(class.name, counts, class.error.as_deref()));
+    let classes = classes.map(|(_, (class, counts))| {
+        capacity::class_counts_record(class.name, counts, class.error.as_deref())
+    });
     let totals: DeviceCounts = report.devices.iter().collect();
     record! {
         "profile": profile,
         "at": at,
-        "devices": list(report.devices.iter().map(|device| device_record(device, &class_name))),
-        "classes": list(classes),
+        "devices": collect_records(report.devices.iter().map(|device| device_record(device, &class_name))),
+        "classes": collect_records(classes),
         "totals": record! {
             "devices": totals.total,
             "allocated": totals.allocated,
@@ -37,7 +38,7 @@ pub(super) fn devices_record(
 }
 
 fn device_record<'a>(device: &'a ReportedDevice<'a>, class_name: &dyn Fn(usize) -> &'a str) -> Json {
-    let is_shared = device.is(DeviceState::Shared);
+    let is_shared = device.has_state(DeviceState::Shared);
     let left = device.capacity_left.iter().map(|(name, amount)| (*name, amount.text().into_owned()));
     let errors = device.class_errors.iter().map(|(class, message)| {
         record! { "class": class_name(*class), "message": message }
@@ -53,9 +54,9 @@ fn device_record<'a>(device: &'a ReportedDevice<'a>, class_name: &dyn Fn(usize) 
         // What is left of the capacities of a shared device.
         "capacityLeft" if is_shared: left.collect::<BTreeMap<&str, String>>(),
         "classes": device.classes.iter().map(|class| class_name(*class)).collect::<Vec<_>>(),
-        "classErrors": list(errors),
-        "taints": list(device.taints.iter().map(|taint| taint_record(taint, device.slice))),
-        "holders": list(device.holders.iter().map(holder_record)),
+        "classErrors": collect_records(errors),
+        "taints": collect_records(device.taints.iter().map(|taint| taint_record(taint, device.slice))),
+        "holders": collect_records(device.holders.iter().map(holder_record)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::Grouping;
 use crate::cli::table;
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::sanitize;
 
 /// Maximum number of items in a cell, except with `-o wide`.
@@ -14,7 +14,7 @@ const MAX_CELL_ITEMS: usize = 2;
 
 /// Settings for printing the devices as text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout<'a> {
+pub(super) struct DeviceTextLayout<'a> {
     pub(super) by: Option<Grouping>,
     pub(super) is_wide: bool,
     /// Indexes of the classes to print.
@@ -22,11 +22,11 @@ pub(super) struct Layout<'a> {
 }
 
 /// Returns the report as text. `header` contains the release and the time.
-pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>) -> String {
-    let Layout { by, is_wide, classes: shown } = layout;
+pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: DeviceTextLayout<'_>) -> String {
+    let DeviceTextLayout { by, is_wide, classes: shown } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
     let DeviceCounts { total, allocated, tainted, blocked, free } = totals;
-    let devices = counted(total, "device");
+    let devices = count_with_noun(total, "device");
     let mut out = format!(
         "{devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
     );
@@ -37,8 +37,8 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>
     if !rows.is_empty() && by != Some(Grouping::Class) {
         _ = write!(out, "\n{}", count_table("CLASS", &rows));
     }
-    for problem in class_problems(report, shown) {
-        _ = writeln!(out, "{}", sanitize::line(&problem));
+    for problem in class_selector_errors(report, shown) {
+        _ = writeln!(out, "{}", sanitize::sanitize_line(&problem));
     }
     if report.devices.is_empty() {
         return out;
@@ -52,7 +52,7 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>
 }
 
 /// Returns the errors in the CEL selectors of the listed classes, as sentences.
-fn class_problems(report: &DeviceReport<'_>, shown: &[usize]) -> Vec<String> {
+fn class_selector_errors(report: &DeviceReport<'_>, shown: &[usize]) -> Vec<String> {
     let mut problems = Vec::new();
     for (place, class) in report.classes.iter().enumerate().filter(|(place, _)| shown.contains(place)) {
         if let Some(error) = &class.error {
@@ -101,7 +101,7 @@ fn device_table(report: &DeviceReport<'_>, is_wide: bool) -> String {
     let rows: Vec<Vec<String>> = report.devices.iter().map(row).collect();
     let header = ["DEVICE", "NODE", "STATE", "CLASSES", "TAINTS", "HELD BY", "CLAIMS", "SLICE"];
     let columns = if is_wide { header.len() } else { header.len() - 2 };
-    table::aligned(header.get(..columns).unwrap_or(&header), &rows)
+    table::format_table(header.get(..columns).unwrap_or(&header), &rows)
 }
 
 fn group_table(report: &DeviceReport<'_>, by: Grouping, shown: &[usize]) -> String {
@@ -124,7 +124,7 @@ fn group_table(report: &DeviceReport<'_>, by: Grouping, shown: &[usize]) -> Stri
             names.push("-".to_owned());
         }
         for name in names {
-            groups.entry(name).or_default().add(device);
+            groups.entry(name).or_default().add_device(device);
         }
     }
     let header = match by {
@@ -139,7 +139,7 @@ fn group_table(report: &DeviceReport<'_>, by: Grouping, shown: &[usize]) -> Stri
 }
 
 fn count_table(first: &str, rows: &[Vec<String>]) -> String {
-    table::aligned(&[first, "TOTAL", "ALLOCATED", "TAINTED", "BLOCKED", "FREE"], rows)
+    table::format_table(&[first, "TOTAL", "ALLOCATED", "TAINTED", "BLOCKED", "FREE"], rows)
 }
 
 fn count_row(name: String, counts: DeviceCounts) -> Vec<String> {

@@ -3,8 +3,8 @@
 
 use super::PlanReport;
 use super::plan_text::plan_summary;
-use crate::report::record::{Json, list, record};
-use tollgate_drain::{ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, Wave};
+use crate::report::record::{Json, collect_records, record};
+use tollgate_drain::{ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, Wave};
 use tollgate_formats::gotime;
 
 /// Returns the plan as the JSON event `plan`.
@@ -18,11 +18,11 @@ pub(super) fn plan_record(report: &PlanReport) -> Json {
         "targets": request.typed,
         "key": request.key,
         "verdict": plan_summary(plan),
-        "rules": list(plan.rules.iter().map(rule_record)),
+        "rules": collect_records(plan.rules.iter().map(rule_record)),
         "devices": device_records(&plan.devices),
-        "pods": list(plan.pods.iter().map(pod_record)),
-        "waves": list(plan.waves.iter().map(|wave| wave_record(wave, plan))),
-        "claimsWithoutPods": list(plan.claims_without_pods.iter().map(claim_record)),
+        "pods": collect_records(plan.pods.iter().map(pod_record)),
+        "waves": collect_records(plan.waves.iter().map(|wave| wave_record(wave, plan))),
+        "claimsWithoutPods": collect_records(plan.claims_without_pods.iter().map(claim_record)),
         "dominatedBy": plan.dominated_by,
         "notes": plan.notes,
         // What the dump does not contain, or what could not be listed in the cluster.
@@ -45,19 +45,19 @@ fn device_records(devices: &[DeviceId]) -> Vec<Json> {
     let records = devices.iter().map(|id| {
         record! { "driver": id.driver, "pool": id.pool, "device": id.device }
     });
-    list(records)
+    collect_records(records)
 }
 
 fn pod_record(pod: &PlannedPod) -> Json {
-    let (workload, moves) = (pod.workload.as_ref(), matches!(pod.fate, Fate::Moves { .. }));
+    let (workload, moves) = (pod.workload.as_ref(), matches!(pod.fate, PodDecision::Moves { .. }));
     // Waves are counted from 1, as in the text and in events.
     let (wave, nodes) = match &pod.fate {
-        Fate::Moves { wave, nodes } => (wave + 1, nodes.as_slice()),
-        Fate::Stays { .. } => Default::default(),
+        PodDecision::Moves { wave, nodes } => (wave + 1, nodes.as_slice()),
+        PodDecision::Stays { .. } => Default::default(),
     };
     let (stays, reason, why, remedy) = match &pod.fate {
-        Fate::Stays { reason, why, remedy } => (true, reason.name(), why.as_str(), remedy.as_str()),
-        Fate::Moves { .. } => Default::default(),
+        PodDecision::Stays { reason, why, remedy } => (true, reason.name(), why.as_str(), remedy.as_str()),
+        PodDecision::Moves { .. } => Default::default(),
     };
     record! {
         "namespace": pod.namespace,
@@ -83,10 +83,10 @@ fn pod_record(pod: &PlannedPod) -> Json {
 fn wave_record(wave: &Wave, plan: &DrainPlan) -> Json {
     let pods = wave.pods.iter().filter_map(|place| plan.pods.get(*place));
     let pods = pods.map(|pod| record! { "namespace": pod.namespace, "name": pod.name });
-    record! { "pods": list(pods), "limitedBy": wave.limited_by, "restarts": wave.restarts }
+    record! { "pods": collect_records(pods), "limitedBy": wave.limited_by, "restarts": wave.restarts }
 }
 
-fn claim_record(holder: &ClaimHolder) -> Json {
+fn claim_record(holder: &ClaimWithDevices) -> Json {
     record! {
         "namespace": holder.namespace,
         "claim": holder.claim,
@@ -96,7 +96,7 @@ fn claim_record(holder: &ClaimHolder) -> Json {
 }
 
 fn totals_record(plan: &DrainPlan) -> Json {
-    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
+    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. })).count();
     record! {
         "devices": plan.devices.len(),
         "pods": plan.pods.len(),

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 use super::PlanReport;
 use crate::cli::table;
-use tollgate_drain::{DeviceId, DrainPlan, Fate, PlannedPod, StayReason, Wave};
+use tollgate_drain::{DeviceId, DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
 use tollgate_engine::impact::target::NameSelector;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::line;
+use tollgate_formats::sanitize::sanitize_line;
 
 /// Maximum number of nodes that the table shows for the replacement of a pod.
 const MAX_SHOWN_NODES: usize = 2;
@@ -26,17 +26,17 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
         "Drain plan ({}, at {}, {})\n",
         profile.name,
         gotime::rfc3339(*at),
-        counted(*samples as usize, "course")
+        count_with_noun(*samples as usize, "course")
     );
-    _ = writeln!(out, "{}", line(&plan_summary(plan)));
+    _ = writeln!(out, "{}", sanitize_line(&plan_summary(plan)));
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
-    out.push_str(&stays_section(plan));
+    out.push_str(&staying_pods_section(plan));
     out.push_str(&claims_section(plan));
     out.push_str(&forceable_section(plan));
     if !plan.notes.is_empty() {
         out.push_str("\nNotes:\n");
-        plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", line(note)));
+        plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", sanitize_line(note)));
     }
     out
 }
@@ -44,8 +44,8 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
 /// Returns the summary of a plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves,
 /// mainly because of PDB inference/chat`.
 pub(super) fn plan_summary(plan: &DrainPlan) -> String {
-    let mut out = format!("{}, ", counted(plan.devices.len(), "device"));
-    let leaves = |pod: &&PlannedPod| matches!(pod.fate, Fate::Moves { .. });
+    let mut out = format!("{}, ", count_with_noun(plan.devices.len(), "device"));
+    let leaves = |pod: &&PlannedPod| matches!(pod.fate, PodDecision::Moves { .. });
     let leaving = plan.pods.iter().filter(leaves).count();
     // Nothing makes them again.
     let lost = plan.pods.iter().filter(leaves).filter(|pod| pod.workload.is_none()).count();
@@ -54,7 +54,7 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
         out.push_str("no pods");
     } else {
         let verb = if moving == 1 { "moves" } else { "move" };
-        _ = write!(out, "{}: {moving} {verb}", counted(plan.pods.len(), "pod"));
+        _ = write!(out, "{}: {moving} {verb}", count_with_noun(plan.pods.len(), "pod"));
     }
     if lost > 0 {
         let verb = if lost == 1 { "is" } else { "are" };
@@ -62,19 +62,19 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
     }
     let mut reasons: BTreeMap<StayReason, usize> = BTreeMap::new();
     for pod in &plan.pods {
-        if let Fate::Stays { reason, .. } = pod.fate {
+        if let PodDecision::Stays { reason, .. } = pod.fate {
             *reasons.entry(reason).or_default() += 1;
         }
     }
     for (reason, count) in reasons {
-        _ = write!(out, ", {count} {}", reason_words(reason, count));
+        _ = write!(out, ", {count} {}", stay_reason_plural(reason, count));
     }
     match plan.claims_without_pods.len() {
         0 => {}
-        claims => _ = write!(out, "; {} without pods", counted(claims, "claim")),
+        claims => _ = write!(out, "; {} without pods", count_with_noun(claims, "claim")),
     }
     if !plan.waves.is_empty() {
-        _ = write!(out, "; {}", counted(plan.waves.len(), "wave"));
+        _ = write!(out, "; {}", count_with_noun(plan.waves.len(), "wave"));
     }
     if let Some(what) = &plan.dominated_by {
         _ = write!(out, ", mainly because of {what}");
@@ -83,7 +83,7 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
 }
 
 /// Returns why pods stay, to follow their number: `have no room`.
-fn reason_words(reason: StayReason, count: usize) -> &'static str {
+fn stay_reason_plural(reason: StayReason, count: usize) -> &'static str {
     let (one, several) = match reason {
         StayReason::NoRoom => ("has no room", "have no room"),
         StayReason::FitsSometimes => ("fits only sometimes", "fit only sometimes"),
@@ -107,13 +107,13 @@ fn reason_words(reason: StayReason, count: usize) -> &'static str {
 }
 
 /// Returns why a pod stays, to follow its name: `has no room`.
-pub(super) fn reason_of_pod(reason: StayReason) -> &'static str {
+pub(super) fn stay_reason_singular(reason: StayReason) -> &'static str {
     match reason {
         StayReason::Unknown => "has an unknown outcome",
         StayReason::Budget => "is blocked by a PDB",
         StayReason::GroupBudget => "is blocked by the PDBs of its group",
         StayReason::Terminating => "is already terminating",
-        _ => reason_words(reason, 1),
+        _ => stay_reason_plural(reason, 1),
     }
 }
 
@@ -128,8 +128,8 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
         .collect();
     format!(
         "\nDeviceTaintRules with the taint {}:NoSchedule:\n{}",
-        line(key),
-        table::aligned(&["RULE", "SELECTS", "DEVICES"], &rows)
+        sanitize_line(key),
+        table::format_table(&["RULE", "SELECTS", "DEVICES"], &rows)
     )
 }
 
@@ -164,9 +164,9 @@ fn waves_section(plan: &DrainPlan) -> String {
         return String::new();
     }
     let header = ["WAVE", "POD", "WORKLOAD", "NODE", "DEVICES", "GOES TO"];
-    let mut out = format!("\nPods that move:\n{}", table::aligned(&header, &rows));
-    for (waves, why) in wave_limits(&plan.waves) {
-        _ = writeln!(out, "{waves}: {}", line(why));
+    let mut out = format!("\nPods that move:\n{}", table::format_table(&header, &rows));
+    for (waves, why) in wave_size_limits(&plan.waves) {
+        _ = writeln!(out, "{waves}: {}", sanitize_line(why));
     }
     for (number, wave) in plan.waves.iter().enumerate().filter(|(_, wave)| !wave.restarts.is_empty()) {
         let pods = wave.restarts.join(", ");
@@ -174,15 +174,15 @@ fn waves_section(plan: &DrainPlan) -> String {
             out,
             "wave {}: {} on other devices restart with their group: {}",
             number + 1,
-            counted(wave.restarts.len(), "pod"),
-            line(&pods)
+            count_with_noun(wave.restarts.len(), "pod"),
+            sanitize_line(&pods)
         );
     }
     out
 }
 
 /// Returns the limits on the size of waves, each with the consecutive waves that it applies to: `waves 2 to 4`.
-fn wave_limits(waves: &[Wave]) -> Vec<(String, &str)> {
+fn wave_size_limits(waves: &[Wave]) -> Vec<(String, &str)> {
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (place, wave) in waves.iter().enumerate() {
         let Some(why) = wave.limited_by.as_deref() else { continue };
@@ -224,7 +224,7 @@ fn devices_text(pod: &PlannedPod) -> String {
 /// Returns where the replacement of a pod goes: the most frequent nodes in the forecast, and the number of other
 /// nodes.
 fn replacement_nodes_text(pod: &PlannedPod) -> String {
-    let Fate::Moves { nodes, .. } = &pod.fate else { return String::new() };
+    let PodDecision::Moves { nodes, .. } = &pod.fate else { return String::new() };
     match (nodes.as_slice(), &pod.workload) {
         ([], None) => "nowhere: nothing recreates it".to_owned(),
         ([], Some(_)) => "not known".to_owned(),
@@ -238,10 +238,10 @@ fn replacement_nodes_text(pod: &PlannedPod) -> String {
 }
 
 /// Returns the pods that stay, grouped by reason, with the explanation and what the user can do.
-fn stays_section(plan: &DrainPlan) -> String {
+fn staying_pods_section(plan: &DrainPlan) -> String {
     let mut reasons: BTreeMap<StayReason, BTreeMap<(&str, &str), Vec<&PlannedPod>>> = BTreeMap::new();
     for pod in &plan.pods {
-        if let Fate::Stays { reason, why, remedy } = &pod.fate {
+        if let PodDecision::Stays { reason, why, remedy } = &pod.fate {
             reasons.entry(*reason).or_default().entry((why, remedy)).or_default().push(pod);
         }
     }
@@ -249,12 +249,12 @@ fn stays_section(plan: &DrainPlan) -> String {
     for (reason, causes) in reasons {
         let count = causes.values().map(Vec::len).sum();
         let stays = if count == 1 { "stays" } else { "stay" };
-        let words = if count == 1 { reason_of_pod(reason) } else { reason_words(reason, count) };
-        _ = writeln!(out, "\n{} {stays} ({words}):", counted(count, "pod"));
+        let words = if count == 1 { stay_reason_singular(reason) } else { stay_reason_plural(reason, count) };
+        _ = writeln!(out, "\n{} {stays} ({words}):", count_with_noun(count, "pod"));
         for ((why, remedy), pods) in causes {
             out.push_str(&pod_list(&pods));
-            _ = writeln!(out, "    why: {}", line(why));
-            _ = writeln!(out, "    what to do: {}", line(remedy));
+            _ = writeln!(out, "    why: {}", sanitize_line(why));
+            _ = writeln!(out, "    what to do: {}", sanitize_line(remedy));
         }
     }
     out
@@ -273,9 +273,9 @@ fn pod_list(pods: &[&PlannedPod]) -> String {
     }
     let mut out = String::new();
     for (workload, pods) in workloads {
-        let mut text = format!("  {}:", line(&workload));
+        let mut text = format!("  {}:", sanitize_line(&workload));
         for (place, pod) in pods.iter().enumerate() {
-            let pod = line(pod);
+            let pod = sanitize_line(pod);
             if text.chars().count() + pod.chars().count() > POD_LIST_WIDTH {
                 _ = writeln!(out, "{text}");
                 "     ".clone_into(&mut text);
@@ -296,7 +296,7 @@ fn claims_section(plan: &DrainPlan) -> String {
     let hold = if claims.len() == 1 { "holds" } else { "hold" };
     let mut out = format!(
         "\n{} {hold} selected devices, and no pod uses them; a drain cannot free these devices:\n",
-        counted(claims.len(), "claim")
+        count_with_noun(claims.len(), "claim")
     );
     for holder in claims {
         let devices: Vec<String> = holder.devices.iter().map(ToString::to_string).collect();
@@ -305,7 +305,7 @@ fn claims_section(plan: &DrainPlan) -> String {
             users => format!("reserved for {}", users.join(", ")),
         };
         let text = format!("{}/{}: {} ({users})", holder.namespace, holder.claim, devices.join(", "));
-        _ = writeln!(out, "  {}", line(&text));
+        _ = writeln!(out, "  {}", sanitize_line(&text));
     }
     out
 }
@@ -316,5 +316,5 @@ fn forceable_section(plan: &DrainPlan) -> String {
     if pods.is_empty() {
         return String::new();
     }
-    format!("\n--force-after would delete {}:\n{}", counted(pods.len(), "pod"), pod_list(&pods))
+    format!("\n--force-after would delete {}:\n{}", count_with_noun(pods.len(), "pod"), pod_list(&pods))
 }

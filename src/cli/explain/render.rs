@@ -31,16 +31,16 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
     let mut in_code = false;
     for line in page.lines() {
         if !in_code && line.starts_with('|') {
-            paragraph.flush(&mut out, style);
+            paragraph.render_wrapped(&mut out, style);
             table.push(row_cells(line));
             continue;
         }
         push_table(&mut out, &std::mem::take(&mut table), style);
         let fence = line.starts_with("```");
         if fence || in_code {
-            paragraph.flush(&mut out, style);
+            paragraph.render_wrapped(&mut out, style);
             if !fence {
-                let code = style.paint(line, CODE);
+                let code = style.paint(line, CODE_COLOR);
                 out.push_str(CODE_INDENT);
                 out.push_str(&code);
                 out.push('\n');
@@ -50,14 +50,14 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
         }
         let heading = line.trim_start_matches('#');
         if heading.len() < line.len() && heading.starts_with(' ') {
-            paragraph.flush(&mut out, style);
+            paragraph.render_wrapped(&mut out, style);
             out.push_str(&style.paint(heading.trim(), BOLD));
             out.push('\n');
         } else if line.trim().is_empty() {
-            paragraph.flush(&mut out, style);
+            paragraph.render_wrapped(&mut out, style);
             out.push('\n');
         } else if let Some(item) = line.strip_prefix("- ") {
-            paragraph.flush(&mut out, style);
+            paragraph.render_wrapped(&mut out, style);
             paragraph = Paragraph { text: item.to_owned(), first: "- ", rest: "  " };
         } else {
             if !paragraph.text.is_empty() {
@@ -66,13 +66,13 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
             paragraph.text.push_str(line.trim());
         }
     }
-    paragraph.flush(&mut out, style);
+    paragraph.render_wrapped(&mut out, style);
     push_table(&mut out, &table, style);
     out
 }
 
 const BOLD: &str = "\x1b[1m";
-const CODE: &str = "\x1b[36m";
+const CODE_COLOR: &str = "\x1b[36m";
 
 impl Style {
     fn paint<'t>(self, text: &'t str, colour: &str) -> Cow<'t, str> {
@@ -89,10 +89,10 @@ struct Paragraph {
 }
 
 impl Paragraph {
-    fn flush(&mut self, out: &mut String, style: Style) {
+    fn render_wrapped(&mut self, out: &mut String, style: Style) {
         let text = std::mem::take(&mut self.text);
         let (mut prefix, rest) = (std::mem::take(&mut self.first), std::mem::take(&mut self.rest));
-        for line in wrap(&text, style.width - prefix.len(), style) {
+        for line in wrap_words(&text, style.width - prefix.len(), style) {
             out.push_str(prefix);
             out.push_str(&line.text);
             out.push('\n');
@@ -109,7 +109,7 @@ struct WrappedLine {
 }
 
 /// Wraps the text to `width` columns. A longer word gets its own line.
-fn wrap(text: &str, width: usize, style: Style) -> Vec<WrappedLine> {
+fn wrap_words(text: &str, width: usize, style: Style) -> Vec<WrappedLine> {
     let mut lines: Vec<WrappedLine> = Vec::new();
     for word in words(text) {
         let (shown, word_width) = (render_inline(word, style), shown_width(word, style));
@@ -152,7 +152,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell, style)).max().unwrap_or_default()
     };
     let natural: Vec<usize> = (0..columns).map(|column| widest(column, shown_width)).collect();
-    let mut widths: Vec<usize> = (0..columns).map(|column| widest(column, longest_word)).collect();
+    let mut widths: Vec<usize> = (0..columns).map(|column| widest(column, longest_word_width)).collect();
     let gaps = COLUMN_GAP.len() * (columns - 1);
     let mut rest = style.width.saturating_sub(gaps + widths.iter().sum::<usize>());
     // What is left goes to those that need it, in equal parts.
@@ -170,8 +170,11 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
         return push_rows_as_items(out, &rows, style);
     }
     for (number, row) in rows.iter().enumerate() {
-        let mut cells: Vec<_> =
-            row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width, style).into_iter()).collect();
+        let mut cells: Vec<_> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| wrap_words(cell, *width, style).into_iter())
+            .collect();
         for _ in 0..cells.iter().map(ExactSizeIterator::len).max().unwrap_or_default() {
             let mut line = String::new();
             for (cell, width) in cells.iter_mut().zip(&widths) {
@@ -202,12 +205,12 @@ fn push_rows_as_items(out: &mut String, rows: &[&Vec<String>], style: Style) {
         for (number, (name, cell)) in header.iter().zip(row.iter()).enumerate() {
             let text = if name.is_empty() { cell.clone() } else { format!("{name}: {cell}") };
             let first = if number == 0 { "- " } else { "  " };
-            Paragraph { text, first, rest: "  " }.flush(out, style);
+            Paragraph { text, first, rest: "  " }.render_wrapped(out, style);
         }
     }
 }
 
-fn longest_word(text: &str, style: Style) -> usize {
+fn longest_word_width(text: &str, style: Style) -> usize {
     words(text).map(|word| shown_width(word, style)).max().unwrap_or_default()
 }
 
@@ -263,7 +266,7 @@ pub(super) fn render_inline(text: &str, style: Style) -> String {
     while let Some(letter) = rest.chars().next() {
         if let Some((code, after)) = rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
             if style.styled {
-                out.push_str(&style.paint(code, CODE));
+                out.push_str(&style.paint(code, CODE_COLOR));
             } else {
                 out.push('`');
                 out.push_str(code);
@@ -295,7 +298,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::{Style, render_page};
-    use crate::pages::page;
+    use crate::pages::rule_page;
     use tollgate_engine::rules;
 
     #[test]
@@ -330,19 +333,19 @@ mod tests {
             |text: &str| -> String { text.chars().filter(|letter| letter.is_alphanumeric()).collect() };
         let path = regex::Regex::new(r"\]\([^):]*\)").expect("a pattern");
         for rule in rules::all() {
-            let code: Vec<&str> = page(rule).lines().filter(|line| line.starts_with("```")).collect();
+            let code: Vec<&str> = rule_page(rule).lines().filter(|line| line.starts_with("```")).collect();
             let without_fences: String =
-                page(rule).lines().filter(|line| !code.contains(line)).collect::<Vec<_>>().join("\n");
+                rule_page(rule).lines().filter(|line| !code.contains(line)).collect::<Vec<_>>().join("\n");
             let without_fences = path.replace_all(&without_fences, "");
             let tables = |line: &&str| line.starts_with('|');
             let without_tables: Vec<&str> = without_fences.lines().filter(|line| !tables(line)).collect();
-            let prose: Vec<&str> = page(rule).lines().filter(|line| !tables(line)).collect();
+            let prose: Vec<&str> = rule_page(rule).lines().filter(|line| !tables(line)).collect();
             for width in [40, 80, 500] {
                 let style = Style { width, styled: false };
                 let ordered = render_page(&prose.join("\n"), style);
                 assert_eq!(letters(&ordered), letters(&without_tables.join("\n")), "{} at {width}", rule.id);
                 // The words of a table are in another order, and its header may be repeated.
-                let text = render_page(page(rule), style);
+                let text = render_page(rule_page(rule), style);
                 let shown: HashSet<String> = text.split_whitespace().map(letters).collect();
                 for word in without_fences.split_whitespace().map(letters) {
                     assert!(shown.contains(&word), "{} at {width}: {word}", rule.id);

@@ -12,8 +12,8 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_document::finding::Edit;
 use tollgate_document::source::{documents, list};
-use tollgate_engine::rules::Origin;
-use tollgate_engine::rules::widening::{self, Widened};
+use tollgate_engine::rules::RuleOrigin;
+use tollgate_engine::rules::widening::{self, WidenedMatch};
 
 /// True if the fixes in `applied`, which turn `before` into `after`, make a selector or toleration match more
 /// than before, where that is not the correction of an error.
@@ -27,8 +27,8 @@ pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFindi
             let was = old.as_ref().and_then(|old| decode_leniently(old.value()));
             let Some(now) = decode_leniently(new.value()) else { return false };
             widening::find_widened(was, now).iter().any(|widened| {
-                let at = new.within(widened.at.clone());
-                !applied().any(|finding| may_widen(finding, widened, &at))
+                let at = new.path_in_document(widened.at.clone());
+                !applied().any(|finding| may_widen_match_at(finding, widened, &at))
             })
         })
     })
@@ -37,18 +37,19 @@ pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFindi
 /// The object as an API server decodes it without strict field validation; `None` for an unknown kind or version.
 fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
     let (group, version) = value.get("apiVersion").str().rsplit_once('/')?;
-    let kind = ApiKind::of(group, value.get("kind").str())?;
-    Some(Object::of(kind, Version::parse(version)?, value))
+    let kind = ApiKind::from_group_and_name(group, value.get("kind").str())?;
+    Some(Object::from_value(kind, Version::parse(version)?, value))
 }
 
 /// True if a selector or toleration at `at` may match more after this fix: the fix corrects what an API server
 /// refuses, and edits this place.
-fn may_widen(finding: &CheckedFinding, widened: &Widened, at: &FieldPath) -> bool {
+fn may_widen_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &FieldPath) -> bool {
     // An object of an unknown kind or version was nothing before.
-    if finding.edits.iter().any(edits_type) {
+    if finding.edits.iter().any(edits_api_version_or_kind) {
         return true;
     }
-    let is_refused = matches!(finding.origin, Origin::Upstream | Origin::Decoding | Origin::Strict);
+    let is_refused =
+        matches!(finding.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict);
     let place = at.print(PathStyle::User);
     let concerns = |edited: String| is_within(&edited, &place) || is_within(&place, &edited);
     let edited = |edit: &Edit| match edit {
@@ -56,7 +57,7 @@ fn may_widen(finding: &CheckedFinding, widened: &Widened, at: &FieldPath) -> boo
         | Edit::WrapInObject { at, .. }
         | Edit::WrapInList { at }
         | Edit::UnwrapList { at } => Some(at.print(PathStyle::User)),
-        _ => verdict::edit_target(edit),
+        _ => verdict::moved_field_path(edit),
     };
     is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)
 }
@@ -68,7 +69,7 @@ fn is_within(path: &str, outer: &str) -> bool {
 }
 
 /// True for an edit of `apiVersion` or `kind`, also of a list item.
-fn edits_type(edit: &Edit) -> bool {
+fn edits_api_version_or_kind(edit: &Edit) -> bool {
     let is_type = |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.pointer().ends_with(name));
     matches!(edit, Edit::Set { at, .. } | Edit::Rename { at, .. } if is_type(at))
 }
@@ -79,7 +80,7 @@ mod tests {
     use super::widens_matches;
     use tollgate_document::field::Path;
     use tollgate_document::finding::{Edit, NewValue};
-    use tollgate_engine::rules::{Level, Origin};
+    use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
     const CLAIM: &str = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  devices:\n    requests:\n    - \
                          exactly:\n        tolerations:\n        - ";
@@ -87,7 +88,7 @@ mod tests {
         "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nspec:\n  deviceSelector: ";
 
     /// A finding of that origin whose fix writes the toleration or the selector.
-    fn finding(origin: Origin, is_rule: bool) -> CheckedFinding {
+    fn finding(origin: RuleOrigin, is_rule: bool) -> CheckedFinding {
         let spec = Path::ROOT.field("spec");
         let (devices, selector) = (spec.field("devices"), spec.field("deviceSelector"));
         let requests = devices.field("requests");
@@ -100,7 +101,7 @@ mod tests {
             document: 0,
             rule: "x",
             origin,
-            level: Level::Deny,
+            level: FindingLevel::Deny,
             place: String::new(),
             field: String::new(),
             fix: None,
@@ -134,12 +135,12 @@ mod tests {
         for (object, before, after, expected) in table {
             let texts = [before, after].map(|text| format!("{object}{text}\n"));
             let is_rule = object == RULE;
-            for origin in [Origin::Documented, Origin::Lint] {
+            for origin in [RuleOrigin::Documented, RuleOrigin::Lint] {
                 let fix = finding(origin, is_rule);
                 assert_eq!(widens_matches(&texts[0], &texts[1], &[&fix]), expected, "{before} -> {after}");
             }
             // A server that refuses the text has nothing to compare with, unless nothing is left to match by.
-            let fix = finding(Origin::Upstream, is_rule);
+            let fix = finding(RuleOrigin::Upstream, is_rule);
             let is_nothing = ["{}", "null"].contains(&after);
             assert_eq!(
                 widens_matches(&texts[0], &texts[1], &[&fix]),
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_correction_speaks_for_its_own_object_only() {
-        let other = CheckedFinding { document: 1, ..finding(Origin::Upstream, false) };
+        let other = CheckedFinding { document: 1, ..finding(RuleOrigin::Upstream, false) };
         let before =
             format!("{CLAIM}{{key: a, operator: exist}}\n---\n{CLAIM}{{key: b, operator: exists}}\n");
         let after = before.replace("exists", "Exists");

@@ -17,7 +17,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
 });
 
 /// Fixes a manifest: positions are inside the text, nothing becomes worse, and fixing again changes nothing.
-pub(in crate::cli) fn fix(text: &str) {
+pub(in crate::cli) fn fuzz_fix(text: &str) {
     let levels = Levels::default();
     let texts = TextChecker {
         engine: &ENGINE,
@@ -27,7 +27,7 @@ pub(in crate::cli) fn fix(text: &str) {
         acceptance: Acceptance { file_levels: &levels, flag_levels: &levels, overrides: &[] },
         now: "2026-06-01T00:00:00Z",
     };
-    let before = CheckedText::of(&texts, "a.yaml", text, TextSource::Named);
+    let before = CheckedText::from_text(&texts, "a.yaml", text, TextSource::Named);
     for finding in &before.findings {
         for edit in finding.fix.iter().flat_map(|fix| &fix.edits) {
             assert!(text.get(edit.location.bytes.clone()).is_some(), "{edit:?} is outside of the text");
@@ -36,7 +36,7 @@ pub(in crate::cli) fn fix(text: &str) {
     for applies in [Applicability::Safe, Applicability::Unsafe] {
         let fixer = Fixer { texts, applies, source: TextSource::Named };
         let Some(fixed) = fixer.fix("a.yaml", text) else { continue };
-        let after = CheckedText::of(&texts, "a.yaml", &fixed.text, TextSource::Named);
+        let after = CheckedText::from_text(&texts, "a.yaml", &fixed.text, TextSource::Named);
         assert!(verdict::stays_valid(&before, &after), "worse than before: {}", fixed.text);
         assert_eq!(fixer.fix("a.yaml", &fixed.text), None, "fixing again changes more: {}", fixed.text);
     }

@@ -80,7 +80,7 @@ fn to_yaml(value: Value<'_>, indent: usize, out: &mut String) {
         ValueKind::Object if !value.is_empty() => {
             for (key, member) in value.members() {
                 let mut name = String::new();
-                tollgate_formats::gofmt::json_string(&mut name, key.text());
+                tollgate_formats::gofmt::push_json_string(&mut name, key.text());
                 _ = write!(out, "\n{blanks}{name}:");
                 to_yaml(member, indent + 2, out);
             }
@@ -109,17 +109,17 @@ struct Counts {
 fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
     let levels = Levels::default();
     let texts = checker(engine, &levels);
-    let before = CheckedText::of(&texts, name, text, TextSource::Named);
+    let before = CheckedText::from_text(&texts, name, text, TextSource::Named);
     counts.texts += 1;
     for finding in &before.findings {
         let Some(fix) = &finding.fix else { continue };
         counts.fixes += 1;
         let fixed = source::apply(text, &fix.edits);
         let widens = coverage::widens_matches(text, &fixed, &[finding]);
-        assert!(!widens, "{name}: {} matches more than before\n{fixed}", finding.identity());
-        let after = CheckedText::of(&texts, name, &fixed, TextSource::Named);
-        if !verdict::is_better(&before, &after, &[finding]) {
-            println!("taken back in {name}: {}", finding.identity());
+        assert!(!widens, "{name}: {} matches more than before\n{fixed}", finding.rejection_key());
+        let after = CheckedText::from_text(&texts, name, &fixed, TextSource::Named);
+        if !verdict::improves_text(&before, &after, &[finding]) {
+            println!("taken back in {name}: {}", finding.rejection_key());
             counts.rejected += 1;
         }
     }
@@ -127,7 +127,7 @@ fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
         let fixer = Fixer { texts, applies, source: TextSource::Named };
         let Some(FixedText { text: fixed, findings }) = fixer.fix(name, text) else { continue };
         counts.fixed += findings;
-        let after = CheckedText::of(&texts, name, &fixed, TextSource::Named);
+        let after = CheckedText::from_text(&texts, name, &fixed, TextSource::Named);
         assert!(verdict::stays_valid(&before, &after), "{name}: {fixed}");
         assert_eq!(fixer.fix(name, &fixed), None, "{name}: fixing twice changes more\n{fixed}");
     }

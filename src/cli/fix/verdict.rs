@@ -11,7 +11,7 @@ use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_document::finding::{Applicability, Edit};
 use tollgate_document::source::TextFix;
-use tollgate_engine::rules::{Level, Origin};
+use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
 /// The findings of a text and the status of its objects, to compare the text before and after a fix.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(super) struct CheckedFinding {
     /// Index of its document in the text.
     pub(super) document: usize,
     pub(super) rule: &'static str,
-    pub(super) origin: Origin,
-    pub(super) level: Level,
+    pub(super) origin: RuleOrigin,
+    pub(super) level: FindingLevel,
     /// Path of the field without list indices, which change when an item is removed.
     pub(super) place: String,
     /// Path of the field with list indices.
@@ -42,13 +42,21 @@ pub(super) struct CheckedFinding {
 
 impl CheckedText {
     /// Checks a text, and collects its findings for the comparison before and after a fix.
-    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> CheckedText {
+    pub(super) fn from_text(
+        texts: &TextChecker<'_>,
+        file: &str,
+        text: &str,
+        source: TextSource,
+    ) -> CheckedText {
         let mut judged = CheckedText { findings: Vec::new(), statuses: Vec::new() };
-        texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {
+        texts.check_text(file, text, source, &mut |entry: &DocumentResult<'_>| {
             let object = judged.statuses.len();
             judged.statuses.push(entry.status);
             judged.findings.extend(
-                entry.findings.iter().map(|located| CheckedFinding::of(located, entry.document, object)),
+                entry
+                    .findings
+                    .iter()
+                    .map(|located| CheckedFinding::from_located(located, entry.document, object)),
             );
         });
         judged
@@ -65,10 +73,10 @@ impl CheckedText {
 }
 
 impl CheckedFinding {
-    fn of(located: &LocatedFinding, document: usize, object: usize) -> CheckedFinding {
+    fn from_located(located: &LocatedFinding, document: usize, object: usize) -> CheckedFinding {
         let diagnostic = &located.diagnostic;
         let finding = &diagnostic.finding;
-        let field = finding.field();
+        let field = finding.user_path();
         CheckedFinding {
             object,
             document,
@@ -89,7 +97,7 @@ impl CheckedFinding {
     }
 
     /// Identifies the finding within this text, so that a rejected fix is not tried again.
-    pub(super) fn identity(&self) -> String {
+    pub(super) fn rejection_key(&self) -> String {
         format!("{} {} {}", self.object, self.rule, self.field)
     }
 
@@ -126,7 +134,7 @@ pub(super) fn stays_valid(before: &CheckedText, after: &CheckedText) -> bool {
 
 /// True if the fixes improve the text: the findings in `applied` are gone, and new findings are only those that
 /// these mistakes had hidden.
-pub(super) fn is_better(before: &CheckedText, after: &CheckedText, applied: &[&CheckedFinding]) -> bool {
+pub(super) fn improves_text(before: &CheckedText, after: &CheckedText, applied: &[&CheckedFinding]) -> bool {
     if !stays_valid(before, after) {
         return false;
     }
@@ -150,7 +158,7 @@ fn was_hidden_by(finding: &CheckedFinding, applied: &CheckedFinding) -> bool {
     if finding.object != applied.object {
         return false;
     }
-    let is_of_decoding = matches!(finding.origin, Origin::Decoding | Origin::Strict);
+    let is_of_decoding = matches!(finding.origin, RuleOrigin::Decoding | RuleOrigin::Strict);
     match applied.rule {
         // No rule looks at an object that does not decode, and decoding does not look into the value.
         "wrong-type" | "bad-time" | "bad-quantity" => {
@@ -160,7 +168,7 @@ fn was_hidden_by(finding: &CheckedFinding, applied: &CheckedFinding) -> bool {
         "unserved-version" => !is_of_decoding || applied.edits.iter().all(edits_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {
-            let mut targets = applied.edits.iter().filter_map(edit_target);
+            let mut targets = applied.edits.iter().filter_map(moved_field_path);
             targets.any(|target| finding.place.starts_with(&without_indexes(&target)))
         }
         // What was refused may now be accepted with a warning.
@@ -179,7 +187,7 @@ fn edits_kind(edit: &Edit) -> bool {
 
 /// Returns the path to which an edit moves a field, where the field is checked for the first time; `None` for
 /// edits that move nothing.
-pub(super) fn edit_target(edit: &Edit) -> Option<String> {
+pub(super) fn moved_field_path(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathStyle::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -16,15 +16,15 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::source::list::{self, ListedObject};
-use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_forecast::{Forecast, ObjectKind, Origin, State};
 use tollgate_formats::sanitize;
 
 /// The rules of the API server, and one rule of Tollgate: without `admin-access-unchecked`, admin access in a
 /// namespace that the state does not contain would be refused.
-const ADMISSION_RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
+const API_SERVER_RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
 
 /// The kinds of objects that `tollgate forecast` can apply.
 const APPLIED_KINDS: [ObjectKind; 11] = [
@@ -105,7 +105,7 @@ const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public",
 
 /// The objects that the API server would store, and those that it would refuse.
 #[derive(Default, Debug)]
-pub(super) struct Admission {
+pub(super) struct AdmissionResult {
     /// The objects as the API server would store them, as JSON, in the order given.
     accepted: Vec<String>,
     pub(super) refused: Vec<RefusedObject>,
@@ -123,7 +123,7 @@ impl<'t> GivenDocuments<'t> {
     pub(super) fn parse(texts: &'t [(String, String)]) -> Result<GivenDocuments<'t>, Failure> {
         let mut found = Vec::new();
         for (file, text) in texts {
-            let lines = Lines::of(text);
+            let lines = LineIndex::from_text(text);
             let before = found.len();
             for document in documents(text) {
                 let document = document.map_err(|fault| fault.input_error(file, &lines))?;
@@ -133,9 +133,10 @@ impl<'t> GivenDocuments<'t> {
                 for item in list::objects(document.doc.root()) {
                     let (api_version, kind) = item.api_version_and_kind();
                     if api_version.is_empty() || kind.is_empty() {
-                        let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
+                        let location =
+                            document.locate(&lines, &item.path_in_document(Path::ROOT.owned()), false);
                         let what = "expected an object with apiVersion and kind";
-                        return Err(Failure::at(file, &location, &what));
+                        return Err(Failure::at_location(file, &location, &what));
                     }
                 }
                 found.push((file.as_str(), document));
@@ -157,17 +158,17 @@ impl<'t> GivenDocuments<'t> {
     }
 }
 
-impl Admission {
+impl AdmissionResult {
     /// Checks the objects one after the other, each with the name of its file, as if they were applied in that
     /// order.
-    pub(super) fn of(
+    pub(super) fn from_objects(
         given: &[(&str, Value<'_>)],
         state: &State<'_>,
         profile: &'static Profile,
         now: &str,
-    ) -> Admission {
-        let mut admission = Admission::default();
-        let Ok(rules) = RuleSet::parse(ADMISSION_RULES) else { return admission };
+    ) -> AdmissionResult {
+        let mut admission = AdmissionResult::default();
+        let Ok(rules) = RuleSet::parse(API_SERVER_RULES) else { return admission };
         let engine = Engine::new(vec![profile], rules);
         for object in given {
             admission.admit_object(*object, state, &engine, profile, now);
@@ -182,7 +183,7 @@ impl Admission {
 
     /// Returns the accepted objects in the order given. An object that is given twice is listed once, at its last
     /// place.
-    pub(super) fn applied(&self) -> Vec<AppliedObject<'_>> {
+    pub(super) fn accepted_objects(&self) -> Vec<AppliedObject<'_>> {
         let mut applied: Vec<(usize, AppliedObject<'_>)> = Vec::new();
         for ((kind, namespace, name), place) in &self.last {
             let is_made_up = self.made_up_names.contains(&(namespace.clone(), name.clone()));
@@ -194,7 +195,7 @@ impl Admission {
     }
 
     /// Removes names from the forecast that were made up for pods with only a `generateName`.
-    pub(super) fn forget_made_up_names(&self, forecast: &mut Forecast) {
+    pub(super) fn remove_generated_names(&self, forecast: &mut Forecast) {
         for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == Origin::Given) {
             let is_made_up =
                 |name: &String| self.made_up_names.contains(&(pod.namespace.clone(), name.clone()));
@@ -207,7 +208,7 @@ impl Admission {
     /// Prints the refused objects to stderr, with the reasons.
     pub(super) fn print_refused(&self, profile: &Profile, console: &mut Console) {
         for refused in &self.refused {
-            let by = format!("{}: {}", sanitize::line(&refused.file), profile.name);
+            let by = format!("{}: {}", sanitize::sanitize_line(&refused.file), profile.name);
             let messages: Vec<String> = refused.reasons.iter().map(|reason| reason.message.clone()).collect();
             print_denials(console, &by, &refused.name, &messages);
         }
@@ -224,8 +225,8 @@ impl Admission {
         now: &str,
     ) {
         let (api_version, name) = (object.get("apiVersion").str(), object.get("kind").str());
-        let kind = ObjectKind::of(api_version, name);
-        let form = StoredName::of(kind, object, self.accepted.len());
+        let kind = ObjectKind::from_type_meta(api_version, name);
+        let form = StoredName::from_object(kind, object, self.accepted.len());
         let stored = kind.and_then(|kind| {
             let last = self.last.get(&(kind, form.namespace.clone(), form.name.clone()));
             let before = last.and_then(|place| self.accepted.get(*place)).cloned();
@@ -236,16 +237,16 @@ impl Admission {
         let request = Attributes {
             operation: if old_object.is_some() { Operation::Update } else { Operation::Create },
             old_object,
-            ..Attributes::create(object, &form.namespace, now)
+            ..Attributes::for_create(object, &form.namespace, now)
         };
         let namespace = self.namespace_labels(&form.namespace, state);
         let namespace = namespace.as_deref().and_then(|json| doc::parse(json).ok());
         let labels = namespace.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
         let verdict = engine.validate(&request, labels);
-        let denials = verdict.findings().iter().filter(|found| found.level == Level::Deny);
+        let denials = verdict.findings().iter().filter(|found| found.level == FindingLevel::Deny);
         let mut reasons: Vec<Refusal> = denials.map(Refusal::from_diagnostic).collect();
         // A state without namespaces does not say which there are.
-        let knows_namespaces = !state.of_kind(ObjectKind::Namespace).is_empty();
+        let knows_namespaces = !state.objects_of_kind(ObjectKind::Namespace).is_empty();
         if kind.is_some_and(ObjectKind::is_namespaced)
             && knows_namespaces
             && namespace.is_none()
@@ -253,7 +254,7 @@ impl Admission {
         {
             reasons.push(Refusal::namespace_not_found(&form.namespace));
         }
-        let shown = || sanitize::line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
+        let shown = || sanitize::sanitize_line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
         if !reasons.is_empty() {
             self.refused.push(RefusedObject {
                 file: file.to_owned(),
@@ -299,7 +300,7 @@ impl Admission {
         if let Some(json) = given.and_then(|place| self.accepted.get(*place)) {
             return doc::parse(json).ok().map(|namespace| labels(namespace.root()));
         }
-        state.of_kind(ObjectKind::Namespace).get("", name).map(|namespace| labels(namespace.value))
+        state.objects_of_kind(ObjectKind::Namespace).get("", name).map(|namespace| labels(namespace.value))
     }
 }
 

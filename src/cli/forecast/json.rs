@@ -2,8 +2,8 @@
 
 use super::ForecastReport;
 use super::given::{AppliedObject, RefusedObject};
-use crate::report::record::{Json, list, record};
-use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, Totals};
+use crate::report::record::{Json, collect_records, record};
+use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, PodOutcomeCounts};
 use tollgate_formats::gotime;
 
 /// Returns the forecast for one profile as JSON.
@@ -13,10 +13,10 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
         "profile": profile.name,
         "at": gotime::rfc3339(*at),
         "samples": forecast.samples,
-        "applied": list(admission.applied().into_iter().map(applied_record)),
-        "evicted": list(forecast.evicted.iter().map(evicted_record)),
-        "pods": list(forecast.pods.iter().map(pod_record)),
-        "refused": list(admission.refused.iter().map(refused_record)),
+        "applied": collect_records(admission.accepted_objects().into_iter().map(applied_record)),
+        "evicted": collect_records(forecast.evicted.iter().map(evicted_record)),
+        "pods": collect_records(forecast.pods.iter().map(pod_record)),
+        "refused": collect_records(admission.refused.iter().map(refused_record)),
         "totals": totals_record(forecast.totals),
     }
 }
@@ -27,7 +27,7 @@ fn applied_record(object: AppliedObject<'_>) -> Json {
 }
 
 /// Returns the number of pods for each outcome.
-pub(in crate::cli) fn totals_record(totals: Totals) -> Json {
+pub(in crate::cli) fn totals_record(totals: PodOutcomeCounts) -> Json {
     record! {
         "fits": totals.fits,
         "sometimes": totals.sometimes,
@@ -55,7 +55,7 @@ fn pod_record(pod: &PodForecast) -> Json {
         "fits": pod.fits,
         "notRecreated": pod.not_recreated,
         "evictedAgain": pod.evicted_again,
-        "placements": list(pod.placements.iter().map(placement_record)),
+        "placements": collect_records(pod.placements.iter().map(placement_record)),
         "placementsOmitted": pod.placements_omitted,
         "reason": pod.reason,
         "message": pod.message,
@@ -69,7 +69,7 @@ fn placement_record(placement: &Placement) -> Json {
     record! {
         "node": place.node,
         "courses": courses,
-        "claims": list(place.claims.iter().map(claim_record)),
+        "claims": collect_records(place.claims.iter().map(claim_record)),
     }
 }
 
@@ -79,7 +79,7 @@ fn claim_record(claim: &PlacedClaim) -> Json {
         "ref": claim.reference,
         // Null for a generated name.
         "name": claim.name,
-        "devices": list(claim.devices.iter().map(device_record)),
+        "devices": collect_records(claim.devices.iter().map(device_record)),
     }
 }
 
@@ -104,6 +104,6 @@ fn refused_record(refused: &RefusedObject) -> Json {
         // Empty for kinds without a namespace.
         "namespace": refused.namespace,
         "name": refused.name,
-        "findings": list(findings),
+        "findings": collect_records(findings),
     }
 }

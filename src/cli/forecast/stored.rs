@@ -5,7 +5,7 @@
 //! host. The priority of a PriorityClass is not known. A status that a client sends is not stored, except that of a node.
 
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{New, Value, ValueKind};
+use tollgate_document::doc::{ChangeValue, Value, ValueKind};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{Attributes, stored_json};
 use tollgate_forecast::{ObjectKind, State};
@@ -26,7 +26,7 @@ pub(super) struct StoredName {
 impl StoredName {
     /// Returns where an object is stored. `number` makes up different names for objects with the same
     /// `generateName`.
-    pub(super) fn of(kind: Option<ObjectKind>, object: Value<'_>, number: usize) -> StoredName {
+    pub(super) fn from_object(kind: Option<ObjectKind>, object: Value<'_>, number: usize) -> StoredName {
         let metadata = object.get("metadata");
         let text = |field: &str| metadata.get(field).str().to_owned();
         let namespace = match kind {
@@ -80,7 +80,7 @@ impl StoredName {
             ("status", status.exists().then(|| status.to_json())),
         ];
         members.extend(spec.map(|spec| ("spec", Some(spec))));
-        with_members(object, &members)
+        json_with_members(object, &members)
     }
 
     fn metadata_json(&self, metadata: Value<'_>, old: Value<'_>) -> String {
@@ -94,15 +94,15 @@ impl StoredName {
                 members.push((field, Some(old.get(field).to_json())));
             }
         }
-        with_members(metadata, &members)
+        json_with_members(metadata, &members)
     }
 }
 
 /// Returns the JSON of a DeviceTaintRule with its effect replaced.
-pub(in crate::cli) fn with_effect(rule: Value<'_>, effect: &str) -> String {
+pub(in crate::cli) fn rule_json_with_effect(rule: Value<'_>, effect: &str) -> String {
     let spec = rule.get("spec");
-    let taint = with_members(spec.get("taint"), &[("effect", Some(quoted(effect)))]);
-    with_members(rule, &[("spec", Some(with_members(spec, &[("taint", Some(taint))])))])
+    let taint = json_with_members(spec.get("taint"), &[("effect", Some(quoted(effect)))]);
+    json_with_members(rule, &[("spec", Some(json_with_members(spec, &[("taint", Some(taint))])))])
 }
 
 /// True for the kinds of `resource.k8s.io`, which the engine decodes.
@@ -125,7 +125,7 @@ pub(super) fn stored_object_json(
     namespace: &str,
     name: &str,
 ) -> Option<String> {
-    let object = state.of_kind(kind).get(namespace, name)?;
+    let object = state.objects_of_kind(kind).get(namespace, name)?;
     let version = object.version.name();
     let api_version = if is_dra(kind) { format!("resource.k8s.io/{version}") } else { "v1".to_owned() };
     Some(list::with_type(object.value, &api_version, kind.name()).value().to_json())
@@ -135,7 +135,7 @@ pub(super) fn stored_object_json(
 fn workload_spec_json(spec: Value<'_>) -> String {
     let template = spec.get("template");
     let pods = pod_spec_json(template.get("spec"), Value::absent());
-    with_members(spec, &[("template", Some(with_members(template, &[("spec", Some(pods))])))])
+    json_with_members(spec, &[("template", Some(json_with_members(template, &[("spec", Some(pods))])))])
 }
 
 /// Returns the spec of a pod with the fields that admission and defaulting add. `node` is the node of the stored
@@ -154,7 +154,7 @@ fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
     if !spec.get("nodeName").exists() && node.exists() {
         members.push(("nodeName", Some(node.to_json())));
     }
-    with_members(spec, &members)
+    json_with_members(spec, &members)
 }
 
 /// Returns the tolerations of a pod and the two that admission adds, for nodes that are not ready or unreachable,
@@ -185,23 +185,25 @@ fn container_json(container: Value<'_>, is_on_host: bool) -> String {
     let implied: Vec<(&str, Option<String>)> =
         implied.map(|(name, value)| (name.text(), Some(value.to_json()))).collect();
     if !implied.is_empty() {
-        let requests = with_members(requests, &implied);
-        members.push(("resources", Some(with_members(resources, &[("requests", Some(requests))]))));
+        let requests = json_with_members(requests, &implied);
+        members.push(("resources", Some(json_with_members(resources, &[("requests", Some(requests))]))));
     }
     if is_on_host && container.get("ports").exists() {
         let port = |port: Value<'_>| match port.get("hostPort").int() {
-            None | Some(0) => with_members(port, &[("hostPort", Some(port.get("containerPort").to_json()))]),
+            None | Some(0) => {
+                json_with_members(port, &[("hostPort", Some(port.get("containerPort").to_json()))])
+            }
             Some(_) => port.to_json(),
         };
         let ports: Vec<String> = container.get("ports").items().map(port).collect();
         members.push(("ports", Some(format!("[{}]", ports.join(",")))));
     }
-    with_members(container, &members)
+    json_with_members(container, &members)
 }
 
 /// Returns the JSON of an object with some members replaced or added, or removed if their new value is `None`.
 /// Anything but an object counts as one without members.
-fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String {
+fn json_with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String {
     let is_kept = |key: &str| !changes.iter().any(|(changed, _)| *changed == key);
     let mut members: Vec<String> = Vec::new();
     if object.kind() == ValueKind::Object {
@@ -215,7 +217,7 @@ fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String
 }
 
 fn quoted(text: &str) -> String {
-    New::str(text).to_json()
+    ChangeValue::str(text).to_json()
 }
 
 #[cfg(test)]
@@ -267,17 +269,17 @@ mod tests {
             let object = doc::parse(object).expect("JSON");
             let old = (!old.is_empty()).then(|| doc::parse(old).expect("JSON"));
             let old = old.as_ref().map(doc::Doc::root);
-            let form = StoredName::of(Some(kind), object.root(), 0);
+            let form = StoredName::from_object(Some(kind), object.root(), 0);
             let request = Attributes {
                 old_object: old,
-                ..Attributes::create(object.root(), "", "2026-01-01T00:00:00Z")
+                ..Attributes::for_create(object.root(), "", "2026-01-01T00:00:00Z")
             };
             let stored = form.stored_json(kind, &request, old, profile);
             let canonical = |text: &str| doc::parse(text).expect("JSON").root().to_json();
             assert_eq!(canonical(&stored), canonical(expected));
         }
         let generated = doc::parse(r#"{"metadata":{"generateName":"web-"}}"#).expect("JSON");
-        let form = StoredName::of(Some(ObjectKind::Pod), generated.root(), 3);
+        let form = StoredName::from_object(Some(ObjectKind::Pod), generated.root(), 3);
         assert_eq!((form.shown_name().as_str(), form.is_made_up), ("default/web-new-3", true));
     }
 }

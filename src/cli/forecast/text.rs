@@ -12,9 +12,9 @@ use crate::cli::table;
 use sentence::summary_line;
 pub(in crate::cli) use sentence::summary_of_evicted;
 use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::line;
+use tollgate_formats::sanitize::sanitize_line;
 
 /// Maximum number of placements that the table shows for a pod.
 const MAX_SHOWN_PLACEMENTS: usize = 2;
@@ -26,7 +26,7 @@ const MAX_NAMED_PODS: usize = 5;
 pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
     let ForecastReport { profile, at, forecast, .. } = report;
     let mut out = String::new();
-    let (courses, time) = (counted(forecast.samples as usize, "course"), gotime::rfc3339(*at));
+    let (courses, time) = (count_with_noun(forecast.samples as usize, "course"), gotime::rfc3339(*at));
     _ = writeln!(out, "Forecast ({}, at {time}, {courses})", profile.name);
     _ = writeln!(out, "{}", evictions_line(forecast, *at));
     for origin in [Origin::Replacement, Origin::Given, Origin::Waiting] {
@@ -45,7 +45,7 @@ pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<Gr
 /// Returns the line about evictions: `8 pods evicted: 6 now, 2 later (the last at …)`.
 fn evictions_line(forecast: &Forecast, at: gotime::Timestamp) -> String {
     let evicted = forecast.evicted.len();
-    let mut out = format!("{} evicted", counted(evicted, "pod"));
+    let mut out = format!("{} evicted", count_with_noun(evicted, "pod"));
     let later = forecast.evicted.iter().filter(|pod| pod.at > at).count();
     if let Some(last) = forecast.evicted.iter().map(|pod| pod.at).max().filter(|_| later > 0) {
         let now = evicted - later;
@@ -70,7 +70,7 @@ fn pod_tables(forecast: &Forecast, limit: usize) -> String {
         left -= rows.len();
         if !rows.is_empty() {
             let header = [column, "WORKLOAD", "OUTCOME", "NODE: DEVICES"];
-            _ = write!(out, "\n{title}:\n{}", table::aligned(&header, &rows));
+            _ = write!(out, "\n{title}:\n{}", table::format_table(&header, &rows));
         }
         if pods.len() > rows.len() {
             let more = pods.len() - rows.len();
@@ -161,13 +161,13 @@ fn pending_section(forecast: &Forecast) -> String {
             (1, false) => "stays Pending in some courses",
             (_, false) => "stay Pending in some courses",
         };
-        _ = writeln!(out, "\n{} {verb}: {names}", counted(pods.len(), "pod"));
+        _ = writeln!(out, "\n{} {verb}: {names}", count_with_noun(pods.len(), "pod"));
         if let Some(message) = message {
-            let reason = reason.map_or(String::new(), |reason| format!(" ({})", line(reason)));
-            _ = writeln!(out, "  the scheduler says{reason}: {}", line(message));
+            let reason = reason.map_or(String::new(), |reason| format!(" ({})", sanitize_line(reason)));
+            _ = writeln!(out, "  the scheduler says{reason}: {}", sanitize_line(message));
         }
         if let Some(explanation) = explanation {
-            _ = writeln!(out, "  {}", line(explanation));
+            _ = writeln!(out, "  {}", sanitize_line(explanation));
         }
     }
     out
@@ -188,8 +188,8 @@ fn unknown_section(forecast: &Forecast) -> String {
         _ = writeln!(
             out,
             "\n{} {verb} an unknown outcome: {names}\n  not modelled: {}",
-            counted(count, "pod"),
-            line(what)
+            count_with_noun(count, "pod"),
+            sanitize_line(what)
         );
     }
     out
@@ -201,7 +201,7 @@ fn pod_names(pods: &[&PodForecast]) -> String {
     if pods.len() > MAX_NAMED_PODS {
         names.push(format!("and {} more", pods.len() - MAX_NAMED_PODS));
     }
-    line(&names.join(", ")).into_owned()
+    sanitize_line(&names.join(", ")).into_owned()
 }
 
 /// Returns the totals by outcome: `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::{format_time, listed_count};
 use crate::cli::table;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_engine::impact::{Impact, PodImpact, PodOutcome};
 use tollgate_forecast::{ObjectKind, State, Workload, workload_of};
 use tollgate_formats::gotime::Timestamp;
@@ -23,7 +23,7 @@ pub(in crate::cli) enum GroupBy {
 
 impl GroupBy {
     /// True if pods and workloads of the cluster are needed, which the snapshot of an impact does not contain.
-    pub(super) fn needs_objects(self) -> bool {
+    pub(super) fn needs_cluster_objects(self) -> bool {
         self != GroupBy::Namespace
     }
 }
@@ -49,7 +49,7 @@ pub(super) struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    pub(super) fn of(impact: &Impact<'_>) -> OutcomeCounts {
+    pub(super) fn from_impact(impact: &Impact<'_>) -> OutcomeCounts {
         let mut counts = OutcomeCounts::default();
         impact.pods.iter().for_each(|pod| counts.add(pod.outcome));
         counts
@@ -78,21 +78,25 @@ impl OutcomeCounts {
 
 /// The pods of an impact in groups, those with the most evicted pods first.
 #[derive(Debug)]
-pub(super) struct Groups<'a> {
+pub(super) struct ImpactGroups<'a> {
     by: GroupBy,
     groups: Vec<(GroupKey<'a>, OutcomeCounts)>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> ImpactGroups<'a> {
     /// Groups the pods of an impact. Without the objects of the cluster, a pod has no node, and its workload is its owner.
-    pub(super) fn of(impact: &Impact<'a>, by: GroupBy, state: Option<&State<'a>>) -> Groups<'a> {
+    pub(super) fn from_impact(
+        impact: &Impact<'a>,
+        by: GroupBy,
+        state: Option<&State<'a>>,
+    ) -> ImpactGroups<'a> {
         let mut groups: BTreeMap<GroupKey<'a>, OutcomeCounts> = BTreeMap::new();
         for pod in &impact.pods {
             groups.entry(group_key(pod, by, state)).or_default().add(pod.outcome);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, counts)| Reverse(counts.evicted()));
-        Groups { by, groups }
+        ImpactGroups { by, groups }
     }
 
     /// The groups as a table of at most `limit` rows, all for 0.
@@ -107,7 +111,7 @@ impl<'a> Groups<'a> {
                 .concat();
         let shown = listed_count(self.groups.len(), limit);
         let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(group_row).collect();
-        let mut out = table::aligned(&header, &rows);
+        let mut out = table::format_table(&header, &rows);
         if self.groups.len() > shown {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", self.groups.len() - shown);
         }
@@ -115,18 +119,18 @@ impl<'a> Groups<'a> {
     }
 
     /// Returns the value of `--by` and a JSON record for each group.
-    pub(super) fn records(&self) -> (&'static str, Vec<Json>) {
+    pub(super) fn flag_and_records(&self) -> (&'static str, Vec<Json>) {
         let by = match self.by {
             GroupBy::Namespace => "namespace",
             GroupBy::Workload => "workload",
             GroupBy::Node => "node",
         };
-        (by, list(self.groups.iter().map(|(key, counts)| group_record(*key, *counts))))
+        (by, collect_records(self.groups.iter().map(|(key, counts)| group_record(*key, *counts))))
     }
 }
 
 fn group_key<'a>(pod: &PodImpact<'a>, by: GroupBy, state: Option<&State<'a>>) -> GroupKey<'a> {
-    let object = || state?.of_kind(ObjectKind::Pod).get(pod.namespace, pod.name);
+    let object = || state?.objects_of_kind(ObjectKind::Pod).get(pod.namespace, pod.name);
     match by {
         GroupBy::Namespace => GroupKey::Namespace(pod.namespace),
         GroupBy::Workload => {

@@ -7,10 +7,10 @@ use super::{Arguments, GroupBy};
 use crate::cli::console::Console;
 #[cfg(feature = "cluster")]
 use crate::cli::live;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::picture::StateSource;
-use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects};
-use crate::files::{self, MAX_FILE};
+use crate::cli::state::{self, DumpInventory, DumpOmissions, INCOMPLETE_DUMP_TEXTS, StateObjects};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::{GROUP_KINDS, ObjectKind};
@@ -18,29 +18,29 @@ use tollgate_forecast::{GROUP_KINDS, ObjectKind};
 impl Arguments {
     /// True if the objects of a dump are needed beyond its snapshot: for groups, for what happens to the rest of a
     /// LeaderWorkerSet, JobSet or PodGroup, or to see whether evicted pods fit on other nodes.
-    fn needs_objects(&self, inventory: &Inventory) -> bool {
+    fn needs_dump_objects(&self, inventory: &DumpInventory) -> bool {
         let has_groups = || {
             let mut kinds = GROUP_KINDS.iter().chain([&ObjectKind::Node]);
             kinds.any(|kind| inventory.object_kinds.contains(kind))
         };
-        self.by.is_some_and(GroupBy::needs_objects) || has_groups()
+        self.by.is_some_and(GroupBy::needs_cluster_objects) || has_groups()
     }
 
     /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
     pub(super) fn read_cluster(
         &self,
-        tally: &mut Tally,
+        tally: &mut ExitCounts,
         console: &mut Console,
     ) -> Result<ClusterInput, Failure> {
         let needs_attributes = self.needs_device_attributes()?;
         if self.state.paths.is_empty() {
             return read_live(self, needs_attributes, tally, console);
         }
-        let (snapshot, inventory, texts) = state::read_for_impact(&self.state.paths, needs_attributes)?;
-        let texts = self.needs_objects(&inventory).then_some(texts);
+        let (snapshot, inventory, texts) = state::read_impact_state(&self.state.paths, needs_attributes)?;
+        let texts = self.needs_dump_objects(&inventory).then_some(texts);
         let profiles = self.release.dump_profiles(&inventory, console)?;
-        let source = StateSource::of(&self.state.paths, &inventory, &self.release)?;
-        let omissions = inventory.omissions(self.state.assume_complete);
+        let source = StateSource::from_dump_or_cluster(&self.state.paths, &inventory, &self.release)?;
+        let omissions = inventory.impact_omissions(self.state.assume_complete);
         let omissions = self.report_dump_omissions(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new(), source })
     }
@@ -48,11 +48,11 @@ impl Arguments {
     /// True if the attributes of devices must be read, because a given rule may select devices by class or
     /// expression. Assumes so for inputs that can be read only once.
     fn needs_device_attributes(&self) -> Result<bool, Failure> {
-        for input in files::collect_complete(&self.paths)? {
+        for input in files::collect_all_or_fail(&self.paths)? {
             if !input.can_be_read_twice() {
                 return Ok(true);
             }
-            let text = files::read(&input, MAX_FILE)?;
+            let text = files::read(&input, DEFAULT_MAX_FILE_BYTES)?;
             if ["deviceClassName", "selectors"].iter().any(|field| text.contains(field)) {
                 return Ok(true);
             }
@@ -65,10 +65,10 @@ impl Arguments {
     pub(super) fn report_dump_omissions(
         &self,
         omissions: DumpOmissions,
-        tally: &mut Tally,
+        tally: &mut ExitCounts,
         console: &mut Console,
     ) -> Vec<String> {
-        omissions.report(self.max.is_some(), MAY_BE_INCOMPLETE, tally, console)
+        omissions.print_and_collect(self.max.is_some(), INCOMPLETE_DUMP_TEXTS, tally, console)
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) struct ClusterInput {
 fn read_live(
     arguments: &Arguments,
     needs_attributes: bool,
-    tally: &mut Tally,
+    tally: &mut ExitCounts,
     console: &mut Console,
 ) -> Result<ClusterInput, Failure> {
     let asked = arguments.release.live_server()?;
@@ -103,7 +103,7 @@ fn read_live(
     if !omissions.failures.is_empty() {
         console.note("some objects could not be read; more devices and pods may be affected");
     }
-    let needs_objects = arguments.by.is_some_and(GroupBy::needs_objects);
+    let needs_objects = arguments.by.is_some_and(GroupBy::needs_cluster_objects);
     // Where pods go is not known anyway if something is missing from the snapshot.
     let is_complete = omissions.failures.is_empty();
     let read =
@@ -112,12 +112,12 @@ fn read_live(
         tally.unreadable += read.failures;
         (Some(read.objects), read.missing)
     });
-    let source = StateSource::of(&[], &Inventory::default(), &arguments.release)?;
+    let source = StateSource::from_dump_or_cluster(&[], &DumpInventory::default(), &arguments.release)?;
     let omissions = omissions.failures;
     Ok(ClusterInput { snapshot, omissions, profiles, texts: None, listed, unlisted, source })
 }
 
 #[cfg(not(feature = "cluster"))]
 fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(crate::cli::shared::state_is_required())
+    Err(crate::cli::shared::state_required_error())
 }

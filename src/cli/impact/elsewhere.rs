@@ -22,7 +22,7 @@ pub(super) struct EvictedPodsForecast {
 pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
     match effect {
         Some(effect) if object.get("kind").str() == ObjectKind::DeviceTaintRule.name() => {
-            stored::with_effect(object, effect)
+            stored::rule_json_with_effect(object, effect)
         }
         _ => object.to_json(),
     }
@@ -31,16 +31,16 @@ pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
 impl EvictedPodsForecast {
     /// Forecasts where the pods go that these changes evict together; `None` if the state has no nodes.
     /// `omissions` says what is missing from the state.
-    pub(super) fn of(
+    pub(super) fn from_changes(
         changes: &[&str],
         state: Option<&State<'_>>,
         (profile, at): (&'static Profile, Timestamp),
         omissions: &[String],
         assume_complete: bool,
     ) -> Option<EvictedPodsForecast> {
-        let state = state.filter(|state| !state.of_kind(ObjectKind::Node).is_empty())?;
+        let state = state.filter(|state| !state.objects_of_kind(ObjectKind::Node).is_empty())?;
         let mut missing = omissions.to_vec();
-        if state.of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
+        if state.objects_of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
             missing.push("the dump contains no DeviceClasses".to_owned());
         }
         let forecast = forecast_changes(changes, state, profile, at, &missing);
@@ -69,7 +69,7 @@ impl ImpactReporter<'_> {
         let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
-        EvictedPodsForecast::of(changes, self.state, (profile, at), &omissions, assume_complete)
+        EvictedPodsForecast::from_changes(changes, self.state, (profile, at), &omissions, assume_complete)
     }
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
@@ -82,7 +82,7 @@ impl ImpactReporter<'_> {
     ) -> Option<String> {
         let elsewhere = elsewhere.filter(|elsewhere| elsewhere.missing.is_empty())?;
         let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
-        Some(capacity::after_forecast(self.state?, &docs, &elsewhere.forecast, profile))
+        Some(capacity::forecast_capacity_json(self.state?, &docs, &elsewhere.forecast, profile))
     }
 
     /// Reports an error if more of the evicted pods stay Pending than `--max pending` allows, or if that cannot

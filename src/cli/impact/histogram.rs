@@ -7,7 +7,7 @@ use tollgate_engine::impact::{Impact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
 /// With fewer evictions, no histogram is drawn, because the table of pods is enough.
-const MIN_EVICTIONS: usize = 20;
+const MIN_EVICTIONS_TO_DRAW: usize = 20;
 /// Maximum number of bars of a histogram.
 const MAX_BARS: usize = 12;
 /// Maximum length of a bar in characters.
@@ -26,10 +26,10 @@ pub(super) fn eviction_histogram(impact: &Impact<'_>, at: Timestamp, hedge: &str
             PodOutcome::Tolerated | PodOutcome::Unaffected => None,
         })
         .collect();
-    if times.len() < MIN_EVICTIONS {
+    if times.len() < MIN_EVICTIONS_TO_DRAW {
         return String::new();
     }
-    let bars = group_by_time(&times);
+    let bars = count_evictions_by_time(&times);
     let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1);
     let mut out = String::new();
     for (from, count) in bars {
@@ -47,7 +47,7 @@ pub(super) fn eviction_histogram(impact: &Impact<'_>, at: Timestamp, hedge: &str
 
 /// The number of evictions at each time, in order. If there are more than [`MAX_BARS`] times, they are grouped into
 /// equal intervals, each with its start. `times` is sorted.
-fn group_by_time(times: &[i64]) -> Vec<(i64, usize)> {
+fn count_evictions_by_time(times: &[i64]) -> Vec<(i64, usize)> {
     let counted = |times: &[i64]| -> Vec<(i64, usize)> {
         let groups = times.chunk_by(|one, other| one == other);
         groups.filter_map(|group| Some((*group.first()?, group.len()))).collect()
@@ -65,13 +65,13 @@ fn group_by_time(times: &[i64]) -> Vec<(i64, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::group_by_time;
+    use super::count_evictions_by_time;
 
     #[test]
     fn few_moments_stay_many_are_joined() {
-        assert_eq!(group_by_time(&[0, 0, 5]), [(0, 2), (5, 1)]);
+        assert_eq!(count_evictions_by_time(&[0, 0, 5]), [(0, 2), (5, 1)]);
         let many: Vec<i64> = (0..240).collect();
-        let bars = group_by_time(&many);
+        let bars = count_evictions_by_time(&many);
         assert!(bars.len() <= super::MAX_BARS, "{bars:?}");
         assert_eq!(bars.iter().map(|(_, count)| count).sum::<usize>(), 240);
         assert_eq!(bars[0], (0, 20));

@@ -2,10 +2,10 @@
 
 mod reason;
 
-use super::by::{Groups, OutcomeCounts};
+use super::by::{ImpactGroups, OutcomeCounts};
 use super::{Assessment, format_time, listed_count};
 use crate::cli::forecast::totals_record;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodImpact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
@@ -30,7 +30,7 @@ pub(super) fn impact_record(
         restarts,
         elsewhere,
     } = assessment;
-    let (by, groups) = groups.as_ref().map(Groups::records).unzip();
+    let (by, groups) = groups.as_ref().map(ImpactGroups::flag_and_records).unzip();
     let is_grouped = by.is_some();
     let is_written = no_effect.is_none() && incomplete.is_empty();
     let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| {
@@ -68,7 +68,7 @@ pub(super) fn impact_record(
             "published": impact.counts.published,
             "allocated": impact.counts.allocated,
         },
-        "totals": totals_of_impact(impact, budgets.len()),
+        "totals": impact_totals_record(impact, budgets.len()),
         "condition": condition,
         "noEffect": no_effect,
         // On which feature gates it depends whether the change does anything; the rest assumes that it does.
@@ -76,12 +76,12 @@ pub(super) fn impact_record(
         // Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
         "upperBound" if given: impact.is_upper_bound,
         "partitions" if given: partitions_record(&impact.partitions),
-        "pods": list(impact.pods.iter().take(shown).map(|pod| pod_record(pod, query.at))),
+        "pods": collect_records(impact.pods.iter().take(shown).map(|pod| pod_record(pod, query.at))),
         "podsOmitted": impact.pods.len() - shown,
         "namespaces": impact.namespaces,
-        "budgets": list(violated),
+        "budgets": collect_records(violated),
         // What LeaderWorkerSets, JobSets and PodGroups do with their other pods.
-        "restarts" if given: list(restarts),
+        "restarts" if given: collect_records(restarts),
         // What becomes of the evicted pods, if the state has nodes.
         "replacements" if given: elsewhere.as_ref().map(|elsewhere| totals_record(elsewhere.forecast.totals)),
         "by" if is_grouped: by,
@@ -97,7 +97,7 @@ fn partitions_record(partitions: &[Partition<'_>]) -> Option<Json> {
     let devices = partitions.iter().take(MAX_LISTED_PARTITIONS).map(|partition| {
         record! { "driver": partition.driver, "pool": partition.pool, "device": partition.device }
     });
-    let (count, devices) = (partitions.len(), list(devices));
+    let (count, devices) = (partitions.len(), collect_records(devices));
     (count > 0).then(|| record! { "count": count, "devices": devices, "omitted": count - devices.len() })
 }
 
@@ -115,13 +115,13 @@ fn pod_record(pod: &PodImpact<'_>, now: Timestamp) -> Json {
         "outcome": pod.outcome.name(),
         "at": at,
         "because": pod.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "reasons": list(pod.reasons.iter().map(reason::reason_record)),
+        "reasons": collect_records(pod.reasons.iter().map(reason::reason_record)),
     }
 }
 
 /// Returns the totals of an impact, which the text shows in its last lines.
-fn totals_of_impact(impact: &Impact<'_>, budgets_violated: usize) -> Json {
-    let counts = OutcomeCounts::of(impact);
+fn impact_totals_record(impact: &Impact<'_>, budgets_violated: usize) -> Json {
+    let counts = OutcomeCounts::from_impact(impact);
     record! {
         "claims": impact.claims,
         "pods": impact.pods.len(),

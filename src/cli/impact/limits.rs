@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Assessment;
 use crate::cli::limit_list::LimitList;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// The numbers of an impact that `--max` can limit.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +20,15 @@ pub(super) struct ImpactCounts {
 
 impl ImpactCounts {
     /// Counts the impact of one rule or slice.
-    pub(super) fn of(assessment: &Assessment<'_>) -> ImpactCounts {
+    pub(super) fn from_assessment(assessment: &Assessment<'_>) -> ImpactCounts {
         // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
-        let devices = assessment.query.tainted_devices(assessment.impact.counts);
-        ImpactCounts::of_all(std::slice::from_ref(assessment), devices)
+        let devices = assessment.query.tainted_device_count(assessment.impact.counts);
+        ImpactCounts::from_slice_assessments(std::slice::from_ref(assessment), devices)
     }
 
     /// Counts the impact of one change on several slices. A pod that loses devices in several of them counts
     /// once.
-    pub(super) fn of_all(assessments: &[Assessment<'_>], devices: usize) -> ImpactCounts {
+    pub(super) fn from_slice_assessments(assessments: &[Assessment<'_>], devices: usize) -> ImpactCounts {
         let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
         let evicted: BTreeSet<(&str, &str)> =
             pods.filter(|pod| pod.is_evicted_by_change()).map(|pod| (pod.namespace, pod.name)).collect();
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<LimitList, String> {
 }
 
 /// Returns a message for each limit of `--max` that the impact exceeds.
-pub(super) fn limit_excesses(limits: &LimitList, extent: ImpactCounts) -> Vec<String> {
+pub(super) fn exceeded_limit_messages(limits: &LimitList, extent: ImpactCounts) -> Vec<String> {
     let found = [
         (extent.devices, "devices", "selects", "device"),
         (extent.pods, "pods", "evicts", "pod"),
@@ -62,7 +62,7 @@ pub(super) fn limit_excesses(limits: &LimitList, extent: ImpactCounts) -> Vec<St
         let limit = limits.get(name).filter(|limit| found > *limit)?;
         let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
         let hedge = if is_upper_bound { "at most " } else { "" };
-        Some(format!("{verb} {hedge}{}; --max allows {limit}", counted(found, noun)))
+        Some(format!("{verb} {hedge}{}; --max allows {limit}", count_with_noun(found, noun)))
     });
     over.collect()
 }

@@ -5,21 +5,21 @@
 
 use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::shared::ReportOutput;
-use crate::cli::state::{self, Inventory, MAX_DUMP_BYTES};
+use crate::cli::state::{self, DumpInventory, MAX_DUMP_BYTES};
 use crate::files::{self, Input};
 use tollgate_api::profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::list::ListedObject;
-use tollgate_document::source::{Document, Lines, documents, list};
+use tollgate_document::source::{Document, LineIndex, documents, list};
 use tollgate_formats::sanitize;
 
 /// The result of reporting objects of other APIs than DeviceTaintRule and ResourceSlice.
 #[derive(Debug, Default)]
 pub(super) struct OtherApiReport {
     /// Counts for the exit code.
-    pub(super) tally: Tally,
+    pub(super) tally: ExitCounts,
     /// Number of reported objects.
     pub(super) reported: usize,
     /// Number of objects that are not of these APIs.
@@ -35,7 +35,7 @@ enum OtherApi {
 
 impl OtherApi {
     /// The API of an object; `None` if it is not one of these.
-    fn of(object: Value<'_>) -> Option<OtherApi> {
+    fn from_object(object: Value<'_>) -> Option<OtherApi> {
         match (object.get("apiVersion").str(), object.get("kind").str()) {
             ("resource.k8s.io/v1alpha3", "ResourceSlicePatch") => Some(OtherApi::Patch),
             ("apps.foundationdb.org/v1beta2", "FoundationDBCluster") => Some(OtherApi::FoundationDb),
@@ -51,13 +51,13 @@ pub(super) fn report_other_apis(
     console: &mut Console,
 ) -> Result<OtherApiReport, Failure> {
     let mut report = OtherApiReport::default();
-    let mut paths = files::collect_complete(&arguments.paths)?;
+    let mut paths = files::collect_all_or_fail(&arguments.paths)?;
     paths.retain(Input::can_be_read_twice);
     let read = |input: &Input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?));
     let texts = paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
     let written = parse_documents(&texts)?;
     let subjects = listed_objects(&written);
-    let is_other_api = |item: &&ListedObject<'_>| OtherApi::of(item.value()).is_some();
+    let is_other_api = |item: &&ListedObject<'_>| OtherApi::from_object(item.value()).is_some();
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
     if report.remaining == subjects.len() {
         return Ok(report);
@@ -74,24 +74,24 @@ pub(super) fn report_other_apis(
     }
     let dump = state::read_texts(&arguments.state.paths)?;
     let stored = parse_documents(&dump)?;
-    let mut inventory = Inventory::default();
+    let mut inventory = DumpInventory::default();
     for document in &stored {
-        inventory.add("the dump", document.doc.root());
+        inventory.add_document("the dump", document.doc.root());
     }
     let stored = listed_objects(&stored);
     let state: Vec<Value<'_>> = stored.iter().map(ListedObject::value).collect();
-    for value in state.iter().filter(|value| OtherApi::of(**value).is_some()) {
+    for value in state.iter().filter(|value| OtherApi::from_object(**value).is_some()) {
         // An object that is missing from the state would look like "no impact".
         if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
-            let name = sanitize::line(value.get("metadata").get("name").str());
+            let name = sanitize::sanitize_line(value.get("metadata").get("name").str());
             return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
         }
     }
-    let has = |api| subjects.iter().any(|item| OtherApi::of(item.value()) == Some(api));
+    let has = |api| subjects.iter().any(|item| OtherApi::from_object(item.value()) == Some(api));
     if arguments.max.is_some() && has(OtherApi::FoundationDb) {
         return Err(Failure::Usage("--max is not supported for a FoundationDBCluster".to_owned()));
     }
-    let omissions = inventory.omissions(arguments.state.assume_complete);
+    let omissions = inventory.impact_omissions(arguments.state.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
     let omissions = if has(OtherApi::Patch) && report.remaining == 0 {
         arguments.report_dump_omissions(omissions, &mut report.tally, console)
@@ -100,7 +100,7 @@ pub(super) fn report_other_apis(
     };
     let now = arguments.clock.now();
     for item in &subjects {
-        let Some(api) = OtherApi::of(item.value()) else { continue };
+        let Some(api) = OtherApi::from_object(item.value()) else { continue };
         report.reported += 1;
         for profile in arguments.release.profiles()? {
             let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
@@ -130,7 +130,7 @@ pub(super) fn report_other_apis(
 fn parse_documents(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Failure> {
     let mut found = Vec::new();
     for (name, text) in texts {
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         for document in documents(text).with_max_size(usize::MAX) {
             found.push(document.map_err(|fault| fault.input_error(name, &lines))?);
         }

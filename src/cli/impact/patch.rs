@@ -5,21 +5,21 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::limits::{ImpactCounts, limit_excesses};
-use super::{Arguments, Assessment, assess, json, text};
+use super::limits::{ImpactCounts, exceeded_limit_messages};
+use super::{Arguments, Assessment, assess_impact, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReportOutput;
 use crate::cli::to_json;
-use crate::report::record::{list, record};
+use crate::report::record::{collect_records, record};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
-use tollgate_document::doc::{Change, Doc, New, Value, apply};
-use tollgate_engine::impact::other_apis::patches::{PatchLayers, PatchedDevice};
-use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
-use tollgate_formats::count::counted;
+use tollgate_document::doc::{ChangeValue, Doc, DocChange, Value, apply_changes};
+use tollgate_engine::impact::other_apis::patches::{PatchedDevice, PatchesByPrecedence};
+use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, StoredDetails, UnreadableObject};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::line;
+use tollgate_formats::sanitize::sanitize_line;
 
 /// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) fn report_patch(
     let PatchContext { state, omissions, profile, now } = context;
     let subject = SlicePatch::of(object);
     let name = subject.metadata().name();
-    let moment = gotime::parse(now).map_err(Failure::Usage)?;
+    let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;
     let is_patch = |value: &&Value<'_>| value.get("kind").str() == "ResourceSlicePatch";
     let stored: Vec<SlicePatch<'_>> =
         state.iter().filter(is_patch).map(|value| SlicePatch::of(*value)).collect();
@@ -51,11 +51,11 @@ pub(super) fn report_patch(
     let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
     let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
 
-    let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: true, counters: true });
+    let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
     for value in state {
         snapshot.apply(*value).map_err(unreadable_failure)?;
     }
-    let layers = PatchLayers::new(&patches, &snapshot, profile);
+    let layers = PatchesByPrecedence::new(&patches, &snapshot, profile);
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
         let patched = layers.apply(Slice::of(*value).spec(), slice_version(*value));
@@ -65,9 +65,9 @@ pub(super) fn report_patch(
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
     let assessments: Vec<Assessment<'_>> =
-        slices.iter().map(|change| assess(query(change), omissions.is_empty())).collect();
-    let is_upper_bound = layers.is_conditional(name);
-    let extent = ImpactCounts::of_all(&assessments, devices.len());
+        slices.iter().map(|change| assess_impact(query(change), omissions.is_empty())).collect();
+    let is_upper_bound = layers.is_uncertain_patch(name);
+    let extent = ImpactCounts::from_slice_assessments(&assessments, devices.len());
     let extent = ImpactCounts { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
         ReportOutput::Json => {
@@ -87,8 +87,8 @@ pub(super) fn report_patch(
                 "at": now,
                 // Its class is not known, so it may select fewer devices.
                 "upperBound" if given: is_upper_bound,
-                "devices": list(tainted),
-                "slices": list(slices),
+                "devices": collect_records(tainted),
+                "slices": collect_records(slices),
             };
             writeln!(console, "{}", to_json(&record)?)?;
         }
@@ -102,9 +102,9 @@ pub(super) fn report_patch(
         }
     }
     let excesses: Vec<String> =
-        arguments.max.iter().flat_map(|limits| limit_excesses(limits, extent)).collect();
+        arguments.max.iter().flat_map(|limits| exceeded_limit_messages(limits, extent)).collect();
     for excess in &excesses {
-        console.error(&format!("{}: {excess}", line(name)));
+        console.error(&format!("{}: {excess}", sanitize_line(name)));
     }
     Ok(excesses.len())
 }
@@ -127,14 +127,14 @@ fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> 
     let metadata = object.get("metadata");
     let given = metadata.get("creationTimestamp");
     let change = created.map(|created| {
-        let value = New::str(created);
+        let value = ChangeValue::str(created);
         if given.exists() {
-            Change::Replace { node: given.index(), value }
+            DocChange::Replace { node: given.index(), value }
         } else {
-            Change::Add { object: metadata.index(), key: "creationTimestamp", value }
+            DocChange::Add { object: metadata.index(), key: "creationTimestamp", value }
         }
     });
-    apply(object, change.as_slice())
+    apply_changes(object, change.as_slice())
 }
 
 fn device_name(device: &PatchedDevice<'_>) -> String {
@@ -152,17 +152,17 @@ fn patch_text(
     devices: &[PatchedDevice<'_>],
     is_upper_bound: bool,
 ) -> String {
-    let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });
+    let (name, hedge) = (sanitize_line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(
         "ResourceSlicePatch {name} ({profile}, at {now})\n{hedge}{} tainted\n",
-        counted(devices.len(), "device")
+        count_with_noun(devices.len(), "device")
     );
     for device in devices {
-        _ = writeln!(out, "\n{}", line(&device_name(device)));
+        _ = writeln!(out, "\n{}", sanitize_line(&device_name(device)));
         for step in &device.steps {
-            _ = writeln!(out, "  {}", line(&step.to_string()));
+            _ = writeln!(out, "  {}", sanitize_line(&step.to_string()));
         }
-        _ = writeln!(out, "  = {}", line(&to_strings(&device.taints).join(" ")));
+        _ = writeln!(out, "  = {}", sanitize_line(&to_strings(&device.taints).join(" ")));
     }
     out
 }

@@ -7,13 +7,13 @@ use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReportOutput;
 use crate::cli::{table, to_json};
-use crate::report::record::{list, record};
+use crate::report::record::{collect_records, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
     ReplacementForecast, ReplacementInput, forecast_replacements, is_same_object,
 };
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
@@ -34,7 +34,7 @@ pub(super) fn report_replacements(
     if nodes.is_empty() {
         console.note("the dump contains no Nodes; create a dump with `kubectl get nodes,pods -A -o yaml`");
     }
-    let moment = gotime::parse(now).map_err(Failure::Usage)?;
+    let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;
     let cluster = FoundationDbCluster::of(object);
     let replacement_seconds = arguments.replacement_takes;
     // A manifest has no status; the stored cluster has.
@@ -72,7 +72,7 @@ pub(super) fn report_replacements(
                 "cluster": name,
                 "namespace": namespace,
                 "at": now,
-                "processGroups": list(groups),
+                "processGroups": collect_records(groups),
                 "notes": forecast.notes,
             };
             writeln!(console, "{}", to_json(&line)?)?;
@@ -86,7 +86,8 @@ pub(super) fn report_replacements(
 
 /// Returns the process groups of a FoundationDBCluster that are replaced, as text.
 fn replacements_text(name: &str, now: &str, forecast: &ReplacementForecast<'_>) -> String {
-    let (name, groups) = (sanitize::line(name), counted(forecast.groups.len(), "process group"));
+    let (name, groups) =
+        (sanitize::sanitize_line(name), count_with_noun(forecast.groups.len(), "process group"));
     let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");
     let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);
     let rows: Vec<Vec<String>> = forecast
@@ -107,14 +108,14 @@ fn replacements_text(name: &str, now: &str, forecast: &ReplacementForecast<'_>) 
     if !rows.is_empty() {
         out.push('\n');
         let header = ["REPLACED", "PROCESS GROUP", "POD", "CONDITION", "MARKED", "BECAUSE"];
-        out.push_str(&table::aligned(&header, &rows));
+        out.push_str(&table::format_table(&header, &rows));
         out.push_str(
             "\nthe times are the earliest possible, because the operator acts only when it reconciles\n",
         );
     }
     for note in &forecast.notes {
         out.push_str("note: ");
-        out.push_str(&sanitize::line(note));
+        out.push_str(&sanitize::sanitize_line(note));
         out.push('\n');
     }
     out

@@ -12,10 +12,10 @@ use super::limits::ImpactCounts;
 use super::{Assessment, format_time};
 use crate::cli::forecast::totals_record;
 use crate::cli::table;
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::ProposedChange;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::Timestamp;
 
 /// A pod: namespace and name.
@@ -23,7 +23,7 @@ type PodName = (String, String);
 
 /// The impact of the changes that were assessed for one profile.
 #[derive(Debug)]
-pub(super) struct ImpactSum {
+pub(super) struct TotalImpact {
     pub(super) profile: &'static Profile,
     pub(super) at: Timestamp,
     pub(super) parts: Vec<ChangeImpact>,
@@ -40,9 +40,9 @@ pub(super) struct ChangeImpact {
     json: String,
 }
 
-impl ImpactSum {
-    pub(super) fn new(profile: &'static Profile, at: Timestamp) -> ImpactSum {
-        ImpactSum { profile, at, parts: Vec::new() }
+impl TotalImpact {
+    pub(super) fn new(profile: &'static Profile, at: Timestamp) -> TotalImpact {
+        TotalImpact { profile, at, parts: Vec::new() }
     }
 
     /// Adds the impact of one change.
@@ -51,14 +51,14 @@ impl ImpactSum {
         self.parts.push(ChangeImpact {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
-            counts: ImpactCounts::of(assessment),
+            counts: ImpactCounts::from_assessment(assessment),
             pods: pods.map(|pod| (pod.namespace.to_owned(), pod.name.to_owned())).collect(),
             json: json.to_owned(),
         });
     }
 
     /// Returns the changed objects as JSON.
-    pub(super) fn changes(&self) -> Vec<&str> {
+    pub(super) fn changed_objects_json(&self) -> Vec<&str> {
         self.parts.iter().map(|part| part.json.as_str()).collect()
     }
 
@@ -103,9 +103,9 @@ impl ImpactSum {
         };
         let (rules, profile, at) = (self.count_text(), self.profile.name, format_time(self.at));
         let mut out =
-            format!("{rules} together ({profile}, at {at}): {hedge}{} evicted", counted(pods, "pod"));
+            format!("{rules} together ({profile}, at {at}): {hedge}{} evicted", count_with_noun(pods, "pod"));
         if pods > 0 {
-            _ = write!(out, " in {hedge}{}", counted(namespaces, "namespace"));
+            _ = write!(out, " in {hedge}{}", count_with_noun(namespaces, "namespace"));
         }
         out.push_str("\n\n");
         let rows: Vec<Vec<String>> = self
@@ -118,7 +118,7 @@ impl ImpactSum {
                 [part.name.clone()].into_iter().chain(numbers).collect()
             })
             .collect();
-        out + &table::aligned(&["NAME", "DEVICES", "EVICTED", "NAMESPACES", "EVICTED ONLY BY IT"], &rows)
+        out + &table::format_table(&["NAME", "DEVICES", "EVICTED", "NAMESPACES", "EVICTED ONLY BY IT"], &rows)
     }
 
     /// Returns the sum and the impact of each change as JSON.
@@ -143,7 +143,7 @@ impl ImpactSum {
                 "devicesAtMost": devices,
                 "upperBound" if given: is_upper_bound,
             },
-            "parts": list(parts),
+            "parts": collect_records(parts),
             // What becomes of the evicted pods, if the state has nodes.
             "replacements" if given: elsewhere.map(|elsewhere| totals_record(elsewhere.forecast.totals)),
         }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use super::by::OutcomeCounts;
 use super::elsewhere::EvictedPodsForecast;
-use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
+use super::{Assessment, DEFAULT_MAX_LISTED_PODS, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, ProposedChange, ShortReason};
-use tollgate_formats::count::counted;
-use tollgate_formats::sanitize::line;
+use tollgate_formats::count::count_with_noun;
+use tollgate_formats::sanitize::sanitize_line;
 
 /// Returns the impact of a rule or slice as text; lists at most `limit` pods, or all for 0. If the state is not
 /// complete, the numbers are lower bounds, and what the controller will write is not known.
@@ -36,24 +36,26 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
         _ = writeln!(out, "{why}, so {what} no effect");
     }
     let (kind, taint) = match query.change {
-        ProposedChange::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
+        ProposedChange::Rule(rule) => {
+            ("DeviceTaintRule", format!(": {}", sanitize_line(&rule.taint.to_string())))
+        }
         ProposedChange::Slice(_) => ("ResourceSlice", String::new()),
     };
-    let (name, profile, at) = (line(query.change.name()), query.profile.name, format_time(query.at));
+    let (name, profile, at) = (sanitize_line(query.change.name()), query.profile.name, format_time(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
-    let hedge = Hedge::of(impact, is_complete);
+    let hedge = NumberQualifier::from_impact(impact, is_complete);
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
-    let Hedge { first, each } = hedge;
+    let NumberQualifier { first, each } = hedge;
     _ = writeln!(
         out,
         "{first}{published} published and {each}{} selected, {each}{}, {each}{}",
-        counted(allocated, "allocated device"),
-        counted(impact.claims, "claim"),
-        counted(impact.pods.len(), "pod"),
+        count_with_noun(allocated, "allocated device"),
+        count_with_noun(impact.claims, "claim"),
+        count_with_noun(impact.pods.len(), "pod"),
     );
-    let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
+    let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_MAX_LISTED_PODS));
     if let (Some(groups), false) = (groups, impact.pods.is_empty()) {
-        _ = write!(out, "\n{}", groups.table(limit.unwrap_or(DEFAULT_LIMIT)));
+        _ = write!(out, "\n{}", groups.table(limit.unwrap_or(DEFAULT_MAX_LISTED_PODS)));
     } else if !impact.pods.is_empty() {
         let rows: Vec<Vec<String>> = impact
             .pods
@@ -76,7 +78,7 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             })
             .collect();
         out.push('\n');
-        out.push_str(&table::aligned(&["WHEN", "POD", "OWNER", "OUTCOME", "BECAUSE"], &rows));
+        out.push_str(&table::format_table(&["WHEN", "POD", "OWNER", "OUTCOME", "BECAUSE"], &rows));
         if impact.pods.len() > shown {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
@@ -87,15 +89,15 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
     }
     _ = writeln!(out, "\n{}", totals_line(assessment, is_complete, hedge));
     if let Some(sentence) = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence) {
-        _ = writeln!(out, "{}", line(&sentence));
+        _ = writeln!(out, "{}", sanitize_line(&sentence));
     }
     for budget in budgets {
         _ = writeln!(
             out,
             "{each}{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
-            counted(budget.violated_by, "eviction"),
-            line(budget.namespace),
-            line(budget.name),
+            count_with_noun(budget.violated_by, "eviction"),
+            sanitize_line(budget.namespace),
+            sanitize_line(budget.name),
         );
     }
     for group in restarts {
@@ -104,15 +106,15 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             out,
             "{} {}/{} ({}) {verb} {each}{}: {}",
             group.kind,
-            line(group.namespace),
-            line(group.name),
-            line(&group.policy),
-            counted(group.lost, "pod"),
-            line(&group.effect),
+            sanitize_line(group.namespace),
+            sanitize_line(group.name),
+            sanitize_line(&group.policy),
+            count_with_noun(group.lost, "pod"),
+            sanitize_line(&group.effect),
         );
     }
     for difference in differences {
-        _ = writeln!(out, "note: {}", line(difference));
+        _ = writeln!(out, "note: {}", sanitize_line(difference));
     }
     if no_effect.is_some() || !is_complete {
         return out;
@@ -134,39 +136,43 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
 
 /// The words before numbers that are bounds or estimates, such as `at most `.
 #[derive(Clone, Copy)]
-struct Hedge {
+struct NumberQualifier {
     /// Before the first number of a line.
     first: &'static str,
     /// Before each of the others.
     each: &'static str,
 }
 
-impl Hedge {
-    fn of(impact: &Impact<'_>, is_complete: bool) -> Hedge {
+impl NumberQualifier {
+    fn from_impact(impact: &Impact<'_>, is_complete: bool) -> NumberQualifier {
         match (impact.is_upper_bound, is_complete) {
-            (true, true) => Hedge { first: impact.hedge(), each: impact.hedge() },
-            (true, false) => Hedge { first: "about ", each: "about " },
-            (false, true) => Hedge { first: "", each: "" },
-            (false, false) => Hedge { first: "at least ", each: "" },
+            (true, true) => NumberQualifier { first: impact.at_most_prefix(), each: impact.at_most_prefix() },
+            (true, false) => NumberQualifier { first: "about ", each: "about " },
+            (false, true) => NumberQualifier { first: "", each: "" },
+            (false, false) => NumberQualifier { first: "at least ", each: "" },
         }
     }
 }
 
 /// Returns the totals: `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the
 /// taint, 2 are not affected`.
-fn totals_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
+fn totals_line(
+    assessment: &Assessment<'_>,
+    is_complete: bool,
+    NumberQualifier { first, each }: NumberQualifier,
+) -> String {
     let impact = &assessment.impact;
     let evicted = impact.evicted_pod_count();
-    let OutcomeCounts { now, later, tolerated, unaffected, last } = OutcomeCounts::of(impact);
+    let OutcomeCounts { now, later, tolerated, unaffected, last } = OutcomeCounts::from_impact(impact);
     let is_certain = assessment.no_effect.is_none() && assessment.depends_on.is_none();
     let verb = if is_certain { "evicted" } else { "would be evicted" };
     let mut out = if is_complete {
-        format!("total: {first}{evicted} of {each}{} {verb}", counted(impact.pods.len(), "pod"))
+        format!("total: {first}{evicted} of {each}{} {verb}", count_with_noun(impact.pods.len(), "pod"))
     } else {
-        format!("total: {first}{} {verb}", counted(evicted, "pod"))
+        format!("total: {first}{} {verb}", count_with_noun(evicted, "pod"))
     };
     if evicted > 0 {
-        let namespaces = counted(impact.namespaces.len(), "namespace");
+        let namespaces = count_with_noun(impact.namespaces.len(), "namespace");
         _ = write!(out, " in {each}{namespaces}: {each}{now} now");
         if let Some(last) = last {
             _ = write!(out, ", {each}{later} later (the last at {})", format_time(last));
@@ -193,7 +199,7 @@ fn totals_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, ea
     }
     let would = impact.counts.pods;
     if evicted == 0 && would > 0 {
-        let pods = counted(would, "pod");
+        let pods = count_with_noun(would, "pod");
         _ = write!(out, "; --effect NoExecute shows the {each}{pods} that would be evicted");
     }
     out

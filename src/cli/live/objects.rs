@@ -4,15 +4,15 @@
 
 use super::ConnectedServer;
 use crate::cli::console::Console;
-use crate::cli::progress::Progress;
-use crate::cluster::{ApiError, ListEvent, Listed, ListedKind, ReadLimits};
+use crate::cli::progress::ProgressBar;
+use crate::cluster::{ApiError, ListEvent, ListOutcome, ListedKind, ReadOptions};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::Value;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// The objects of a cluster that were not read, as messages.
 #[derive(Clone, Default, Debug)]
-pub(in crate::cli) struct Omissions {
+pub(in crate::cli) struct UnreadObjectMessages {
     /// Messages about lists and objects that could not be read.
     pub(in crate::cli) failures: Vec<String>,
     /// Messages about optional kinds that the user may not list.
@@ -21,16 +21,16 @@ pub(in crate::cli) struct Omissions {
     pub(in crate::cli) not_served: Vec<String>,
 }
 
-impl Omissions {
+impl UnreadObjectMessages {
     /// Adds the omissions of another reader.
-    pub(in crate::cli) fn extend(&mut self, other: Omissions) {
+    pub(in crate::cli) fn extend(&mut self, other: UnreadObjectMessages) {
         self.failures.extend(other.failures);
         self.not_permitted.extend(other.not_permitted);
         self.not_served.extend(other.not_served);
     }
 
     /// Adds a failure and prints it to stderr.
-    pub(in crate::cli) fn fail(&mut self, failure: String, console: &mut Console) {
+    pub(in crate::cli) fn add_failure(&mut self, failure: String, console: &mut Console) {
         console.error(&failure);
         self.failures.push(failure);
     }
@@ -57,12 +57,19 @@ impl MissingObjects {
     }
 
     /// Prints the objects to stderr and adds them to the failures.
-    pub(in crate::cli) fn report(self, omissions: &mut Omissions, console: &mut Console) {
+    pub(in crate::cli) fn print_and_add_to(
+        self,
+        omissions: &mut UnreadObjectMessages,
+        console: &mut Console,
+    ) {
         for error in self.named {
-            omissions.fail(error, console);
+            omissions.add_failure(error, console);
         }
         if self.more > 0 {
-            omissions.fail(format!("{} cannot be read", counted(self.more, "more object")), console);
+            omissions.add_failure(
+                format!("{} cannot be read", count_with_noun(self.more, "more object")),
+                console,
+            );
         }
     }
 }
@@ -77,49 +84,49 @@ struct FailedList {
 
 /// Lists objects of a cluster, and collects what could not be read.
 #[derive(Debug)]
-pub(in crate::cli) struct LiveObjects<'a> {
+pub(in crate::cli) struct ClusterLister<'a> {
     asked: &'a ConnectedServer,
     /// Only this namespace.
     namespace: Option<&'a str>,
-    pub(in crate::cli) omissions: Omissions,
+    pub(in crate::cli) omissions: UnreadObjectMessages,
 }
 
-impl<'a> LiveObjects<'a> {
+impl<'a> ClusterLister<'a> {
     /// Reads objects of all namespaces, or of one.
-    pub(in crate::cli) fn new(asked: &'a ConnectedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
-        LiveObjects { asked, namespace, omissions: Omissions::default() }
+    pub(in crate::cli) fn new(asked: &'a ConnectedServer, namespace: Option<&'a str>) -> ClusterLister<'a> {
+        ClusterLister { asked, namespace, omissions: UnreadObjectMessages::default() }
     }
 
     /// Calls `each` with every object of a kind and its apiVersion. Objects that are too large are reported as
     /// failures. Returns the apiVersion that was listed; `None` if nothing could be listed.
-    pub(in crate::cli) fn read(
+    pub(in crate::cli) fn list_objects(
         &mut self,
         kind: &ListedKind,
-        limits: ReadLimits,
+        limits: ReadOptions,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Option<String> {
-        self.try_read(kind, limits, console, each).unwrap_or_else(|failed| {
-            self.omissions.fail(failed.why, console);
+        self.try_list_objects(kind, limits, console, each).unwrap_or_else(|failed| {
+            self.omissions.add_failure(failed.why, console);
             None
         })
     }
 
     /// Like [`LiveObjects::read`], but a kind that the user may not list is a note and not a failure. The error says why
     /// the list is not complete.
-    pub(in crate::cli) fn read_if_allowed(
+    pub(in crate::cli) fn list_objects_if_allowed(
         &mut self,
         kind: &ListedKind,
-        limits: ReadLimits,
+        limits: ReadOptions,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, String> {
-        self.try_read(kind, limits, console, each).map_err(|failed| {
+        self.try_list_objects(kind, limits, console, each).map_err(|failed| {
             if failed.is_forbidden {
                 console.note(&failed.why);
                 self.omissions.not_permitted.push(failed.why.clone());
             } else {
-                self.omissions.fail(failed.why.clone(), console);
+                self.omissions.add_failure(failed.why.clone(), console);
             }
             failed.why
         })
@@ -127,10 +134,10 @@ impl<'a> LiveObjects<'a> {
 
     /// Lists the objects of a kind with progress on stderr, and calls `each` with every one. Returns the
     /// apiVersion that was listed; `None` if the kind is not served.
-    fn try_read(
+    fn try_list_objects(
         &mut self,
         kind: &ListedKind,
-        limits: ReadLimits,
+        limits: ReadOptions,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, FailedList> {
@@ -141,7 +148,7 @@ impl<'a> LiveObjects<'a> {
             is_forbidden: code == 403,
         };
         let versions = self.versions_to_request(kind).map_err(|error| failed(&error, error.code()))?;
-        let mut progress = Progress::of(0);
+        let mut progress = ProgressBar::with_total(0);
         let mut missing = MissingObjects::default();
         let listed =
             self.asked.cluster.list(kind, &versions, self.namespace, limits, &mut |event| match event {
@@ -151,14 +158,14 @@ impl<'a> LiveObjects<'a> {
                     format!("{} {namespace}{slash}{name} {why}; it is not read, to limit memory", kind.kind)
                 }),
                 ListEvent::Page { count, remaining } => {
-                    progress.advance(count, remaining);
-                    progress.show(format_args!("{resource}"));
+                    progress.count_items(count, remaining);
+                    progress.draw_bar(format_args!("{resource}"));
                 }
             });
-        progress.hide();
-        missing.report(&mut self.omissions, console);
+        progress.erase_bar();
+        missing.print_and_add_to(&mut self.omissions, console);
         match listed {
-            Ok(Listed::All { api_version, caveat }) => {
+            Ok(ListOutcome::All { api_version, caveat }) => {
                 if let Some(caveat) = caveat {
                     console.note(&format!(
                         "{resource}: {caveat}; the objects may be from different points in time"
@@ -166,7 +173,7 @@ impl<'a> LiveObjects<'a> {
                 }
                 Ok(Some(api_version))
             }
-            Ok(Listed::NotServed) => {
+            Ok(ListOutcome::NotServed) => {
                 self.omissions.not_served.push(kind.full_name());
                 if !kind.is_optional() {
                     console.note(&format!("this API server does not serve {resource}"));
@@ -186,8 +193,8 @@ impl<'a> LiveObjects<'a> {
             return self.asked.cluster.served_versions(kind);
         }
         let served = self.asked.info.live.served.as_ref().ok();
-        Ok(match (ApiKind::of(kind.group, kind.kind), served) {
-            (Some(known), Some(served)) if known.only_version().is_none() => {
+        Ok(match (ApiKind::from_group_and_name(kind.group, kind.kind), served) {
+            (Some(known), Some(served)) if known.version_in_all_profiles().is_none() => {
                 let is_served = |version: &&&str| {
                     Version::parse(version).is_some_and(|version| served.has(known, version))
                 };

@@ -5,24 +5,24 @@
 
 use super::objects::MissingObjects;
 use super::whole::add_objects;
-use super::{ConnectedServer, LiveObjects, Omissions};
+use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cli::state::StateObjects;
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, JOBS, ListedKind, NODES, PODS, REPLICA_SETS, RULES, ReadLimits, SLICES,
-    STATEFUL_SETS, TEMPLATES,
+    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, ListedKind, NODES, POD_DISRUPTION_BUDGETS,
+    PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
 };
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
+use tollgate_engine::impact::{Snapshot, SnapshotKind, StoredDetails};
 
 /// The kinds of objects that a snapshot for impact contains.
 const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
-    (SLICES, SnapshotKind::Slice),
-    (CLAIMS, SnapshotKind::Claim),
+    (RESOURCE_SLICES, SnapshotKind::Slice),
+    (RESOURCE_CLAIMS, SnapshotKind::Claim),
     (PODS, SnapshotKind::Pod),
-    (RULES, SnapshotKind::Rule),
-    (BUDGETS, SnapshotKind::Budget),
+    (DEVICE_TAINT_RULES, SnapshotKind::Rule),
+    (POD_DISRUPTION_BUDGETS, SnapshotKind::Budget),
 ];
 
 /// Maximum memory of a snapshot in bytes: half of the memory limit in the audit manifest.
@@ -30,20 +30,24 @@ const MAX_STATE_BYTES: usize = 128 << 20;
 
 /// A snapshot that is filled object by object. If it gets too large, it drops the largest objects.
 #[derive(Debug)]
-pub(in crate::cli) struct LiveState {
+pub(in crate::cli) struct BoundedSnapshot {
     pub(in crate::cli) snapshot: Snapshot,
     limit: usize,
     missing: MissingObjects,
 }
 
-impl LiveState {
-    pub(in crate::cli) fn new() -> LiveState {
-        LiveState { snapshot: Snapshot::new(), limit: MAX_STATE_BYTES, missing: MissingObjects::default() }
+impl BoundedSnapshot {
+    pub(in crate::cli) fn new() -> BoundedSnapshot {
+        BoundedSnapshot {
+            snapshot: Snapshot::new(),
+            limit: MAX_STATE_BYTES,
+            missing: MissingObjects::default(),
+        }
     }
 
     /// Adds an object, and drops the largest objects if the limit is exceeded.
     pub(in crate::cli) fn add(&mut self, api_version: &str, kind: &str, object: Value<'_>) {
-        if let Err(error) = self.snapshot.apply_as(api_version, kind, object) {
+        if let Err(error) = self.snapshot.apply_as_type(api_version, kind, object) {
             self.missing.add(|| error.to_string());
         }
         for object in self.snapshot.shed_largest_objects(self.limit) {
@@ -58,8 +62,12 @@ impl LiveState {
     }
 
     /// Returns the snapshot. Prints what is missing to stderr and adds it to the omissions.
-    pub(in crate::cli) fn finish(self, omissions: &mut Omissions, console: &mut Console) -> Snapshot {
-        self.missing.report(omissions, console);
+    pub(in crate::cli) fn into_snapshot(
+        self,
+        omissions: &mut UnreadObjectMessages,
+        console: &mut Console,
+    ) -> Snapshot {
+        self.missing.print_and_add_to(omissions, console);
         self.snapshot
     }
 }
@@ -67,12 +75,12 @@ impl LiveState {
 /// Reads the state of the cluster with these details of devices, and prints the objects that are missing to stderr.
 pub(in crate::cli) fn read_state(
     asked: &ConnectedServer,
-    details: DeviceDetails,
+    details: StoredDetails,
     console: &mut Console,
-) -> (Snapshot, Omissions) {
+) -> (Snapshot, UnreadObjectMessages) {
     let mut reader = StateReader::new(asked, details);
-    reader.read(&STATE_KINDS, console);
-    reader.finish(console)
+    reader.read_kinds(&STATE_KINDS, console);
+    reader.into_snapshot(console)
 }
 
 /// Reads the state for `tollgate impact`: with the counters of devices, and with their attributes if a rule in
@@ -81,52 +89,53 @@ pub(in crate::cli) fn read_state_for_impact(
     asked: &ConnectedServer,
     needs_attributes: bool,
     console: &mut Console,
-) -> (Snapshot, Omissions) {
+) -> (Snapshot, UnreadObjectMessages) {
     let attributes = needs_attributes && asked.profile.rule_class_selectors;
-    let mut reader = StateReader::new(asked, DeviceDetails { attributes, counters: true });
-    reader.read(&STATE_KINDS, console);
+    let mut reader = StateReader::new(asked, StoredDetails { attributes, counters: true });
+    reader.read_kinds(&STATE_KINDS, console);
     if !attributes && reader.state.snapshot.has_class_rules() {
         reader.details.attributes = true;
-        reader.state.snapshot.store_details(reader.details);
-        reader.read(&[(SLICES, SnapshotKind::Slice)], console);
+        reader.state.snapshot.set_stored_details(reader.details);
+        reader.read_kinds(&[(RESOURCE_SLICES, SnapshotKind::Slice)], console);
     }
     if reader.details.attributes {
-        reader.read(&[(CLASSES, SnapshotKind::Class)], console);
+        reader.read_kinds(&[(DEVICE_CLASSES, SnapshotKind::Class)], console);
     }
-    reader.finish(console)
+    reader.into_snapshot(console)
 }
 
 /// Reads kinds of objects of a cluster into a snapshot.
 struct StateReader<'a> {
-    objects: LiveObjects<'a>,
-    state: LiveState,
-    details: DeviceDetails,
+    objects: ClusterLister<'a>,
+    state: BoundedSnapshot,
+    details: StoredDetails,
 }
 
 impl<'a> StateReader<'a> {
-    fn new(asked: &'a ConnectedServer, details: DeviceDetails) -> StateReader<'a> {
+    fn new(asked: &'a ConnectedServer, details: StoredDetails) -> StateReader<'a> {
         let snapshot = Snapshot::with_details(details);
-        let state = LiveState { snapshot, ..LiveState::new() };
-        StateReader { objects: LiveObjects::new(asked, None), state, details }
+        let state = BoundedSnapshot { snapshot, ..BoundedSnapshot::new() };
+        StateReader { objects: ClusterLister::new(asked, None), state, details }
     }
 
-    fn read(&mut self, kinds: &[(ListedKind, SnapshotKind)], console: &mut Console) {
+    fn read_kinds(&mut self, kinds: &[(ListedKind, SnapshotKind)], console: &mut Console) {
         for (kind, stored) in kinds {
-            let limits = ReadLimits::impact_with(*stored, self.details);
-            self.objects.read(kind, limits, console, &mut |api_version, object, _| {
+            let limits = ReadOptions::for_impact_with_details(*stored, self.details);
+            self.objects.list_objects(kind, limits, console, &mut |api_version, object, _| {
                 self.state.add(api_version, kind.kind, object);
             });
         }
     }
 
-    fn finish(mut self, console: &mut Console) -> (Snapshot, Omissions) {
-        let snapshot = self.state.finish(&mut self.objects.omissions, console);
+    fn into_snapshot(mut self, console: &mut Console) -> (Snapshot, UnreadObjectMessages) {
+        let snapshot = self.state.into_snapshot(&mut self.objects.omissions, console);
         (snapshot, self.objects.omissions)
     }
 }
 
 /// The kinds of objects that determine where the scheduler places evicted pods.
-const SCHEDULER_KINDS: [ListedKind; 6] = [CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
+const SCHEDULER_KINDS: [ListedKind; 6] =
+    [DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, CLAIM_TEMPLATES, RESOURCE_CLAIMS, PODS];
 
 /// The controllers that decide whether and in which order evicted pods are replaced.
 const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
@@ -168,14 +177,14 @@ pub(in crate::cli) fn read_objects_for_impact(
 
 #[cfg(test)]
 mod tests {
-    use super::{LiveState, MissingObjects, Snapshot};
+    use super::{BoundedSnapshot, MissingObjects, Snapshot};
     use tollgate_document::doc;
 
     /// However many objects there are, the state stays within its limit, and what is missing is known.
     #[test]
     fn the_largest_objects_are_left_out() {
         let mut state =
-            LiveState { snapshot: Snapshot::new(), limit: 1 << 20, missing: MissingObjects::default() };
+            BoundedSnapshot { snapshot: Snapshot::new(), limit: 1 << 20, missing: MissingObjects::default() };
         let pod = |name: &str, labels: usize| {
             let labels: Vec<String> = (0..labels).map(|label| format!(r#""{name}-{label}":"""#)).collect();
             format!(
@@ -187,7 +196,7 @@ mod tests {
         texts.extend((0..40).map(|number| pod(&format!("large-{number}"), 1_500)));
         for text in &texts {
             state.add("v1", "Pod", doc::parse(text).expect("JSON").root());
-            assert!(state.snapshot.bytes() <= 1 << 20);
+            assert!(state.snapshot.estimated_bytes() <= 1 << 20);
         }
         let kept = state.snapshot.count(tollgate_engine::impact::SnapshotKind::Pod);
         assert!((300..310).contains(&kept), "{kept}");
@@ -203,6 +212,6 @@ mod tests {
             let name = doc::parse(text).expect("JSON").root().get("metadata").get("name").str().to_owned();
             state.snapshot.remove(tollgate_engine::impact::SnapshotKind::Pod, "n", &name);
         }
-        assert_eq!(state.snapshot.bytes(), 0, "all is given back");
+        assert_eq!(state.snapshot.estimated_bytes(), 0, "all is given back");
     }
 }

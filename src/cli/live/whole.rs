@@ -3,11 +3,11 @@
 //! Copies are kept of what a snapshot would save of each object, because a page is gone when the next one is read.
 
 use super::objects::MissingObjects;
-use super::{ConnectedServer, LiveObjects, Omissions};
+use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
-use crate::cli::snapshot::{Projection, keep_needed_fields};
+use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
 use crate::cli::state::StateObjects;
-use crate::cluster::{ListedKind, ReadLimits};
+use crate::cluster::{ListedKind, ReadOptions};
 use tollgate_document::doc::Value;
 
 /// Reads the objects of these kinds, and prints what is missing to stderr. What the user may not list is a failure for
@@ -17,7 +17,7 @@ pub(in crate::cli) fn read_objects<'k>(
     needed: &[ListedKind],
     wanted: impl IntoIterator<Item = &'k ListedKind>,
     console: &mut Console,
-) -> (StateObjects<'static>, Omissions) {
+) -> (StateObjects<'static>, UnreadObjectMessages) {
     let mut found = StateObjects::default();
     let omissions = add_objects(&mut found, asked, needed, wanted, console);
     (found, omissions)
@@ -30,9 +30,9 @@ pub(super) fn add_objects<'k>(
     needed: &[ListedKind],
     wanted: impl IntoIterator<Item = &'k ListedKind>,
     console: &mut Console,
-) -> Omissions {
-    let mut objects = LiveObjects::new(asked, None);
-    let projection = Projection { with_parameters: false, annotations: &[], with_messages: false };
+) -> UnreadObjectMessages {
+    let mut objects = ClusterLister::new(asked, None);
+    let projection = OptionalFields { with_parameters: false, annotations: &[], with_messages: false };
     let needed = needed.iter().map(|kind| (kind, true));
     for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
         let mut missing = MissingObjects::default();
@@ -43,12 +43,12 @@ pub(super) fn add_objects<'k>(
             }
         };
         if is_needed {
-            objects.read(kind, ReadLimits::WHOLE, console, &mut add);
+            objects.list_objects(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add);
         } else {
             // Why something is missing was said, and the report does without it.
-            _ = objects.read_if_allowed(kind, ReadLimits::WHOLE, console, &mut add);
+            _ = objects.list_objects_if_allowed(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add);
         }
-        missing.report(&mut objects.omissions, console);
+        missing.print_and_add_to(&mut objects.omissions, console);
     }
     objects.omissions
 }

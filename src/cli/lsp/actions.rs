@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use super::problems::Problem;
 use super::text::{Encoding, Text};
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_document::finding::Applicability;
-use tollgate_engine::rules::Origin;
+use tollgate_engine::rules::RuleOrigin;
 
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";
@@ -19,7 +19,7 @@ const FIX_ALL: &str = "source.fixAll.tollgate";
 pub(super) const ACTION_KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
 /// A document for which code actions are computed.
-pub(super) struct ActionTarget<'a> {
+pub(super) struct CodeActionDocument<'a> {
     pub(super) uri: &'a str,
     pub(super) version: Option<i64>,
     pub(super) text: &'a Text,
@@ -31,7 +31,7 @@ pub(super) struct ActionTarget<'a> {
 /// A range of bytes, and the text that replaces it.
 type Replacement = (Range<usize>, String);
 
-impl ActionTarget<'_> {
+impl CodeActionDocument<'_> {
     /// Returns the actions for problems in a range of bytes, of the kinds for which `is_wanted` is true.
     /// `fix_all` returns the text with all safe fixes; it is called only if needed.
     pub(super) fn actions(
@@ -90,7 +90,7 @@ impl ActionTarget<'_> {
     /// Returns the action that suppresses a lint with a comment above its line; `None` for other rules and for
     /// JSON, which has no comments.
     fn suppress_action(&self, problem: &Problem) -> Option<Json> {
-        let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
+        let rule = problem.rule.filter(|rule| rule.origin == RuleOrigin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.
         if text.trim_start().starts_with('{') {
@@ -117,7 +117,7 @@ impl ActionTarget<'_> {
         let edits = edits.into_iter().map(|(bytes, new_text)| {
             record! { "range": self.text.range(&bytes, self.encoding), "newText": new_text }
         });
-        let edits = list(edits);
+        let edits = collect_records(edits);
         let edit = if self.checks_version {
             let document = record! { "uri": self.uri, "version": self.version };
             record! { "documentChanges": [record! { "textDocument": document, "edits": edits }] }
@@ -128,7 +128,7 @@ impl ActionTarget<'_> {
         record! {
             "title": title,
             "kind": kind,
-            "diagnostics" if given: list(diagnostics.into_iter()),
+            "diagnostics" if given: collect_records(diagnostics.into_iter()),
             "isPreferred" if given: is_preferred,
             "edit": edit,
         }

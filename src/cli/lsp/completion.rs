@@ -7,11 +7,11 @@ use std::ops::Range;
 use super::cursor::{self, Cursor, CursorPlace, Step};
 use super::hover::markdown;
 use super::text::{Encoding, Text};
-use super::vocabulary::{FieldRow, ValueType, Vocabulary};
-use crate::pages::page;
+use super::vocabulary::{AllowedField, ValueType, Vocabulary};
+use crate::pages::rule_page;
 use crate::report;
 use crate::report::record::{Json, record};
-use tollgate_engine::rules::{self, Origin};
+use tollgate_engine::rules::{self, RuleOrigin};
 
 /// Kinds of completion items, with the numbers of the protocol.
 #[derive(Clone, Copy)]
@@ -78,10 +78,12 @@ fn completions_at(
     file: &str,
     vocabulary: &Vocabulary<'_>,
 ) -> Vec<Completion> {
-    let shape = vocabulary.type_at(cursor, file);
+    let shape = vocabulary.container_type_at(cursor, file);
     match (cursor.place, shape) {
-        (CursorPlace::Value(key @ ("apiVersion" | "kind")), _) => complete_type(cursor, key, vocabulary),
-        (CursorPlace::Value(key), Some(shape)) => match vocabulary.type_after(shape, Step::Key(key)) {
+        (CursorPlace::Value(key @ ("apiVersion" | "kind")), _) => {
+            complete_api_version_or_kind(cursor, key, vocabulary)
+        }
+        (CursorPlace::Value(key), Some(shape)) => match vocabulary.type_of_child(shape, Step::Key(key)) {
             Some(shape) => complete_value(cursor, shape, vocabulary),
             None => Vec::new(),
         },
@@ -93,7 +95,7 @@ fn completions_at(
         // An object that does not say yet what it is.
         (CursorPlace::Key, None) if cursor.containers.len() == 1 => {
             let names = ["apiVersion", "kind", "metadata", "spec"];
-            let rows = names.map(|name| FieldRow {
+            let rows = names.map(|name| AllowedField {
                 name,
                 meaning: super::meanings::field_meaning("*", name),
                 is_required: true,
@@ -114,7 +116,7 @@ fn complete_missing_keys(
     shape: ValueType,
     vocabulary: &Vocabulary<'_>,
 ) -> Vec<Completion> {
-    let item = vocabulary.type_after(shape, Step::Item).filter(|_| !cursor.is_json);
+    let item = vocabulary.type_of_child(shape, Step::Item).filter(|_| !cursor.is_json);
     let (rows, dash) = match item {
         Some(item) => (vocabulary.fields(item), "- "),
         None => (vocabulary.fields(shape), ""),
@@ -122,7 +124,12 @@ fn complete_missing_keys(
     complete_keys(text, cursor, rows, dash)
 }
 
-fn complete_keys(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash: &str) -> Vec<Completion> {
+fn complete_keys(
+    text: &str,
+    cursor: &Cursor<'_>,
+    mut rows: Vec<AllowedField>,
+    dash: &str,
+) -> Vec<Completion> {
     let written = text.get(cursor.word.clone()).unwrap_or_default().trim_matches(['"', '\'']);
     let after = text.get(cursor.word.end..).unwrap_or_default();
     let has_colon = after.trim_start_matches([' ', '\t']).starts_with(':');
@@ -130,7 +137,7 @@ fn complete_keys(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash:
     // The word under the cursor is one of them once it has a colon.
     rows.retain(|row| !present.contains(&row.name) || row.name == written);
     rows.sort_by_key(|row| !row.is_required);
-    let candidate = |row: FieldRow| {
+    let candidate = |row: AllowedField| {
         let quote = if cursor.is_json { "\"" } else { "" };
         let colon = match (has_colon, row.is_container && !cursor.is_json) {
             (true, _) => "",
@@ -166,7 +173,11 @@ fn complete_value(cursor: &Cursor<'_>, shape: ValueType, vocabulary: &Vocabulary
 }
 
 /// Returns the values of `apiVersion` or `kind` (`key`) that fit the other one; all values if none does.
-fn complete_type(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Completion> {
+fn complete_api_version_or_kind(
+    cursor: &Cursor<'_>,
+    key: &str,
+    vocabulary: &Vocabulary<'_>,
+) -> Vec<Completion> {
     let objects = vocabulary.served_types();
     let Some(container) = cursor.containers.last() else { return Vec::new() };
     let is_version = key == "apiVersion";
@@ -213,13 +224,13 @@ fn rule_name_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Ra
 
 /// Returns all lints, the only rules that a comment can suppress.
 fn complete_lint() -> Vec<Completion> {
-    let lints = rules::all().filter(|rule| rule.origin == Origin::Lint);
+    let lints = rules::all().filter(|rule| rule.origin == RuleOrigin::Lint);
     lints
         .map(|rule| Completion {
             label: rule.id.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),
-            meaning: report::first_sentence(page(rule)),
+            meaning: report::first_sentence(rule_page(rule)),
             new_text: rule.id.to_owned(),
         })
         .collect()

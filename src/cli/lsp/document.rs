@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::judge::Judge;
+use super::judge::DocumentChecker;
 use super::problems::Problem;
 use super::text::{Encoding, Position, PositionRange, Text};
 use tollgate_document::doc::{Value, ValueKind};
@@ -21,7 +21,7 @@ pub(super) struct OpenDocument {
     pub(super) file: String,
     pub(super) text: Text,
     /// The engine and settings with which the document is checked.
-    pub(super) judge: Arc<Judge>,
+    pub(super) judge: Arc<DocumentChecker>,
     /// The problems of the current text, after it was checked.
     pub(super) problems: Option<Vec<Problem>>,
 }
@@ -35,7 +35,7 @@ impl OpenDocument {
             if new.kind() != ValueKind::String {
                 return false;
             }
-            if is_whole_text(range) {
+            if lacks_range(range) {
                 self.text = Text::new(new.text().to_owned());
                 continue;
             }
@@ -54,11 +54,11 @@ impl OpenDocument {
 pub(super) fn replaces_whole_text(changes: Value<'_>) -> bool {
     changes
         .items()
-        .any(|change| is_whole_text(change.get("range")) && change.get("text").kind() == ValueKind::String)
+        .any(|change| lacks_range(change.get("range")) && change.get("text").kind() == ValueKind::String)
 }
 
 /// True if a change has no range, which means that it replaces the whole text.
-fn is_whole_text(range: Value<'_>) -> bool {
+fn lacks_range(range: Value<'_>) -> bool {
     !range.exists() || range.is_null()
 }
 

@@ -112,10 +112,10 @@ enum Header {
 
 /// Parses a header line. After bad input (`is_lost`) the header may follow other bytes on its line.
 fn parse_header(line: &str, is_lost: bool) -> Header {
-    const NAME: &str = "content-length:";
+    const HEADER_NAME: &str = "content-length:";
     let lower = line.to_ascii_lowercase();
-    let start = match lower.rfind(NAME) {
-        Some(start) if start == 0 || is_lost => start + NAME.len(),
+    let start = match lower.rfind(HEADER_NAME) {
+        Some(start) if start == 0 || is_lost => start + HEADER_NAME.len(),
         _ if is_lost => return Header::Bad,
         _ => {
             let is_name = |name: &str| {

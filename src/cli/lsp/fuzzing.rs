@@ -8,13 +8,13 @@ use clap::{Args as _, FromArgMatches as _};
 
 use super::Arguments;
 use super::frame::{Frame, FrameReader};
-use super::judge::{JudgeSource, Judges};
-use super::message::{ErrorCode, Message, NotHandled};
-use super::session::{Next, Session};
+use super::judge::{CheckerFlags, DocumentCheckers};
+use super::message::{ErrorCode, Message, UnhandledMessage};
+use super::session::{Session, SessionContinuation};
 use super::worker::CheckQueue;
 
 /// The flags of the command. The command line is parsed once: it takes longer than most sessions.
-static FLAGS: LazyLock<Arguments> = LazyLock::new(|| {
+static LSP_ARGUMENTS: LazyLock<Arguments> = LazyLock::new(|| {
     let command = Arguments::augment_args(clap::Command::new("lsp"));
     let matches = command.try_get_matches_from(["lsp", "--no-config"]).expect("valid flags");
     Arguments::from_arg_matches(&matches).expect("valid flags")
@@ -22,10 +22,10 @@ static FLAGS: LazyLock<Arguments> = LazyLock::new(|| {
 
 /// Plays the messages of an editor: every message is handled without an internal error, and what is sent back can be
 /// read by an editor.
-pub(in crate::cli) fn play(data: &[u8]) {
-    let Arguments { namespaces, config, engine, stdio: _ } = &*FLAGS;
-    let source = JudgeSource { flags: engine, namespaces: namespaces.as_ref(), config };
-    let judges = Judges::new(source).unwrap_or_else(|_| panic!("the default rules"));
+pub(in crate::cli) fn fuzz_session(data: &[u8]) {
+    let Arguments { namespaces, config, engine, stdio: _ } = &*LSP_ARGUMENTS;
+    let source = CheckerFlags { flags: engine, namespaces: namespaces.as_ref(), config };
+    let judges = DocumentCheckers::new(source).unwrap_or_else(|_| panic!("the default rules"));
     let queue = Arc::new(CheckQueue::default());
     let mut output = Vec::new();
     let mut session = Session::new(&mut output, judges, Arc::clone(&queue));
@@ -34,23 +34,23 @@ pub(in crate::cli) fn play(data: &[u8]) {
     while let Ok(Some(frame)) = frames.next() {
         let message = match frame {
             Frame::Bad(reason) => {
-                session.client.fail(None, ErrorCode::ParseError, &reason).expect("memory");
+                session.client.reply_error(None, ErrorCode::ParseError, &reason).expect("memory");
                 continue;
             }
-            Frame::Body(body) => Message::read(body),
+            Frame::Body(body) => Message::parse(body),
         };
         match message {
             Ok(message) => {
-                if session.handle(&message, &mut cancelled).expect("memory") == Next::Exit {
+                if session.handle(&message, &mut cancelled).expect("memory") == SessionContinuation::Exit {
                     break;
                 }
             }
-            Err(NotHandled::Response) => {}
-            Err(NotHandled::Bad { id, code, message }) => {
-                session.client.fail(id.as_deref(), code, &message).expect("memory");
+            Err(UnhandledMessage::Response) => {}
+            Err(UnhandledMessage::Bad { id, code, message }) => {
+                session.client.reply_error(id.as_deref(), code, &message).expect("memory");
             }
         }
-        while let Some(checked) = queue.check_next() {
+        while let Some(checked) = queue.check_oldest_job() {
             assert!(checked.problems.is_some(), "checking panicked");
             session.publish_checked(checked).expect("memory");
         }

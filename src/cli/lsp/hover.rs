@@ -6,7 +6,7 @@ use super::cursor::{self, CursorPlace, Step};
 use super::problems::Problem;
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
-use crate::pages::page;
+use crate::pages::rule_page;
 use crate::report;
 use crate::report::record::{Json, record};
 use tollgate_engine::rules::RuleId;
@@ -37,7 +37,7 @@ fn rule_pages_hover(text: &Text, at: usize, problems: &[Problem], encoding: Enco
     let rules: BTreeSet<RuleId> = problems.iter().filter(here).filter_map(|problem| problem.rule).collect();
     let pages: Vec<String> = rules
         .into_iter()
-        .map(|rule| format!("{}\n\n[{}]({})", page(rule).trim_end(), rule.id, report::docs_url(rule.id)))
+        .map(|rule| format!("{}\n\n[{}]({})", rule_page(rule).trim_end(), rule.id, report::docs_url(rule.id)))
         .collect();
     if pages.is_empty() {
         return None;
@@ -58,7 +58,7 @@ fn field_hover(
 ) -> Option<Json> {
     let cursor = cursor::find_cursor(text.as_str(), at);
     let written = text.as_str().get(cursor.word.clone())?.trim_matches(['"', '\'']);
-    let shape = vocabulary.type_at(&cursor, file)?;
+    let shape = vocabulary.container_type_at(&cursor, file)?;
     let name = match cursor.place {
         CursorPlace::Key => written,
         CursorPlace::Value(key) => key,
@@ -66,9 +66,9 @@ fn field_hover(
     };
     let row = vocabulary.fields(shape).into_iter().find(|row| row.name == name);
     let values = match (&row, cursor.place) {
-        (Some(row), _) => {
-            vocabulary.type_after(shape, Step::Key(row.name)).map(|shape| vocabulary.accepted_values(shape))
-        }
+        (Some(row), _) => vocabulary
+            .type_of_child(shape, Step::Key(row.name))
+            .map(|shape| vocabulary.accepted_values(shape)),
         // An item of a list of words.
         (None, CursorPlace::Key) => Some(vocabulary.accepted_values(shape)),
         (None, _) => None,

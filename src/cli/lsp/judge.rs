@@ -12,7 +12,8 @@ use std::sync::Arc;
 use super::super::check::{FileRole, TextSource};
 use super::super::clock;
 use super::super::config::{
-    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, Settings, file_errors, real_path,
+    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, file_errors,
+    real_path,
 };
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
@@ -35,7 +36,7 @@ const MAX_FIXED_TEXT_BYTES: usize = 1 << 20;
 
 /// An engine with the settings of one configuration file, which checks documents.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct DocumentChecker {
     pub(super) configured: ConfiguredEngine,
     lookup: ConfigLookup,
     config: Option<usize>,
@@ -43,57 +44,57 @@ pub(super) struct Judge {
 
 /// The flags of the command, from which judges are created.
 #[derive(Debug)]
-pub(super) struct JudgeSource<'a> {
+pub(super) struct CheckerFlags<'a> {
     pub(super) flags: &'a EngineArgs,
     pub(super) namespaces: Option<&'a PathBuf>,
     pub(super) config: &'a ConfigArgs,
 }
 
-impl JudgeSource<'_> {
-    fn load(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<Judge, Failure> {
+impl CheckerFlags<'_> {
+    fn load_checker(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<DocumentChecker, Failure> {
         let settings =
-            Settings::new(self.flags, None, &self.config.levels, self.namespaces, lookup.get(config))?;
-        Ok(Judge { configured: ConfiguredEngine::load(settings)?, lookup, config })
+            MergedSettings::new(self.flags, None, &self.config.levels, self.namespaces, lookup.get(config))?;
+        Ok(DocumentChecker { configured: ConfiguredEngine::load(settings)?, lookup, config })
     }
 
     /// Creates a judge from the flags only, for documents whose configuration or policies cannot be loaded.
-    fn load_bare(&self) -> Result<Judge, Failure> {
+    fn checker_from_flags(&self) -> Result<DocumentChecker, Failure> {
         let mut flags = self.flags.clone();
         flags.policies.paths.clear();
-        let source = JudgeSource { flags: &flags, namespaces: None, config: self.config };
-        source.load(ConfigLookup::new(None, true)?, None)
+        let source = CheckerFlags { flags: &flags, namespaces: None, config: self.config };
+        source.load_checker(ConfigLookup::new(None, true)?, None)
     }
 }
 
 /// The judges of a session, one for each configuration file.
 #[derive(Debug)]
-pub(super) struct Judges<'a> {
-    source: JudgeSource<'a>,
+pub(super) struct DocumentCheckers<'a> {
+    source: CheckerFlags<'a>,
     /// The loaded judges, by name of the configuration file.
-    pub(super) loaded: BTreeMap<Option<String>, Arc<Judge>>,
-    bare: Arc<Judge>,
+    pub(super) loaded: BTreeMap<Option<String>, Arc<DocumentChecker>>,
+    bare: Arc<DocumentChecker>,
 }
 
-impl<'a> Judges<'a> {
-    pub(super) fn new(source: JudgeSource<'a>) -> Result<Judges<'a>, Failure> {
-        let bare = Arc::new(source.load_bare()?);
-        Ok(Judges { source, loaded: BTreeMap::new(), bare })
+impl<'a> DocumentCheckers<'a> {
+    pub(super) fn new(source: CheckerFlags<'a>) -> Result<DocumentCheckers<'a>, Failure> {
+        let bare = Arc::new(source.checker_from_flags()?);
+        Ok(DocumentCheckers { source, loaded: BTreeMap::new(), bare })
     }
 
     /// Returns the judge for a file, or for the working directory (`None`). If its configuration cannot be
     /// loaded, returns the judge `before` or one from the flags only, and the error.
-    pub(super) fn judge_for(
+    pub(super) fn checker_for(
         &mut self,
         file: Option<&Path>,
-        before: Option<&Arc<Judge>>,
-    ) -> (Arc<Judge>, Option<String>) {
-        match self.load(file) {
+        before: Option<&Arc<DocumentChecker>>,
+    ) -> (Arc<DocumentChecker>, Option<String>) {
+        match self.load_checker_for(file) {
             Ok(judge) => (judge, None),
             Err(failure) => (Arc::clone(before.unwrap_or(&self.bare)), Some(failure.message())),
         }
     }
 
-    fn load(&mut self, file: Option<&Path>) -> Result<Arc<Judge>, Failure> {
+    fn load_checker_for(&mut self, file: Option<&Path>) -> Result<Arc<DocumentChecker>, Failure> {
         let mut lookup = self.source.config.lookup()?;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
         let config = lookup.find_for_input(&input)?;
@@ -101,13 +102,13 @@ impl<'a> Judges<'a> {
         if let Some(known) = self.loaded.get(&name) {
             return Ok(Arc::clone(known));
         }
-        let judge = Arc::new(self.source.load(lookup, config)?);
+        let judge = Arc::new(self.source.load_checker(lookup, config)?);
         self.loaded.insert(name, Arc::clone(&judge));
         Ok(judge)
     }
 }
 
-impl Judge {
+impl DocumentChecker {
     /// Checks a text and returns its problems in order.
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
@@ -128,9 +129,9 @@ impl Judge {
                 ),
             )];
         }
-        let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
+        let (now, overrides) = (clock::now_rfc3339(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);
-        checker.check(file, text, TEXT_SOURCE, &mut |result| problems::add_problems(result, &mut found));
+        checker.check_text(file, text, TEXT_SOURCE, &mut |result| problems::add_problems(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
@@ -140,7 +141,7 @@ impl Judge {
         if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
         }
-        let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));
+        let (now, overrides) = (clock::now_rfc3339(), self.overrides(real_path(Path::new(file)).as_deref()));
         let fixer = Fixer {
             texts: self.configured.checker(None, &now, &overrides),
             source: TEXT_SOURCE,
@@ -158,7 +159,7 @@ impl Judge {
     }
 
     fn overrides(&self, path: Option<&Path>) -> Vec<&Override> {
-        self.found_config().map(|config| config.overrides(path)).unwrap_or_default()
+        self.found_config().map(|config| config.overrides_for_file(path)).unwrap_or_default()
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Message {
 
 /// The reason why a message is not handled.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum NotHandled {
+pub(super) enum UnhandledMessage {
     /// It is a response to a request of this server, which needs no answer.
     Response,
     /// It is invalid; the error is sent to the client, with the id of the request if it is known.
@@ -46,8 +46,8 @@ pub(super) enum NotHandled {
 
 impl Message {
     /// Parses the body of a message.
-    pub(super) fn read(body: Vec<u8>) -> Result<Message, NotHandled> {
-        let bad = |id: Option<String>, code, message: &str| NotHandled::Bad {
+    pub(super) fn parse(body: Vec<u8>) -> Result<Message, UnhandledMessage> {
+        let bad = |id: Option<String>, code, message: &str| UnhandledMessage::Bad {
             id,
             code,
             message: message.to_owned(),
@@ -65,7 +65,7 @@ impl Message {
                 return Err(bad(None, ErrorCode::InvalidRequest, "a message must be an object"));
             }
             if !method.exists() && (root.get("result").exists() || root.get("error").exists()) {
-                return Err(NotHandled::Response);
+                return Err(UnhandledMessage::Response);
             }
             if method.kind() != ValueKind::String {
                 return Err(bad(id, ErrorCode::InvalidRequest, "a message must have a method"));
@@ -91,14 +91,14 @@ impl Message {
 
 /// The output to the editor: responses, notifications and requests.
 #[derive(Debug)]
-pub(super) struct Client<W> {
+pub(super) struct EditorOutput<W> {
     pub(super) output: W,
     requests: usize,
 }
 
-impl<W: Write> Client<W> {
-    pub(super) fn new(output: W) -> Client<W> {
-        Client { output, requests: 0 }
+impl<W: Write> EditorOutput<W> {
+    pub(super) fn new(output: W) -> EditorOutput<W> {
+        EditorOutput { output, requests: 0 }
     }
 
     /// Sends the response to a request.
@@ -107,7 +107,7 @@ impl<W: Write> Client<W> {
     }
 
     /// Answers a request with an error. `id` is `None` if it could not be read.
-    pub(super) fn fail(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
+    pub(super) fn reply_error(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
         let error = record! { "code": code as i32, "message": message };
         self.send(&record! { "jsonrpc": "2.0", "id": raw_id(id.unwrap_or("null"))?, "error": error })
     }
@@ -136,10 +136,10 @@ fn raw_id(id: &str) -> io::Result<Json> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, ErrorCode, Message, NotHandled};
+    use super::{EditorOutput, ErrorCode, Message, UnhandledMessage};
 
-    fn read(body: &str) -> Result<Message, NotHandled> {
-        Message::read(body.as_bytes().to_vec())
+    fn read(body: &str) -> Result<Message, UnhandledMessage> {
+        Message::parse(body.as_bytes().to_vec())
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let notification = read(r#"{"id":null,"method":"m"}"#).expect("a notification");
         assert_eq!(notification.id, None);
         assert!(!notification.with_params(|params| params.get("x").exists()));
-        assert_eq!(read(r#"{"id":1,"result":null}"#), Err(NotHandled::Response));
+        assert_eq!(read(r#"{"id":1,"result":null}"#), Err(UnhandledMessage::Response));
         let table = [
             ("{", None, ErrorCode::ParseError),
             ("[]", None, ErrorCode::InvalidRequest),
@@ -159,20 +159,20 @@ mod tests {
             (r#"{"id":8,"method":1}"#, Some("8"), ErrorCode::InvalidRequest),
         ];
         for (body, expected_id, expected) in table {
-            let Err(NotHandled::Bad { id, code, .. }) = read(body) else { panic!("{body}") };
+            let Err(UnhandledMessage::Bad { id, code, .. }) = read(body) else { panic!("{body}") };
             assert_eq!((id.as_deref(), code), (expected_id, expected), "{body}");
         }
         assert!(matches!(
-            Message::read(b"{\"method\":\"\xff\"}".to_vec()),
-            Err(NotHandled::Bad { code: ErrorCode::ParseError, .. })
+            Message::parse(b"{\"method\":\"\xff\"}".to_vec()),
+            Err(UnhandledMessage::Bad { code: ErrorCode::ParseError, .. })
         ));
     }
 
     #[test]
     fn answers_are_framed() {
-        let mut client = Client::new(Vec::new());
+        let mut client = EditorOutput::new(Vec::new());
         client.reply("1", "x").expect("written");
-        client.fail(None, ErrorCode::ParseError, "no").expect("written");
+        client.reply_error(None, ErrorCode::ParseError, "no").expect("written");
         client.notify("n", [1]).expect("written");
         let text = String::from_utf8(client.output).expect("UTF-8");
         let expected = [

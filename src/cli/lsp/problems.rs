@@ -7,10 +7,10 @@
 use std::ops::Range;
 
 use super::text::{Encoding, Text};
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use crate::report::{self, DocumentResult, LocatedFinding};
-use tollgate_document::source::{InputError, Lines, TextFix};
-use tollgate_engine::rules::{Level, RuleId, Tag};
+use tollgate_document::source::{InputError, LineIndex, TextFix};
+use tollgate_engine::rules::{EditorTag, FindingLevel, RuleId};
 
 /// Maximum number of diagnostics of a document. The editor has to draw all of them.
 pub(super) const MAX_PROBLEMS: usize = 1000;
@@ -53,7 +53,7 @@ pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Probl
 fn problem_of_finding(located: &LocatedFinding) -> Problem {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let mut message = report::message(diagnostic);
+    let mut message = report::shortened_message(diagnostic);
     if let Some(help) = &finding.help {
         message.push_str("\nhelp: ");
         message.push_str(help);
@@ -61,12 +61,12 @@ fn problem_of_finding(located: &LocatedFinding) -> Problem {
     Problem {
         bytes: located.location.shown.clone(),
         severity: match diagnostic.level {
-            Level::Deny => Severity::Error,
-            Level::Warn => Severity::Warning,
-            Level::Audit => Severity::Information,
+            FindingLevel::Deny => Severity::Error,
+            FindingLevel::Warn => Severity::Warning,
+            FindingLevel::Audit => Severity::Information,
         },
         rule: Some(finding.rule),
-        message: report::printable(&message),
+        message: report::replace_control_chars(&message),
         fix: located.fix.clone(),
         also: located.also.iter().map(|also| also.shown.clone()).collect(),
     }
@@ -77,7 +77,11 @@ fn problem_of_finding(located: &LocatedFinding) -> Problem {
 fn problem_of_parse_error(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
-    Problem::without_rule(error.at..error.at + line.len(), Severity::Error, report::printable(&error.message))
+    Problem::without_rule(
+        error.at..error.at + line.len(),
+        Severity::Error,
+        report::replace_control_chars(&error.message),
+    )
 }
 
 impl Problem {
@@ -87,22 +91,26 @@ impl Problem {
 
     /// The problem for an error in a configuration file.
     pub(super) fn config_error(text: &str, error: &InputError) -> Problem {
-        let line = Lines::of(text).line(error.line);
+        let line = LineIndex::from_text(text).line_range(error.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
         let at = letters.map(|(at, _)| at).nth(error.column.saturating_sub(1)).unwrap_or(line.len());
         let rest = text.get(line.start + at..line.end).unwrap_or_default();
         // The key or word that it is about.
         let length = rest.find([':', ' ', ',', ']', '}']).unwrap_or(rest.len());
         let start = line.start + at;
-        Problem::without_rule(start..start + length, Severity::Error, report::printable(&error.message))
+        Problem::without_rule(
+            start..start + length,
+            Severity::Error,
+            report::replace_control_chars(&error.message),
+        )
     }
 
     /// Converts the problem to a diagnostic of the protocol. `uri` is the URI of the document, which also
     /// contains the related positions.
     pub(super) fn to_diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Json {
         let tag = |tag| match tag {
-            Tag::Unnecessary => 1,
-            Tag::Deprecated => 2,
+            EditorTag::Unnecessary => 1,
+            EditorTag::Deprecated => 2,
         };
         let related = self.also.iter().map(|bytes| {
             record! {
@@ -120,7 +128,7 @@ impl Problem {
             "source": "tollgate",
             "message": self.message,
             "tags" if given: tags,
-            "relatedInformation" if given: list(related),
+            "relatedInformation" if given: collect_records(related),
         }
     }
 }

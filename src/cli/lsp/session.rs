@@ -11,17 +11,17 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::actions::ActionTarget;
+use super::actions::CodeActionDocument;
 use super::capabilities;
 use super::completion;
 use super::document::{OpenDocument, parse_position, path_of_uri, replaces_whole_text};
 use super::hover;
-use super::judge::Judges;
-use super::message::{Client, ErrorCode, Message};
+use super::judge::DocumentCheckers;
+use super::message::{EditorOutput, ErrorCode, Message};
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
 use super::worker::{CheckJob, CheckQueue, CheckedDocument};
-use crate::report::record::{Json, json, list, record};
+use crate::report::record::{Json, collect_records, record, to_raw_json};
 use tollgate_document::doc::Value;
 
 /// The phase of a session, which determines the allowed requests.
@@ -36,7 +36,7 @@ pub(super) enum Phase {
 
 /// Whether the session continues after a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(super) enum SessionContinuation {
     GoOn,
     /// The client sent `exit`.
     Exit,
@@ -44,8 +44,8 @@ pub(super) enum Next {
 
 /// The state of a session with an editor: open documents and settings.
 pub(super) struct Session<'a, W> {
-    pub(super) client: Client<W>,
-    judges: Judges<'a>,
+    pub(super) client: EditorOutput<W>,
+    judges: DocumentCheckers<'a>,
     queue: Arc<CheckQueue>,
     pub(super) phase: Phase,
     pub(super) encoding: Encoding,
@@ -65,9 +65,9 @@ pub(super) struct Session<'a, W> {
 pub(super) struct RequestError(pub(super) ErrorCode, pub(super) String);
 
 impl<'a, W: Write> Session<'a, W> {
-    pub(super) fn new(output: W, judges: Judges<'a>, queue: Arc<CheckQueue>) -> Session<'a, W> {
+    pub(super) fn new(output: W, judges: DocumentCheckers<'a>, queue: Arc<CheckQueue>) -> Session<'a, W> {
         Session {
-            client: Client::new(output),
+            client: EditorOutput::new(output),
             judges,
             queue,
             phase: Phase::Started,
@@ -82,11 +82,15 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Handles a message. A request whose id is in `cancelled` is answered with an error.
-    pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
+    pub(super) fn handle(
+        &mut self,
+        message: &Message,
+        cancelled: &mut BTreeSet<String>,
+    ) -> io::Result<SessionContinuation> {
         let Some(id) = &message.id else { return self.handle_notification(message) };
         if cancelled.remove(id) {
-            self.client.fail(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
-            return Ok(Next::GoOn);
+            self.client.reply_error(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
+            return Ok(SessionContinuation::GoOn);
         }
         let answer = catch_unwind(AssertUnwindSafe(|| self.answer_request(message)));
         let answer = answer.unwrap_or_else(|_| {
@@ -94,9 +98,9 @@ impl<'a, W: Write> Session<'a, W> {
         });
         match answer {
             Ok(result) => self.client.reply(id, result)?,
-            Err(RequestError(code, text)) => self.client.fail(Some(id), code, &text)?,
+            Err(RequestError(code, text)) => self.client.reply_error(Some(id), code, &text)?,
         }
-        Ok(Next::GoOn)
+        Ok(SessionContinuation::GoOn)
     }
 
     /// Handles a request and returns its result.
@@ -115,7 +119,7 @@ impl<'a, W: Write> Session<'a, W> {
             )),
             (Phase::Running, "shutdown") => {
                 self.phase = Phase::ShutDown;
-                Ok(json(&()))
+                Ok(to_raw_json(&()))
             }
             (Phase::ShutDown, _) => {
                 Err(RequestError(ErrorCode::InvalidRequest, format!("received {method} after shutdown")))
@@ -125,15 +129,15 @@ impl<'a, W: Write> Session<'a, W> {
             }
             (Phase::Running, "textDocument/hover") => {
                 let hover = message.with_params(|params| self.call_at_position(params, Session::hover))?;
-                Ok(json(&hover.flatten()))
+                Ok(to_raw_json(&hover.flatten()))
             }
             (Phase::Running, "textDocument/completion") => {
                 let items =
                     message.with_params(|params| self.call_at_position(params, Session::completion))?;
-                Ok(json(&items.unwrap_or_default()))
+                Ok(to_raw_json(&items.unwrap_or_default()))
             }
             (Phase::Running, "textDocument/codeAction") => {
-                message.with_params(|params| self.code_actions(params)).map(|actions| json(&actions))
+                message.with_params(|params| self.code_actions(params)).map(|actions| to_raw_json(&actions))
             }
             (Phase::Running, _) => {
                 Err(RequestError(ErrorCode::MethodNotFound, format!("{method} is not supported")))
@@ -183,7 +187,7 @@ impl<'a, W: Write> Session<'a, W> {
             document.problems.get_or_insert_with(|| judge.check(&document.file, document.text.as_str()));
         let (start, end) =
             (document.text.offset(start, self.encoding), document.text.offset(end, self.encoding));
-        let target = ActionTarget {
+        let target = CodeActionDocument {
             uri,
             version: document.version,
             text: &document.text,
@@ -214,15 +218,15 @@ impl<'a, W: Write> Session<'a, W> {
         self.parent = params.get("processId").int().filter(|id| super::process_exists(*id));
     }
 
-    fn handle_notification(&mut self, message: &Message) -> io::Result<Next> {
+    fn handle_notification(&mut self, message: &Message) -> io::Result<SessionContinuation> {
         match (self.phase, message.method.as_str()) {
-            (_, "exit") => return Ok(Next::Exit),
+            (_, "exit") => return Ok(SessionContinuation::Exit),
             (Phase::Running, "initialized") => {
                 if self.can_watch {
                     self.client.request("client/registerCapability", capabilities::watch_registration()?)?;
                 }
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
-                self.reload()?;
+                self.reload_and_recheck()?;
             }
             (Phase::Running, "textDocument/didOpen") => {
                 message.with_params(|params| self.open_document(params))?
@@ -243,11 +247,11 @@ impl<'a, W: Write> Session<'a, W> {
                 "textDocument/didSave"
                 | "workspace/didChangeConfiguration"
                 | "workspace/didChangeWatchedFiles",
-            ) => self.reload()?,
+            ) => self.reload_and_recheck()?,
             // Others, and everything that comes too early or too late, are ignored, as the protocol asks.
             _ => {}
         }
-        Ok(Next::GoOn)
+        Ok(SessionContinuation::GoOn)
     }
 
     fn open_document(&mut self, params: Value<'_>) -> io::Result<()> {
@@ -261,7 +265,7 @@ impl<'a, W: Write> Session<'a, W> {
     /// Adds an open document. Returns why its configuration does not load; `None` if it does.
     fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
         let path = path_of_uri(uri);
-        let (judge, failure) = self.judges.judge_for(path.as_deref(), None);
+        let (judge, failure) = self.judges.checker_for(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
         let text = Text::new(text.to_owned());
         let opened = OpenDocument { version, generation: 0, file, text, judge, problems: None };
@@ -270,7 +274,7 @@ impl<'a, W: Write> Session<'a, W> {
         failure
     }
 
-    fn change_document(&mut self, params: Value<'_>) -> io::Result<Next> {
+    fn change_document(&mut self, params: Value<'_>) -> io::Result<SessionContinuation> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
@@ -279,11 +283,11 @@ impl<'a, W: Write> Session<'a, W> {
             let failure = self.insert_document(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
         }
-        let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
+        let Some(open) = self.documents.get_mut(uri) else { return Ok(SessionContinuation::GoOn) };
         if open.apply_changes(changes, encoding) {
             open.version = document.get("version").int();
             self.queue_check(uri);
-            return Ok(Next::GoOn);
+            return Ok(SessionContinuation::GoOn);
         }
         // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
@@ -291,7 +295,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.publish_diagnostics(uri, None, &[])?;
         let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
         self.show_error(&message)?;
-        Ok(Next::GoOn)
+        Ok(SessionContinuation::GoOn)
     }
 
     /// Queues the current state of a document to be checked.
@@ -311,16 +315,16 @@ impl<'a, W: Write> Session<'a, W> {
 
     /// Loads configurations and policies again, and checks all documents. Keeps the old ones if the new ones do not
     /// load.
-    fn reload(&mut self) -> io::Result<()> {
+    fn reload_and_recheck(&mut self) -> io::Result<()> {
         self.judges.loaded.clear();
         let mut failures = BTreeSet::new();
         // That of the working folder, too: a mistake in a flag shows before a document is opened.
-        failures.extend(self.judges.judge_for(None, None).1);
+        failures.extend(self.judges.checker_for(None, None).1);
         let open: Vec<String> = self.documents.keys().cloned().collect();
         for uri in &open {
             if let Some(document) = self.documents.get_mut(uri) {
                 let (judge, failure) =
-                    self.judges.judge_for(path_of_uri(uri).as_deref(), Some(&document.judge));
+                    self.judges.checker_for(path_of_uri(uri).as_deref(), Some(&document.judge));
                 document.judge = judge;
                 failures.extend(failure);
             }
@@ -344,7 +348,7 @@ impl<'a, W: Write> Session<'a, W> {
         let problems = document.problems.insert(problems.unwrap_or_default());
         let diagnostics =
             problems.iter().map(|problem| problem.to_diagnostic(&uri, &document.text, encoding));
-        let (diagnostics, version) = (list(diagnostics), document.version);
+        let (diagnostics, version) = (collect_records(diagnostics), document.version);
         self.publish_diagnostics(&uri, version, &diagnostics)
     }
 

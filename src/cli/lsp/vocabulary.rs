@@ -17,12 +17,12 @@ const POLICY_API_VERSION: &str = "tollgate.dev/v1alpha1";
 /// The type of a value: of the Kubernetes API, or of a file of Tollgate, such as a policy.
 #[derive(Clone, Copy)]
 pub(super) enum ValueType {
-    Api(schema::Ty),
-    Policy(policy::Ty),
+    Api(schema::FieldType),
+    Policy(policy::FieldType),
 }
 
 /// A field that may be written in the container at the cursor, with its type and meaning.
-pub(super) struct FieldRow {
+pub(super) struct AllowedField {
     pub(super) name: &'static str,
     pub(super) meaning: &'static str,
     pub(super) is_required: bool,
@@ -32,9 +32,9 @@ pub(super) struct FieldRow {
     pub(super) ty: String,
 }
 
-impl FieldRow {
-    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: ValueType) -> FieldRow {
-        FieldRow { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
+impl AllowedField {
+    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: ValueType) -> AllowedField {
+        AllowedField { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
     }
 }
 
@@ -44,14 +44,14 @@ pub(super) struct Vocabulary<'a> {
 }
 
 impl Vocabulary<'_> {
-    fn available_fields(&self) -> Availability {
+    fn field_availability(&self) -> Availability {
         let none = Availability(0);
         self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
     }
 
     /// Returns the type of the container that the cursor is in; `None` if it is unknown. Test files and
     /// configuration files are recognized by the name `file`.
-    pub(super) fn type_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<ValueType> {
+    pub(super) fn container_type_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<ValueType> {
         let containers = &cursor.containers;
         let known = containers
             .iter()
@@ -63,59 +63,63 @@ impl Vocabulary<'_> {
             (_, true) => Some(&CONFIG_SCHEMA),
             _ => None,
         };
-        let by_name = || by_name.map(|ty| (0, ValueType::Policy(policy::Ty::Struct(ty))));
+        let by_name = || by_name.map(|ty| (0, ValueType::Policy(policy::FieldType::Object(ty))));
         let (depth, shape) = known.or_else(by_name)?;
         let steps = containers.iter().skip(depth + 1).filter_map(|container| container.step);
-        steps.into_iter().try_fold(shape, |shape, step| self.type_after(shape, step))
+        steps.into_iter().try_fold(shape, |shape, step| self.type_of_child(shape, step))
     }
 
     /// Returns the type of a member or item of a type; `None` if it is unknown.
-    pub(super) fn type_after(&self, shape: ValueType, step: Step<'_>) -> Option<ValueType> {
+    pub(super) fn type_of_child(&self, shape: ValueType, step: Step<'_>) -> Option<ValueType> {
         match (shape, step) {
-            (ValueType::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
-                ty.field(key, self.available_fields()).map(|(_, field)| ValueType::Api(field.ty))
+            (
+                ValueType::Api(schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty)),
+                Step::Key(key),
+            ) => ty.field(key, self.field_availability()).map(|(_, field)| ValueType::Api(field.ty)),
+            (ValueType::Api(schema::FieldType::List(item)), Step::Item) => Some(ValueType::Api(*item)),
+            (ValueType::Api(schema::FieldType::Map { value, .. }), Step::Key(_)) => {
+                Some(ValueType::Api(*value))
             }
-            (ValueType::Api(schema::Ty::List(item)), Step::Item) => Some(ValueType::Api(*item)),
-            (ValueType::Api(schema::Ty::Map { value, .. }), Step::Key(_)) => Some(ValueType::Api(*value)),
-            (ValueType::Policy(policy::Ty::Struct(ty)), Step::Key(key)) => {
+            (ValueType::Policy(policy::FieldType::Object(ty)), Step::Key(key)) => {
                 ty.fields.iter().find(|field| field.name == key).map(|field| ValueType::Policy(field.ty))
             }
-            (ValueType::Policy(policy::Ty::List(item) | policy::Ty::NonEmptyList(item)), Step::Item) => {
-                Some(ValueType::Policy(*item))
-            }
-            (ValueType::Policy(policy::Ty::MapOf { values, .. }), Step::Key(_)) => {
+            (
+                ValueType::Policy(policy::FieldType::List(item) | policy::FieldType::NonEmptyList(item)),
+                Step::Item,
+            ) => Some(ValueType::Policy(*item)),
+            (ValueType::Policy(policy::FieldType::MapOf { values, .. }), Step::Key(_)) => {
                 Some(ValueType::Policy(*values))
             }
-            (ValueType::Policy(policy::Ty::AnyOf(types)), step) => {
-                types.iter().find_map(|ty| self.type_after(ValueType::Policy(*ty), step))
+            (ValueType::Policy(policy::FieldType::AnyOf(types)), step) => {
+                types.iter().find_map(|ty| self.type_of_child(ValueType::Policy(*ty), step))
             }
             _ => None,
         }
     }
 
     /// Returns the fields of a struct that the profiles have; empty for other types.
-    pub(super) fn fields(&self, shape: ValueType) -> Vec<FieldRow> {
+    pub(super) fn fields(&self, shape: ValueType) -> Vec<AllowedField> {
         match shape {
-            ValueType::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
-                let available = self.available_fields();
+            ValueType::Api(schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty)) => {
+                let available = self.field_availability();
                 let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
                 let row = |field: &schema::Field| {
                     let meaning = meanings::field_meaning(ty.name, field.json);
-                    FieldRow::new(field.json, meaning, field.always, ValueType::Api(field.ty))
+                    AllowedField::new(field.json, meaning, field.always, ValueType::Api(field.ty))
                 };
                 known.map(row).collect()
             }
-            ValueType::Policy(policy::Ty::Struct(ty)) => {
-                let row = |field: &policy::Field| {
-                    FieldRow::new(field.name, field.doc, field.required, ValueType::Policy(field.ty))
+            ValueType::Policy(policy::FieldType::Object(ty)) => {
+                let row = |field: &policy::FieldSchema| {
+                    AllowedField::new(field.name, field.doc, field.required, ValueType::Policy(field.ty))
                 };
                 ty.fields.iter().map(row).collect()
             }
-            ValueType::Policy(policy::Ty::MapOf { keys, values, .. }) => {
-                let row = |name| FieldRow::new(name, "", false, ValueType::Policy(*values));
+            ValueType::Policy(policy::FieldType::MapOf { keys, values, .. }) => {
+                let row = |name| AllowedField::new(name, "", false, ValueType::Policy(*values));
                 keys().into_iter().map(row).collect()
             }
-            ValueType::Policy(policy::Ty::AnyOf(types)) => {
+            ValueType::Policy(policy::FieldType::AnyOf(types)) => {
                 types.iter().flat_map(|ty| self.fields(ValueType::Policy(*ty))).collect()
             }
             _ => Vec::new(),
@@ -125,18 +129,20 @@ impl Vocabulary<'_> {
     /// Returns the values that a field of this type accepts, with their meanings; empty if it accepts any value.
     pub(super) fn accepted_values(&self, shape: ValueType) -> Vec<(&'static str, &'static str)> {
         match shape {
-            ValueType::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
+            ValueType::Api(schema::FieldType::Named(name) | schema::FieldType::CoreNamed(name)) => {
                 let serves = |word: &str| {
                     name != "DeviceTaintEffect"
                         || self.profiles.iter().any(|profile| profile.effects.contains(&word))
                 };
                 meanings::value_meanings(name).filter(|(word, _)| serves(word)).collect()
             }
-            ValueType::Policy(policy::Ty::OneOf(words)) => words.iter().map(|word| (*word, "")).collect(),
-            ValueType::Policy(policy::Ty::AnyOf(types)) => {
+            ValueType::Policy(policy::FieldType::OneOf(words)) => {
+                words.iter().map(|word| (*word, "")).collect()
+            }
+            ValueType::Policy(policy::FieldType::AnyOf(types)) => {
                 types.iter().flat_map(|ty| self.accepted_values(ValueType::Policy(*ty))).collect()
             }
-            ValueType::Api(schema::Ty::Bool) | ValueType::Policy(policy::Ty::Bool) => {
+            ValueType::Api(schema::FieldType::Bool) | ValueType::Policy(policy::FieldType::Bool) => {
                 vec![("true", ""), ("false", "")]
             }
             _ => Vec::new(),
@@ -167,27 +173,30 @@ impl Vocabulary<'_> {
 fn type_of_object(container: &Container<'_>) -> Option<ValueType> {
     if container.api_version == POLICY_API_VERSION {
         let kind = PolicyKind::parse(container.kind)?;
-        return Some(ValueType::Policy(policy::Ty::Struct(kind.schema())));
+        return Some(ValueType::Policy(policy::FieldType::Object(kind.document_schema())));
     }
     let (group, version) = container.api_version.rsplit_once('/').unwrap_or(("", container.api_version));
-    let kind = ApiKind::of(group, container.kind)?;
+    let kind = ApiKind::from_group_and_name(group, container.kind)?;
     let version = Version::parse(version)?;
-    Some(ValueType::Api(schema::Ty::Struct(fields::root(kind, version))))
+    Some(ValueType::Api(schema::FieldType::Struct(fields::root_struct(kind, version))))
 }
 
 fn is_container(shape: ValueType) -> bool {
     match shape {
         ValueType::Api(ty) => {
-            matches!(ty, schema::Ty::Struct(_) | schema::Ty::List(_) | schema::Ty::Map { .. })
+            matches!(
+                ty,
+                schema::FieldType::Struct(_) | schema::FieldType::List(_) | schema::FieldType::Map { .. }
+            )
         }
         ValueType::Policy(ty) => {
             matches!(
                 ty,
-                policy::Ty::Struct(_)
-                    | policy::Ty::List(_)
-                    | policy::Ty::NonEmptyList(_)
-                    | policy::Ty::StrMap
-                    | policy::Ty::Schema
+                policy::FieldType::Object(_)
+                    | policy::FieldType::List(_)
+                    | policy::FieldType::NonEmptyList(_)
+                    | policy::FieldType::StrMap
+                    | policy::FieldType::Schema
             )
         }
     }
@@ -197,35 +206,40 @@ fn is_container(shape: ValueType) -> bool {
 fn type_name(shape: ValueType) -> String {
     let name = match shape {
         ValueType::Api(ty) => match ty {
-            schema::Ty::Str | schema::Ty::Uid => "string",
-            schema::Ty::Named(name) | schema::Ty::CoreNamed(name) => name,
-            schema::Ty::Int => "integer",
-            schema::Ty::Bool => "boolean",
-            schema::Ty::Quantity => "quantity",
-            schema::Ty::Time => "time",
-            schema::Ty::Raw => "any value",
-            schema::Ty::Struct(ty) | schema::Ty::StringOr(ty) => ty.name,
-            schema::Ty::List(item) => return format!("list of {}", type_name(ValueType::Api(*item))),
-            schema::Ty::Map { value, .. } => return format!("map of {}", type_name(ValueType::Api(*value))),
+            schema::FieldType::Str | schema::FieldType::Uid => "string",
+            schema::FieldType::Named(name) | schema::FieldType::CoreNamed(name) => name,
+            schema::FieldType::Int => "integer",
+            schema::FieldType::Bool => "boolean",
+            schema::FieldType::Quantity => "quantity",
+            schema::FieldType::Time => "time",
+            schema::FieldType::Raw => "any value",
+            schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty) => ty.name,
+            schema::FieldType::List(item) => return format!("list of {}", type_name(ValueType::Api(*item))),
+            schema::FieldType::Map { value, .. } => {
+                return format!("map of {}", type_name(ValueType::Api(*value)));
+            }
         },
         ValueType::Policy(ty) => match ty {
-            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Text(_) | policy::Ty::Word => "string",
-            policy::Ty::OneOf(words) => return words.join(" | "),
-            policy::Ty::Int(_) => "integer",
-            policy::Ty::IntOrPercent => "integer or percentage",
-            policy::Ty::Bool => "boolean",
-            policy::Ty::Time => "time",
-            policy::Ty::Schema => "JSON Schema",
-            policy::Ty::Any => "any value",
-            policy::Ty::StrMap => "map of string",
-            policy::Ty::Struct(ty) => ty.name,
-            policy::Ty::List(item) | policy::Ty::NonEmptyList(item) => {
+            policy::FieldType::NonEmptyStr
+            | policy::FieldType::Str
+            | policy::FieldType::Text(_)
+            | policy::FieldType::Word => "string",
+            policy::FieldType::OneOf(words) => return words.join(" | "),
+            policy::FieldType::Int(_) => "integer",
+            policy::FieldType::IntOrPercent => "integer or percentage",
+            policy::FieldType::Bool => "boolean",
+            policy::FieldType::Time => "time",
+            policy::FieldType::Schema => "JSON Schema",
+            policy::FieldType::Any => "any value",
+            policy::FieldType::StrMap => "map of string",
+            policy::FieldType::Object(ty) => ty.name,
+            policy::FieldType::List(item) | policy::FieldType::NonEmptyList(item) => {
                 return format!("list of {}", type_name(ValueType::Policy(*item)));
             }
-            policy::Ty::MapOf { values, .. } => {
+            policy::FieldType::MapOf { values, .. } => {
                 return format!("map of {}", type_name(ValueType::Policy(*values)));
             }
-            policy::Ty::AnyOf(types) => {
+            policy::FieldType::AnyOf(types) => {
                 let names: Vec<String> = types.iter().map(|ty| type_name(ValueType::Policy(*ty))).collect();
                 return names.join(" or ");
             }

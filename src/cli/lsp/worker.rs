@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::judge::Judge;
+use super::judge::DocumentChecker;
 use super::problems::Problem;
 
 /// A state of an open document that is to be checked.
@@ -18,7 +18,7 @@ pub(super) struct CheckJob {
     /// Name of the file.
     pub(super) file: String,
     pub(super) text: Arc<str>,
-    pub(super) judge: Arc<Judge>,
+    pub(super) judge: Arc<DocumentChecker>,
 }
 
 impl CheckJob {
@@ -57,7 +57,7 @@ impl CheckQueue {
     }
 
     /// Checks states as they arrive and passes each result to `done`, until that returns false.
-    pub(super) fn check_jobs(&self, done: impl Fn(CheckedDocument) -> bool) {
+    pub(super) fn run_check_loop(&self, done: impl Fn(CheckedDocument) -> bool) {
         loop {
             let job = {
                 let mut jobs = self.lock();
@@ -76,7 +76,7 @@ impl CheckQueue {
 
     /// Checks the state that waits longest; `None` if none waits.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_next(&self) -> Option<CheckedDocument> {
+    pub(super) fn check_oldest_job(&self) -> Option<CheckedDocument> {
         let job = self.lock().pop_front()?;
         Some(job.check())
     }

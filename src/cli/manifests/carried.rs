@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::config::normal_absolute;
+use super::super::config::normalized_absolute_path;
 use super::super::outcome::Failure;
 use super::super::policies;
-use tollgate_document::doc::New;
+use tollgate_document::doc::ChangeValue;
 use tollgate_engine::policy::{self, PolicyFile};
 
 /// Maximum size of a ConfigMap in bytes: upstream v1.37 MaxSecretSize.
 const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
 /// Maximum size of an object for `kubectl apply`, which copies it to an annotation; annotations have at most 256
 /// KiB.
-const MAX_APPLIED_BYTES: usize = 250 << 10;
+const MAX_KUBECTL_APPLY_BYTES: usize = 250 << 10;
 /// Endings of the files that the server reads from a folder.
 const SEARCHED_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
 
 /// The files named by one flag, which are mounted into the server from a ConfigMap.
 #[derive(Debug)]
-pub(super) struct CarriedFiles {
+pub(super) struct ConfigMapFiles {
     flag: &'static str,
     /// Name of the volume. The folder and the ConfigMap are named after it.
     volume: &'static str,
@@ -32,9 +32,9 @@ pub(super) struct CarriedFiles {
     files: BTreeMap<String, String>,
 }
 
-impl CarriedFiles {
+impl ConfigMapFiles {
     /// Reads the policy files in these paths, with the schemas that they refer to.
-    pub(super) fn policies(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
+    pub(super) fn read_policies(paths: &[PathBuf]) -> Result<ConfigMapFiles, Failure> {
         let mut files = policies::read_files(paths)?;
         let schemas = RefCell::new(BTreeMap::new());
         let keep = |path: &str| {
@@ -46,36 +46,36 @@ impl CarriedFiles {
         files.retain(|file| !policy::is_test_file(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
-        let carried = CarriedFiles::place("--policy", "policies", &files, &schemas)?;
+        let carried = ConfigMapFiles::place_in_folder("--policy", "policies", &files, &schemas)?;
         carried.check_that_policies_load()?;
         Ok(carried)
     }
 
     /// Reads the files with ResourceClasses in these paths.
-    pub(super) fn classes(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
-        CarriedFiles::place("--classes", "classes", &policies::read_files(paths)?, &[])
+    pub(super) fn read_resource_classes(paths: &[PathBuf]) -> Result<ConfigMapFiles, Failure> {
+        ConfigMapFiles::place_in_folder("--classes", "classes", &policies::read_files(paths)?, &[])
     }
 
     /// Gives each file a path in one folder. The server finds the files in `found` by searching that folder, and
     /// those in `referenced` by their relative paths.
-    fn place(
+    fn place_in_folder(
         flag: &'static str,
         volume: &'static str,
         found: &[PolicyFile],
         referenced: &[PolicyFile],
-    ) -> Result<CarriedFiles, Failure> {
+    ) -> Result<ConfigMapFiles, Failure> {
         let input = |name: &str, why: &str| {
-            Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::line(name)))
+            Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::sanitize_line(name)))
         };
         let is_found = |name: &str| SEARCHED_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
         for file in found {
-            let path = normal_absolute(Path::new(&file.name));
+            let path = normalized_absolute_path(Path::new(&file.name));
             let named =
                 if is_found(&file.name) { path } else { PathBuf::from(format!("{}.yaml", path.display())) };
             placed.push((named, file));
         }
-        placed.extend(referenced.iter().map(|file| (normal_absolute(Path::new(&file.name)), file)));
+        placed.extend(referenced.iter().map(|file| (normalized_absolute_path(Path::new(&file.name)), file)));
         let mut root =
             placed.first().and_then(|(path, _)| path.parent()).unwrap_or(Path::new("/")).to_owned();
         while !placed.iter().all(|(path, _)| path.starts_with(&root)) && root.pop() {}
@@ -100,12 +100,12 @@ impl CarriedFiles {
                  by itself, and mount the {volume} from a volume of your own with {flag}"
             )));
         }
-        Ok(CarriedFiles { flag, volume, files })
+        Ok(ConfigMapFiles { flag, volume, files })
     }
 
     /// Compiles the policies as the server will find them, and returns an error if they do not load there.
     fn check_that_policies_load(&self) -> Result<(), Failure> {
-        let at = |path: &str| format!("{}/{path}", self.folder());
+        let at = |path: &str| format!("{}/{path}", self.mount_folder());
         let is_found = |name: &str| SEARCHED_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
         let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
@@ -120,13 +120,13 @@ impl CarriedFiles {
     }
 
     /// Returns the folder in the container where the ConfigMap is mounted.
-    fn folder(&self) -> String {
+    fn mount_folder(&self) -> String {
         format!("/{}", self.volume)
     }
 
     /// Returns the argument of the server that names the folder: `--policy=/policies`.
-    pub(super) fn argument(&self) -> String {
-        format!("{}={}", self.flag, self.folder())
+    pub(super) fn server_argument(&self) -> String {
+        format!("{}={}", self.flag, self.mount_folder())
     }
 
     /// The name of the ConfigMap.
@@ -136,7 +136,7 @@ impl CarriedFiles {
 
     /// True if the ConfigMap is too large for the annotation of `kubectl apply`.
     pub(super) fn needs_server_side_apply(&self) -> bool {
-        self.files.values().map(String::len).sum::<usize>() > MAX_APPLIED_BYTES
+        self.files.values().map(String::len).sum::<usize>() > MAX_KUBECTL_APPLY_BYTES
     }
 
     /// The manifest of the ConfigMap.
@@ -154,7 +154,7 @@ impl CarriedFiles {
 
     /// Returns the line of the container that mounts the volume, as YAML.
     pub(super) fn mount_yaml(&self) -> String {
-        format!("        - {{name: {}, mountPath: {}, readOnly: true}}\n", self.volume, self.folder())
+        format!("        - {{name: {}, mountPath: {}, readOnly: true}}\n", self.volume, self.mount_folder())
     }
 
     /// Returns the volume of the pod as YAML. Keys of a ConfigMap cannot contain `/`, so it maps them to the
@@ -166,7 +166,7 @@ impl CarriedFiles {
         if keys.iter().zip(self.files.keys()).any(|(key, path)| key != path) {
             text.push_str("          items:\n");
             for (key, path) in keys.iter().zip(self.files.keys()) {
-                let quoted = New::str(path.as_str()).to_json();
+                let quoted = ChangeValue::str(path.as_str()).to_json();
                 _ = writeln!(text, "          - {{key: {key:?}, path: {quoted}}}");
             }
         }
@@ -200,7 +200,7 @@ fn config_map_value(text: &str) -> String {
         && !text.starts_with(char::is_whitespace)
         && text.chars().all(|c| c == '\n' || is_plain(c));
     if !is_block {
-        let quoted = New::str(text).to_json();
+        let quoted = ChangeValue::str(text).to_json();
         // These end a line, or are refused, even in quotes.
         return format!("{}\n", quoted.replace('\u{85}', "\\u0085").replace('\u{feff}', "\\ufeff"));
     }

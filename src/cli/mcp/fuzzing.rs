@@ -14,14 +14,15 @@ use tokio::sync::mpsc;
 use super::McpServer;
 use super::result::CommandOutput;
 use super::run::Runner;
-use super::stdio::{MAX_QUEUED, StdioTransport, read_line};
-use super::tools::{ALL, InheritedFlag, Invocation, PassedFlags};
+use super::stdio::{MAX_QUEUED_MESSAGES, StdioTransport, read_line};
+use super::tools::{ALL_TOOLS, InheritedFlag, Invocation, PassedFlags};
 use tollgate_document::doc::{self, ValueKind};
 
 /// A server with every tool. The files do not exist, and nothing opens them.
 static SERVER: LazyLock<Arc<McpServer>> = LazyLock::new(|| {
-    let server = McpServer::new(settings(), Runner::calling(run)).unwrap_or_else(|_| panic!("valid tools"));
-    assert_eq!(server.tools.len(), ALL.len(), "some tools are not offered");
+    let server = McpServer::new(settings(), Runner::with_function(run_stub_command))
+        .unwrap_or_else(|_| panic!("valid tools"));
+    assert_eq!(server.tools.len(), ALL_TOOLS.len(), "some tools are not offered");
     Arc::new(server)
 });
 
@@ -42,11 +43,11 @@ fn settings() -> PassedFlags {
 }
 
 /// Stands in for a command: its command line is one that a tool allows, and the program reads it as that command.
-fn run(invocation: Invocation) -> CommandOutput {
+fn run_stub_command(invocation: Invocation) -> CommandOutput {
     let settings = settings();
     let shown = &invocation.arguments;
     assert!(
-        ALL.iter().any(|tool| tool.allows(&invocation, &settings)),
+        ALL_TOOLS.iter().any(|tool| tool.allows_command_line(&invocation, &settings)),
         "not the command of a tool: {shown:?}"
     );
     let arguments = std::iter::once(OsString::from("tollgate")).chain(invocation.arguments.iter().cloned());
@@ -66,9 +67,9 @@ fn run(invocation: Invocation) -> CommandOutput {
 
 /// Plays the messages of a client: only JSON is written, every request that is not cancelled gets one response with its
 /// ID, and none is an internal error.
-pub(in crate::cli) fn play(data: &[u8]) {
-    let (sender, lines) = mpsc::channel(MAX_QUEUED);
-    let (out, mut written) = mpsc::channel(MAX_QUEUED);
+pub(in crate::cli) fn fuzz_messages(data: &[u8]) {
+    let (sender, lines) = mpsc::channel(MAX_QUEUED_MESSAGES);
+    let (out, mut written) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let transport = StdioTransport::new(lines, out);
     let requests = transport.requests.clone();
     let session = async { serve_directly(Arc::clone(&SERVER), transport, None).waiting().await };
@@ -79,7 +80,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
         }
         // The input ends after the last answer: a server whose input has ended waits for its commands by the clock.
         let mut turns = 0;
-        while sender.capacity() < MAX_QUEUED || !requests.is_empty() {
+        while sender.capacity() < MAX_QUEUED_MESSAGES || !requests.is_empty() {
             turns += 1;
             assert!(turns < 100_000, "a request is not answered");
             tokio::task::yield_now().await;
@@ -97,7 +98,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
     ended.expect("the session ends without a panic");
     let mut sent: BTreeMap<String, usize> = BTreeMap::new();
     for line in data.split(|byte| *byte == b'\n') {
-        if let Some(id) = std::str::from_utf8(line).ok().and_then(id_of) {
+        if let Some(id) = std::str::from_utf8(line).ok().and_then(message_id) {
             *sent.entry(id).or_default() += 1;
         }
     }
@@ -106,7 +107,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
         assert_eq!(message.root().get("jsonrpc").text(), "2.0", "{answer}");
         let code = message.root().get("error").get("code");
         assert_ne!(code.int(), Some(-32603), "an internal error: {answer}");
-        if let Some(id) = id_of(&answer) {
+        if let Some(id) = message_id(&answer) {
             let left = sent.get_mut(&id).unwrap_or_else(|| panic!("nobody asked: {answer}"));
             *left = left.checked_sub(1).unwrap_or_else(|| panic!("answered twice: {answer}"));
         }
@@ -114,7 +115,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
 }
 
 /// The ID of a message as JSON; `None` if it has none.
-fn id_of(message: &str) -> Option<String> {
+fn message_id(message: &str) -> Option<String> {
     let message = doc::parse(message).ok()?;
     let id = message.root().get("id");
     matches!(id.kind(), ValueKind::String | ValueKind::Number).then(|| id.to_json())

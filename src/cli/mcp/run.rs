@@ -20,12 +20,12 @@ const MAX_STDERR_BYTES: usize = 256 << 10;
 
 /// Runs the commands of tools as processes, within a timeout.
 pub(super) struct Runner {
-    program: Program,
+    program: CommandProgram,
     timeout: Duration,
     running: Semaphore,
 }
 
-enum Program {
+enum CommandProgram {
     File(PathBuf),
     /// A function that replaces the program in tests and for a fuzzer, which start no processes.
     #[cfg(any(test, fuzzing))]
@@ -35,14 +35,14 @@ enum Program {
 impl Runner {
     /// Runs the commands of this program as processes, each for at most `timeout`.
     pub(super) fn new(timeout: Duration) -> std::io::Result<Runner> {
-        let program = Program::File(std::env::current_exe()?);
+        let program = CommandProgram::File(std::env::current_exe()?);
         Ok(Runner { program, timeout, running: Semaphore::new(MAX_RUNNING_COMMANDS) })
     }
 
     /// Calls a function instead of starting a process.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn calling(function: fn(Invocation) -> CommandOutput) -> Runner {
-        let program = Program::Function(function);
+    pub(super) fn with_function(function: fn(Invocation) -> CommandOutput) -> Runner {
+        let program = CommandProgram::Function(function);
         Runner { program, timeout: Duration::from_mins(1), running: Semaphore::new(MAX_RUNNING_COMMANDS) }
     }
 
@@ -62,9 +62,9 @@ impl Runner {
         let cannot = |error: std::io::Error| format!("cannot run the command: {error}");
         #[allow(clippy::infallible_destructuring_match, reason = "the other variant exists only in tests")]
         let program = match &self.program {
-            Program::File(program) => program,
+            CommandProgram::File(program) => program,
             #[cfg(any(test, fuzzing))]
-            Program::Function(function) => return Ok(function(invocation)),
+            CommandProgram::Function(function) => return Ok(function(invocation)),
         };
         let mut child = Command::new(program)
             .args(&invocation.arguments)

@@ -24,15 +24,15 @@ use super::super::console::Console;
 /// Maximum size of a message in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Maximum number of requests that run at a time, and of the bytes of their messages.
-const MAX_RUNNING: usize = 64;
-const MAX_RUNNING_BYTES: usize = 8 << 20;
+const MAX_RUNNING_REQUESTS: usize = 64;
+const MAX_RUNNING_REQUEST_BYTES: usize = 8 << 20;
 /// Maximum size of the ID of a request in bytes.
 const MAX_ID_BYTES: usize = 256;
 /// Maximum number of messages that wait between the transport and the threads that read stdin and write stdout.
-pub(super) const MAX_QUEUED: usize = 4;
+pub(super) const MAX_QUEUED_MESSAGES: usize = 4;
 /// Time that running requests get after the input has ended. Clients wait about twice as long before they kill the
 /// server.
-const END_GRACE: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 /// Error code of the response to a request that is refused because too many are running.
 const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32000);
 
@@ -82,7 +82,9 @@ impl RunningRequests {
         if requests.contains_key(id) {
             return invalid("a request with this ID is running");
         }
-        if requests.len() >= MAX_RUNNING || requests.values().sum::<usize>() + bytes > MAX_RUNNING_BYTES {
+        if requests.len() >= MAX_RUNNING_REQUESTS
+            || requests.values().sum::<usize>() + bytes > MAX_RUNNING_REQUEST_BYTES
+        {
             return Err(ErrorData::new(
                 TOO_MANY_REQUESTS,
                 "too many requests at a time; wait for answers",
@@ -98,14 +100,15 @@ impl StdioTransport {
     /// Opens stdin and stdout of this process. Also returns the handle of the thread that writes, which ends
     /// after the transport.
     pub(super) fn open() -> (StdioTransport, JoinHandle<()>) {
-        let (sender, lines) = mpsc::channel(MAX_QUEUED);
+        let (sender, lines) = mpsc::channel(MAX_QUEUED_MESSAGES);
         // It lives as long as the process, because a read cannot be interrupted.
-        std::thread::spawn(move || send_lines(io::stdin().lock(), &sender));
-        let (out, mut receiver) = mpsc::channel::<String>(MAX_QUEUED);
+        std::thread::spawn(move || forward_stdin_lines(io::stdin().lock(), &sender));
+        let (out, mut receiver) = mpsc::channel::<String>(MAX_QUEUED_MESSAGES);
         let writer = std::thread::spawn(move || {
             let mut console = Console::open();
             while let Some(line) = receiver.blocking_recv() {
-                if writeln!(console, "{line}").and_then(|()| console.finish()).is_err() || console.is_closed()
+                if writeln!(console, "{line}").and_then(|()| console.flush_stdout()).is_err()
+                    || console.is_stdout_closed()
                 {
                     return;
                 }
@@ -166,10 +169,10 @@ impl StdioTransport {
 /// Returns the request ID of a line that is not a valid message, for the error response; `None` if it has none.
 fn id_of_invalid(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
-    struct Identified {
+    struct MessageWithId {
         id: RequestId,
     }
-    serde_json::from_slice::<Identified>(line).ok().map(|found| found.id)
+    serde_json::from_slice::<MessageWithId>(line).ok().map(|found| found.id)
 }
 
 impl Transport<RoleServer> for StdioTransport {
@@ -207,7 +210,7 @@ impl Transport<RoleServer> for StdioTransport {
                 () = self.out.closed() => return None,
             };
             let Some(line) = line else {
-                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + END_GRACE);
+                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + SHUTDOWN_GRACE);
                 while !self.requests.lock().is_empty() && Instant::now() < deadline {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
@@ -227,7 +230,7 @@ impl Transport<RoleServer> for StdioTransport {
 }
 
 /// Sends each line of the input to the channel, until the input ends or the receiver is gone.
-fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
+fn forward_stdin_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
     while let Ok(Some(line)) = read_line(&mut input) {
         if lines.blocking_send(line).is_err() {
             return;
@@ -268,8 +271,8 @@ pub(super) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ErrorData, Line, MAX_MESSAGE_BYTES, MAX_RUNNING_BYTES, RequestId, RunningRequests, id_of_invalid,
-        read_line,
+        ErrorData, Line, MAX_MESSAGE_BYTES, MAX_RUNNING_REQUEST_BYTES, RequestId, RunningRequests,
+        id_of_invalid, read_line,
     };
 
     #[test]
@@ -298,7 +301,7 @@ mod tests {
         assert_eq!(code(requests.add(&RequestId::Number(64), 10)), Err(-32000), "too many");
         assert_eq!(code(requests.add(&RequestId::Number(1), 10)), Err(-32600), "twice");
         requests.lock().clear();
-        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_RUNNING_BYTES)), Ok(()));
+        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_RUNNING_REQUEST_BYTES)), Ok(()));
         assert_eq!(code(requests.add(&RequestId::Number(2), 1)), Err(-32000), "too large together");
         assert_eq!(code(requests.add(&RequestId::String("x".repeat(257).into()), 1)), Err(-32600));
     }

@@ -17,17 +17,17 @@ use jsonschema::Validator;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
-pub(super) use table::ALL;
+pub(super) use table::ALL_TOOLS;
 use tollgate_api::profile::Profile;
-use tollgate_formats::gofmt::json_string;
+use tollgate_formats::gofmt::push_json_string;
 
 /// Maximum number of characters of an argument with objects. Messages also have a limit in bytes.
 const MAX_MANIFEST_CHARS: usize = 2 << 20;
 /// Maximum number of characters of any other text argument, and of entries of a list.
 const MAX_TEXT_CHARS: usize = 512;
-const MAX_ENTRIES: usize = 256;
+const MAX_LIST_ENTRIES: usize = 256;
 /// Pattern of text arguments: printable ASCII without the comma, at which flags of commands split lists.
-const PLAIN_TEXT: &str = r"^[ -+\--~]+$";
+const PLAIN_TEXT_PATTERN: &str = r"^[ -+\--~]+$";
 
 /// A tool of the MCP server: its command, its arguments, and what its output looks like.
 pub(super) struct ToolSpec {
@@ -63,7 +63,7 @@ struct ToolArg {
     name: &'static str,
     about: &'static str,
     form: ArgType,
-    place: ArgPlace,
+    place: ArgDestination,
     required: bool,
 }
 
@@ -79,17 +79,22 @@ enum ArgType {
 }
 
 /// Where the command gets the value of an argument: in a flag, as an operand, or on stdin.
-enum ArgPlace {
+enum ArgDestination {
     Flag(&'static str),
     Operand,
     Stdin,
 }
 
-const fn arg(name: &'static str, form: ArgType, place: ArgPlace, about: &'static str) -> ToolArg {
+const fn optional_arg(
+    name: &'static str,
+    form: ArgType,
+    place: ArgDestination,
+    about: &'static str,
+) -> ToolArg {
     ToolArg { name, about, form, place, required: false }
 }
 
-const fn required(row: ToolArg) -> ToolArg {
+const fn required_arg(row: ToolArg) -> ToolArg {
     ToolArg { required: true, ..row }
 }
 
@@ -189,10 +194,10 @@ impl ToolSpec {
                 }
                 ArgType::Text(pattern) => _ = write!(properties, "{}", text_schema(pattern)),
                 ArgType::Texts => {
-                    let items = text_schema(PLAIN_TEXT);
+                    let items = text_schema(PLAIN_TEXT_PATTERN);
                     _ = write!(
                         properties,
-                        r#""type":"array","minItems":1,"maxItems":{MAX_ENTRIES},"items":{{{items}}}"#
+                        r#""type":"array","minItems":1,"maxItems":{MAX_LIST_ENTRIES},"items":{{{items}}}"#
                     );
                 }
                 ArgType::Manifest => {
@@ -232,15 +237,15 @@ impl ToolSpec {
     /// True if the command line has, in front of its operands, only the command of this tool and flags that its rows and
     /// settings allow: what the header of this module promises.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn allows(&self, invocation: &Invocation, settings: &PassedFlags) -> bool {
+    pub(super) fn allows_command_line(&self, invocation: &Invocation, settings: &PassedFlags) -> bool {
         let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();
         let Some(arguments) = arguments else { return false };
         let Some(flags) = arguments.strip_prefix(&["--color=never"]) else { return false };
         let Some(flags) = flags.strip_prefix(self.command) else { return false };
         let is_row = |flag: &str| {
             self.rows.iter().any(|row| match (&row.place, flag.split_once('=')) {
-                (ArgPlace::Flag(name), None) => matches!(row.form, ArgType::Switch) && *name == flag,
-                (ArgPlace::Flag(name), Some((given, _))) => {
+                (ArgDestination::Flag(name), None) => matches!(row.form, ArgType::Switch) && *name == flag,
+                (ArgDestination::Flag(name), Some((given, _))) => {
                     !matches!(row.form, ArgType::Switch) && *name == given
                 }
                 _ => false,
@@ -266,7 +271,7 @@ impl ToolSpec {
             let values: Vec<String> = match given.get(row.name) {
                 None | Some(Value::Null | Value::Object(_)) => continue,
                 Some(Value::Bool(is_on)) => {
-                    if let (true, ArgPlace::Flag(flag)) = (*is_on, &row.place) {
+                    if let (true, ArgDestination::Flag(flag)) = (*is_on, &row.place) {
                         arguments.push(flag.into());
                     }
                     continue;
@@ -281,11 +286,11 @@ impl ToolSpec {
                 }
             };
             match &row.place {
-                ArgPlace::Flag(flag) => {
+                ArgDestination::Flag(flag) => {
                     arguments.extend(values.iter().map(|value| OsString::from(format!("{flag}={value}"))));
                 }
-                ArgPlace::Operand => operands.extend(values.into_iter().map(OsString::from)),
-                ArgPlace::Stdin => {
+                ArgDestination::Operand => operands.extend(values.into_iter().map(OsString::from)),
+                ArgDestination::Stdin => {
                     operands.push("-".into());
                     stdin = values.into_iter().next();
                 }
@@ -332,7 +337,7 @@ fn text_schema(pattern: &str) -> String {
 /// Returns a text as a JSON string, with its quotes.
 fn quoted(text: &str) -> String {
     let mut out = String::new();
-    json_string(&mut out, text);
+    push_json_string(&mut out, text);
     out
 }
 

@@ -19,7 +19,7 @@ pub(super) fn patch_line(
     let metadata = value.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     let patch = RawValue::from_string(patch.to_owned()).map_err(|error| Failure::Internal(error.into()))?;
-    let item = item.within(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User);
+    let item = item.path_in_document(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User);
     to_json(&record! {
         "file": file,
         "document": document,

@@ -3,7 +3,7 @@
 //! Invariant: reading the text gives the same document; a string that another reader might take for something else
 //! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
 
-use tollgate_document::doc::{New, Value, ValueKind};
+use tollgate_document::doc::{ChangeValue, Value, ValueKind};
 use tollgate_formats::gofmt;
 
 /// Values that are indented by more columns are printed as compact JSON, because printing is recursive and
@@ -11,7 +11,7 @@ use tollgate_formats::gofmt;
 const MAX_NESTED_INDENT: usize = 200;
 
 /// Returns a value as block YAML, with a line break at its end.
-pub(in crate::cli) fn yaml(value: Value<'_>) -> String {
+pub(in crate::cli) fn to_block_yaml(value: Value<'_>) -> String {
     let mut out = String::new();
     write_yaml(&mut out, value, 0, true);
     out
@@ -57,7 +57,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
         ValueKind::Object => out.push_str("{}\n"),
         ValueKind::Array => out.push_str("[]\n"),
-        ValueKind::String if is_readable_as_block(value.text()) => {
+        ValueKind::String if can_be_block_scalar(value.text()) => {
             out.push_str("|-\n");
             for line in value.text().split('\n') {
                 // An empty line has no indentation.
@@ -79,7 +79,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
 }
 
 /// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it is.
-fn is_readable_as_block(text: &str) -> bool {
+fn can_be_block_scalar(text: &str) -> bool {
     text.contains(['\n', '&', '<', '>'])
         && !text.starts_with([' ', '\n'])
         && !text.ends_with([' ', '\n'])
@@ -95,11 +95,11 @@ pub(super) fn yaml_string(text: &str) -> String {
     if plain && !words.iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return text.to_owned();
     }
-    New::str(text).to_json()
+    ChangeValue::str(text).to_json()
 }
 
 /// Returns a value as indented JSON, without a line break at its end.
-pub(super) fn json(value: Value<'_>) -> String {
+pub(super) fn to_indented_json(value: Value<'_>) -> String {
     let mut out = String::new();
     write_json(&mut out, value, 0);
     out
@@ -118,7 +118,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
                     out.push(',');
                 }
                 line(out, indent + 2);
-                gofmt::json_string(out, key.text());
+                gofmt::push_json_string(out, key.text());
                 out.push_str(": ");
                 write_json(out, member, indent + 2);
             }
@@ -143,7 +143,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{json, yaml, yaml_string};
+    use super::{to_block_yaml, to_indented_json, yaml_string};
     use tollgate_document::doc;
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
     fn what_is_printed_is_the_same_document() {
         let text = r#"{"a":{"b":[1,{"c":"yes","d":[]}],"e":{}},"f":null,"g":[["x"],true]}"#;
         let parsed = doc::parse(text).expect("JSON");
-        let printed = yaml(parsed.root());
+        let printed = to_block_yaml(parsed.root());
         assert_eq!(
             printed,
             "a:\n  b:\n  - 1\n  - c: \"yes\"\n    d: []\n  e: {}\nf: null\ng:\n- - x\n- true\n"
@@ -169,12 +169,12 @@ mod tests {
             panic!("{printed}")
         };
         assert_eq!(document.doc.root().to_json(), text);
-        let indented = json(parsed.root());
+        let indented = to_indented_json(parsed.root());
         assert_eq!(doc::parse(&indented).expect("JSON").root().to_json(), text);
         let lines = doc::parse(r#"{"a":["b\n\n  c"]}"#).expect("JSON");
-        assert_eq!(yaml(lines.root()), "a:\n- |-\n  b\n\n    c\n");
+        assert_eq!(to_block_yaml(lines.root()), "a:\n- |-\n  b\n\n    c\n");
         let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
         let deep = doc::parse(&deep).expect("JSON");
-        assert!(yaml(deep.root()).contains("- [[["), "deep nesting is printed as JSON");
+        assert!(to_block_yaml(deep.root()).contains("- [[["), "deep nesting is printed as JSON");
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{DefaultedDocument, print};
-use tollgate_document::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
+use tollgate_document::doc::{ChangeValue, Doc, DocChange, Syntax, Value, ValueKind, apply_changes};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
@@ -34,21 +34,21 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
 /// object again if its text cannot be edited.
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
-    let changes: Vec<Change> =
+    let changes: Vec<DocChange> =
         filled.edits.iter().filter_map(|edit| to_change(&filled.document, edit)).collect();
-    let expected = apply(doc.root(), &changes);
+    let expected = apply_changes(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
-    let written = apply_inserts(source, source_inserts(doc, &changes));
+    let written = apply_inserts(source, inserts_for_changes(doc, &changes));
     if parses_to(&written, &expected) {
         return (whole, written);
     }
     let root = doc.root().span();
     let span = offset + root.start as usize..(offset + root.end as usize).min(whole.end);
     let printed = if doc.syntax() == Syntax::Json {
-        print::json(expected.root())
+        print::to_indented_json(expected.root())
     } else {
-        print::yaml(expected.root())
+        print::to_block_yaml(expected.root())
     };
     (span, printed)
 }
@@ -68,16 +68,16 @@ fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
 
 /// Converts an edit of the object to a change of the document as it was read; `None` if the path of the edit does
 /// not exist.
-fn to_change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
+fn to_change(document: &Document<'_>, edit: &Edit) -> Option<DocChange> {
     Some(match &edit.change {
-        Change::Add { key, value, .. } => {
-            Change::Add { object: document.value(&edit.at, 1)?.index(), key, value: value.clone() }
+        DocChange::Add { key, value, .. } => {
+            DocChange::Add { object: document.value_at_path(&edit.at, 1)?.index(), key, value: value.clone() }
         }
-        Change::Append { value, .. } => {
-            Change::Append { list: document.value(&edit.at, 1)?.index(), value: value.clone() }
+        DocChange::Append { value, .. } => {
+            DocChange::Append { list: document.value_at_path(&edit.at, 1)?.index(), value: value.clone() }
         }
-        Change::Replace { value, .. } => {
-            Change::Replace { node: document.value(&edit.at, 0)?.index(), value: value.clone() }
+        DocChange::Replace { value, .. } => {
+            DocChange::Replace { node: document.value_at_path(&edit.at, 0)?.index(), value: value.clone() }
         }
     })
 }
@@ -89,10 +89,10 @@ struct TextInsert {
 }
 
 /// Returns the text insertions that make these changes in the source of a document.
-fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<TextInsert> {
-    let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
+fn inserts_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextInsert> {
+    let mut added: HashMap<u32, Vec<(&str, &ChangeValue)>> = HashMap::new();
     for change in changes {
-        if let Change::Add { object, key, value } = change {
+        if let DocChange::Add { object, key, value } = change {
             added.entry(*object).or_default().push((key, value));
         }
     }
@@ -101,29 +101,29 @@ fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<TextInsert> {
     // The same text twice is an alias; what is written there counts for both.
     let mut served: HashSet<(u32, u32)> = HashSet::new();
     for change in changes {
-        let (Change::Replace { node, .. }
-        | Change::Add { object: node, .. }
-        | Change::Append { list: node, .. }) = change;
-        let value = doc.value(*node);
+        let (DocChange::Replace { node, .. }
+        | DocChange::Add { object: node, .. }
+        | DocChange::Append { list: node, .. }) = change;
+        let value = doc.value_at(*node);
         let span = value.span();
         if !served.insert((span.start, span.end)) {
             continue;
         }
         inserts.push(match change {
-            Change::Replace { value, .. } => {
+            DocChange::Replace { value, .. } => {
                 let text = value_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
                 TextInsert { at: span.start as usize..span.end as usize, text }
             }
-            Change::Append { list, .. } => {
+            DocChange::Append { list, .. } => {
                 let items = changes.iter().filter_map(|change| match change {
-                    Change::Append { list: same, value } if same == list => Some(value),
+                    DocChange::Append { list: same, value } if same == list => Some(value),
                     _ => None,
                 });
                 append_items(value, &items.collect::<Vec<_>>(), line_break)
             }
-            Change::Add { object, .. } => {
+            DocChange::Add { object, .. } => {
                 let members = added.get(object).map(Vec::as_slice).unwrap_or_default();
                 if doc.source().as_bytes().get(span.start as usize) == Some(&b'{') {
                     add_flow_members(value, members)
@@ -151,7 +151,7 @@ fn apply_inserts(source: &str, inserts: Vec<TextInsert>) -> String {
 }
 
 /// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> TextInsert {
+fn append_items(list: Value<'_>, items: &[&ChangeValue], line_break: &str) -> TextInsert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
     let texts = items.iter().map(|item| value_text(item, syntax));
@@ -174,7 +174,7 @@ fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> TextInsert
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If its last member begins a line, each
 /// new one gets a line, too.
-fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> TextInsert {
+fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> TextInsert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
@@ -203,7 +203,7 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> TextInsert {
     TextInsert { at: at..at, text }
 }
 
-fn member_text(key: &str, value: &New, json: bool, blank: &str) -> String {
+fn member_text(key: &str, value: &ChangeValue, json: bool, blank: &str) -> String {
     if json {
         format!("\"{key}\":{blank}{}", value.to_json())
     } else {
@@ -212,7 +212,7 @@ fn member_text(key: &str, value: &New, json: bool, blank: &str) -> String {
 }
 
 /// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
-fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> TextInsert {
+fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_break: &str) -> TextInsert {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -241,14 +241,14 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &s
 }
 
 /// Returns a new value as text for a document of that syntax.
-fn value_text(value: &New, syntax: Syntax) -> String {
+fn value_text(value: &ChangeValue, syntax: Syntax) -> String {
     match value {
-        New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
-        New::List(items) if syntax == Syntax::Yaml => {
+        ChangeValue::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
+        ChangeValue::List(items) if syntax == Syntax::Yaml => {
             let items: Vec<String> = items.iter().map(|item| value_text(item, syntax)).collect();
             format!("[{}]", items.join(", "))
         }
-        New::Object(members) if syntax == Syntax::Yaml => {
+        ChangeValue::Object(members) if syntax == Syntax::Yaml => {
             let members: Vec<String> =
                 members.iter().map(|(key, value)| member_text(key, value, false, " ")).collect();
             format!("{{{}}}", members.join(", "))

@@ -15,19 +15,19 @@ use std::sync::Arc;
 use super::printable_line;
 use crate::cli::console::Console;
 use crate::cli::manifests::parse_namespace;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::shared::{PolicyArgs, ReleaseArgs};
 use crate::cli::version::Output;
 use crate::cli::{clock, namespaces, to_json};
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use toleration_arg::TolerationArg;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{
     Attributes, Diagnostic, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict,
 };
 use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyLocation, PolicyResource, PolicySet};
-use tollgate_engine::rules::{Level, RuleSet};
-use tollgate_engine::tolerance::coverage::{Effects, uncovered_effects};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
+use tollgate_engine::tolerance::coverage::{EffectSet, uncovered_effects};
 use tollgate_formats::gotime;
 
 /// Show what claims in a namespace may tolerate, or whether they may tolerate a taint
@@ -79,7 +79,7 @@ Exit codes:
 
 /// The verdict of the policies on the toleration in the command line.
 #[derive(Debug)]
-struct CheckedToleration<'p> {
+struct TolerationVerdict<'p> {
     verdict: &'static str,
     /// The entries that allow it.
     allowed_by: Vec<&'p ListedEntry>,
@@ -87,26 +87,26 @@ struct CheckedToleration<'p> {
     findings: Verdict,
 }
 
-impl CheckedToleration<'_> {
+impl TolerationVerdict<'_> {
     fn record(&self) -> Json {
         let finding = |diagnostic: &Diagnostic| {
             record! {
                 "level": diagnostic.level.name(),
                 "policy": diagnostic.policy.as_ref().map_or("", PolicyLocation::id),
-                "message": diagnostic.body(),
+                "message": diagnostic.message_without_path(),
             }
         };
         record! {
             "verdict": self.verdict,
-            "allowedBy": list(self.allowed_by.iter().map(|entry| entry_record(entry))),
-            "findings": list(self.findings.findings().iter().map(finding)),
+            "allowedBy": collect_records(self.allowed_by.iter().map(|entry| entry_record(entry))),
+            "findings": collect_records(self.findings.findings().iter().map(finding)),
         }
     }
 }
 
 /// Returns the entries of the policies with one action as JSON.
 fn listed_record(listed: &ListedTolerations) -> Json {
-    let entries = |entries: &[ListedEntry]| list(entries.iter().map(entry_record));
+    let entries = |entries: &[ListedEntry]| collect_records(entries.iter().map(entry_record));
     record! {
         "action": listed.action.name(),
         "restrictedBy": listed.restricted_by,
@@ -150,9 +150,9 @@ fn entry_line(entry: &ListedEntry) -> String {
 }
 
 impl Check {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let (resources, live_namespace) = self.read_cluster()?;
-        let policies = self.policies.load_with(&resources)?;
+        let policies = self.policies.load_with_resources(&resources)?;
         if policies.is_empty() {
             let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
             return Err(Failure::Usage(format!("there are no policies; {hint}")));
@@ -167,7 +167,7 @@ impl Check {
         let user = user.map_err(|error| Failure::Usage(format!("--as: {}", error.detail)))?;
         let user = user.as_ref().map_or(Value::absent(), Doc::root);
         let now = self.clock.now();
-        let Ok(time) = gotime::parse(&now) else {
+        let Ok(time) = gotime::parse_rfc3339(&now) else {
             return Err(Failure::Usage(format!("{now:?} is not a time")));
         };
         let listed = policies.listed_tolerations(&self.namespace, labels, user, time).map_err(|policy| {
@@ -192,18 +192,18 @@ impl Check {
                     "version": env!("CARGO_PKG_VERSION"),
                     "namespace": self.namespace,
                     "user": self.user,
-                    "groups": self.all_groups(),
-                    "toleration" if given: toleration.as_ref().map(CheckedToleration::record),
-                    "policies": list(listed.iter().map(listed_record)),
+                    "groups": self.user_groups(),
+                    "toleration" if given: toleration.as_ref().map(TolerationVerdict::record),
+                    "policies": collect_records(listed.iter().map(listed_record)),
                 };
                 writeln!(console, "{}", to_json(&answer)?)?;
             }
         }
-        Ok(Tally { denied: usize::from(is_denied), ..Tally::default() })
+        Ok(ExitCounts { denied: usize::from(is_denied), ..ExitCounts::default() })
     }
 
     /// Returns the groups of `--as-group`, and those that the API server adds for every user and service account.
-    fn all_groups(&self) -> Vec<String> {
+    fn user_groups(&self) -> Vec<String> {
         let mut groups = self.groups.clone();
         let Some(user) = &self.user else { return groups };
         if let Some((namespace, _)) =
@@ -220,7 +220,7 @@ impl Check {
     /// Returns the `userInfo` of the request as JSON; `None` without `--as`.
     fn user_json(&self) -> Option<Json> {
         let user = self.user.as_ref()?;
-        Some(record! { "username": user, "groups": self.all_groups() })
+        Some(record! { "username": user, "groups": self.user_groups() })
     }
 
     /// Reads the policies and the namespace from the cluster of `--context`. Reads nothing without that flag, and
@@ -236,12 +236,13 @@ impl Check {
             return Ok((resources, None));
         }
         let name = &self.namespace;
-        let text = asked.cluster.get_object(&crate::cluster::NAMESPACES, name).map_err(|error| {
-            Failure::Input(match error.code() {
-                404 => format!("namespace {name} does not exist"),
-                _ => format!("cannot get namespace {name}: {error}"),
-            })
-        })?;
+        let text =
+            asked.cluster.get_cluster_scoped_object(&crate::cluster::NAMESPACES, name).map_err(|error| {
+                Failure::Input(match error.code() {
+                    404 => format!("namespace {name} does not exist"),
+                    _ => format!("cannot get namespace {name}: {error}"),
+                })
+            })?;
         let document = doc::parse(&text).map_err(|error| Failure::Input(error.detail.clone()))?;
         let mut namespaces = Namespaces::new(false);
         namespaces.add(document.root());
@@ -267,7 +268,7 @@ impl Check {
         labels: Labels<'_>,
         user: Value<'_>,
         now: &str,
-    ) -> Result<CheckedToleration<'p>, Failure> {
+    ) -> Result<TolerationVerdict<'p>, Failure> {
         let rules = RuleSet::parse("policy-toleration,policy-lookup").map_err(Failure::Usage)?;
         let engine = Engine::new(self.release.profiles()?, rules).with_policies(Arc::clone(policies));
         let claim = format!(
@@ -276,21 +277,21 @@ impl Check {
             toleration.to_json()
         );
         let claim = doc::parse(&claim).map_err(|error| Failure::Usage(error.detail.clone()))?;
-        let request = Attributes { user, ..Attributes::create(claim.root(), &self.namespace, now) };
+        let request = Attributes { user, ..Attributes::for_create(claim.root(), &self.namespace, now) };
         let findings = engine.validate(&request, labels);
         let tolerated = toleration.tolerated_taints();
-        let every = tolerated.effects.without(Effects::NONE);
+        let every = tolerated.effects.difference(EffectSet::EFFECT_NONE);
         let allows = |entry: &&ListedEntry| {
             let entry = entry.entry.as_ref();
             entry.is_some_and(|entry| uncovered_effects(&tolerated, [entry]) != every)
         };
-        let is_allowed = findings.allowed();
+        let is_allowed = findings.is_allowed();
         let restricted = listed.iter().filter(|listed| is_allowed && !listed.restricted_by.is_empty());
-        Ok(CheckedToleration {
+        Ok(TolerationVerdict {
             verdict: match findings.findings().iter().map(|finding| finding.level).max() {
-                Some(Level::Deny) => "no",
-                Some(Level::Warn) => "warn",
-                Some(Level::Audit) | None => "yes",
+                Some(FindingLevel::Deny) => "no",
+                Some(FindingLevel::Warn) => "warn",
+                Some(FindingLevel::Audit) | None => "yes",
             },
             allowed_by: restricted.flat_map(|listed| listed.allow.iter().filter(allows)).collect(),
             findings,
@@ -299,17 +300,22 @@ impl Check {
 
     fn write_verdict(
         &self,
-        toleration: &CheckedToleration<'_>,
+        toleration: &TolerationVerdict<'_>,
         listed: &[ListedTolerations],
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let CheckedToleration { verdict, allowed_by, findings } = toleration;
+        let TolerationVerdict { verdict, allowed_by, findings } = toleration;
         writeln!(console, "{}", if *verdict == "warn" { "yes, with a warning" } else { verdict })?;
         for entry in allowed_by {
             writeln!(console, "  allowed by {}", entry_line(entry))?;
         }
         for finding in findings.findings() {
-            writeln!(console, "  {}: {}", finding.level.name(), printable_line(&finding.body()))?;
+            writeln!(
+                console,
+                "  {}: {}",
+                finding.level.name(),
+                printable_line(&finding.message_without_path())
+            )?;
         }
         let exempt: Vec<&String> = listed.iter().flat_map(|listed| &listed.exempt).collect();
         for policy in &exempt {
@@ -328,9 +334,9 @@ impl Check {
         }
         for listed in all {
             let what = match listed.action {
-                Level::Deny => "denied",
-                Level::Warn => "warned about",
-                Level::Audit => "audited",
+                FindingLevel::Deny => "denied",
+                FindingLevel::Warn => "warned about",
+                FindingLevel::Audit => "audited",
             };
             let rest = if listed.restricted_by.is_empty() {
                 format!("all tolerations are allowed, except those that are {what} below")

@@ -8,14 +8,14 @@
 use std::path::{Path, PathBuf};
 
 use super::report::{self, DiffReport, Output};
-use super::stored::{self, StoredObjects};
+use super::stored::{self, StoredObjectChanges};
 use crate::cli::console::Console;
 use crate::cli::namespaces;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::{clock, policies};
 use crate::files;
-use tollgate_engine::policy::{Effect, PolicySet};
+use tollgate_engine::policy::{ChangeEffect, PolicySet};
 use tollgate_formats::gotime;
 
 /// Show whether a change to policies allows more or fewer requests, and which
@@ -73,26 +73,26 @@ enum FailOnEffect {
 }
 
 impl FailOnEffect {
-    fn includes(self, effect: Effect) -> bool {
+    fn includes(self, effect: ChangeEffect) -> bool {
         match self {
             FailOnEffect::Wider => effect.may_widen(),
             FailOnEffect::Stricter => effect.may_tighten(),
-            FailOnEffect::Any => effect != Effect::None,
+            FailOnEffect::Any => effect != ChangeEffect::None,
         }
     }
 }
 
 impl Diff {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let (old, new) = (load_policies(&self.old)?, load_policies(&self.new)?);
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
-        let Ok(time) = gotime::parse(&now) else {
+        let Ok(time) = gotime::parse_rfc3339(&now) else {
             return Err(Failure::Usage(format!("{now:?} is not a time")));
         };
         let diff = old.diff(&new, namespaces.as_ref(), time);
         let objects = self.check_stored_objects(old, new, &now, console)?;
-        let mut tally = Tally::default();
+        let mut tally = ExitCounts::default();
         tally.denied += usize::from(self.fail_on.is_some_and(|fail_on| fail_on.includes(diff.effect)));
         tally.unreadable += objects.as_ref().map_or(0, |objects| objects.incomplete.len());
         report::write_diff(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
@@ -106,12 +106,12 @@ impl Diff {
         new: PolicySet,
         now: &str,
         console: &mut Console,
-    ) -> Result<Option<StoredObjects>, Failure> {
+    ) -> Result<Option<StoredObjectChanges>, Failure> {
         if !self.state.is_empty() {
-            return stored::check_dump(&self.state, &self.release, old, new, now, console).map(Some);
+            return stored::compare_on_dump(&self.state, &self.release, old, new, now, console).map(Some);
         }
         if self.release.server.context.is_named() {
-            return stored::check_cluster(&self.release, old, new, now, console).map(Some);
+            return stored::compare_on_cluster(&self.release, old, new, now, console).map(Some);
         }
         Ok(None)
     }
@@ -119,8 +119,8 @@ impl Diff {
 
 /// Loads the policies of a file or folder. An empty folder is an empty set, as before the first policy.
 fn load_policies(path: &Path) -> Result<PolicySet, Failure> {
-    if files::is_empty_folder(path) {
+    if files::is_folder_without_manifests(path) {
         return Ok(PolicySet::default());
     }
-    policies::load_all(&[path.to_owned()], None, &[])
+    policies::load_policy_set(&[path.to_owned()], None, &[])
 }

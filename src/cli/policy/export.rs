@@ -12,15 +12,15 @@ use super::super::clock;
 use super::super::console::Console;
 use super::super::manifests::parse_namespace;
 use super::super::mutate::print;
-use super::super::outcome::{Failure, Tally};
+use super::super::outcome::{ExitCounts, Failure};
 use super::super::shared::{PolicyArgs, ReleaseArgs};
-use crate::report::record::{Json, list, record};
+use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
 use tollgate_engine::policy::{
     AdmissionPolicy, Export as Exported, ExportedValidation, NamedExpression, Omission, PolicySet,
 };
-use tollgate_engine::rules::Level;
+use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::gotime;
 
 /// The annotation with the digest of the exported policies.
@@ -38,7 +38,7 @@ const MAX_EXPRESSION_CHARS: usize = 100_000;
 pub(super) struct Export {
     /// What to print: `vap` for ValidatingAdmissionPolicies with their bindings
     #[arg(long, value_name = "FORM")]
-    to: Form,
+    to: ExportForm,
 
     #[command(flatten)]
     policies: PolicyArgs,
@@ -69,7 +69,7 @@ Exit codes:
   4  internal error";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+enum ExportForm {
     /// ValidatingAdmissionPolicies with their bindings
     Vap,
 }
@@ -83,22 +83,22 @@ enum Output {
 }
 
 impl Export {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let Form::Vap = self.to;
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        let ExportForm::Vap = self.to;
         if self.policies.paths.is_empty() {
             return Err(Failure::Usage("--policy is required".to_owned()));
         }
         let profiles = self.releases()?;
         let set = self.policies.load()?;
-        let now =
-            gotime::parse(&self.clock.now()).map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
+        let now = gotime::parse_rfc3339(&self.clock.now())
+            .map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
         let export = set.export(&profiles, now);
         check_expression_lengths(&export)?;
         let releases: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         let manifests: Vec<Json> = export
             .policies
             .iter()
-            .flat_map(|policy| self.manifests(policy, &set, &releases.join(",")))
+            .flat_map(|policy| self.policy_and_binding(policy, &set, &releases.join(",")))
             .collect();
         match self.output {
             Output::Json => {
@@ -106,7 +106,7 @@ impl Export {
                     "complete": export.omissions.is_empty(),
                     "policyDigest": set.digest(),
                     "kubernetes": releases,
-                    "omitted": list(export.omissions.iter().map(omission_record)),
+                    "omitted": collect_records(export.omissions.iter().map(omission_record)),
                     "items": manifests,
                 };
                 writeln!(console, "{}", super::super::to_json(&report)?)?;
@@ -115,11 +115,11 @@ impl Export {
                 console.write_all(comment_header(&export, &releases).as_bytes())?;
                 for manifest in &manifests {
                     let parsed = doc::parse(manifest.get()).map_err(|error| anyhow::anyhow!("{error}"))?;
-                    write!(console, "---\n{}", print::yaml(parsed.root()))?;
+                    write!(console, "---\n{}", print::to_block_yaml(parsed.root()))?;
                 }
             }
         }
-        Ok(Tally { denied: export.omissions.len(), ..Tally::default() })
+        Ok(ExitCounts { denied: export.omissions.len(), ..ExitCounts::default() })
     }
 
     /// Returns the releases of `--kubernetes`, or the newest; an error for drafts, which no API server
@@ -140,7 +140,7 @@ impl Export {
     }
 
     /// Returns the manifests of a ValidatingAdmissionPolicy and its binding.
-    fn manifests(&self, policy: &AdmissionPolicy, set: &PolicySet, releases: &str) -> [Json; 2] {
+    fn policy_and_binding(&self, policy: &AdmissionPolicy, set: &PolicySet, releases: &str) -> [Json; 2] {
         let name = policy.name();
         let annotations = BTreeMap::from([
             (DIGEST_ANNOTATION, set.digest()),
@@ -180,14 +180,14 @@ impl Export {
         let spec = record! {
             "failurePolicy": if policy.ignores_failures { "Ignore" } else { "Fail" },
             "matchConstraints": constraints,
-            "matchConditions": list(policy.match_conditions.iter().map(expression_record)),
-            "variables" if given: list(policy.variables.iter().map(expression_record)),
-            "validations": list(policy.validations.iter().map(validation)),
+            "matchConditions": collect_records(policy.match_conditions.iter().map(expression_record)),
+            "variables" if given: collect_records(policy.variables.iter().map(expression_record)),
+            "validations": collect_records(policy.validations.iter().map(validation)),
         };
         let actions: &[&str] = match policy.action {
-            Level::Deny => &["Deny", "Audit"],
-            Level::Warn => &["Warn", "Audit"],
-            Level::Audit => &["Audit"],
+            FindingLevel::Deny => &["Deny", "Audit"],
+            FindingLevel::Warn => &["Warn", "Audit"],
+            FindingLevel::Audit => &["Audit"],
         };
         let binding = record! { "policyName": name, "validationActions": actions };
         [("ValidatingAdmissionPolicy", spec), ("ValidatingAdmissionPolicyBinding", binding)].map(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::super::console::Console;
 use super::super::mutate::print;
-use super::super::outcome::{Failure, Tally};
+use super::super::outcome::{ExitCounts, Failure};
 use super::super::policies;
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::documents;
@@ -27,7 +27,7 @@ pub(super) struct Import {
 }
 
 impl Import {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let mut files = ImportedFiles::default();
         for file in policies::read_files(&self.paths)? {
             files.add(file)?;
@@ -47,9 +47,9 @@ impl Import {
         for (index, policy) in imported.iter().enumerate() {
             let document = doc::parse(&policy.json).map_err(|error| Failure::Input(error.detail))?;
             let separator = if index > 0 { "---\n" } else { "" };
-            write!(console, "{separator}{}", print::yaml(document.root()))?;
+            write!(console, "{separator}{}", print::to_block_yaml(document.root()))?;
         }
-        Ok(Tally::default())
+        Ok(ExitCounts::default())
     }
 }
 

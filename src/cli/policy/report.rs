@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::printable_line;
-use super::stored::{ChangedObject, StoredObjects};
+use super::stored::{ChangedObject, StoredObjectChanges};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
-use crate::report::record::{Json, list, record};
-use tollgate_engine::policy::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
+use crate::report::record::{Json, collect_records, record};
+use tollgate_engine::policy::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
 
 /// Maximum number of stored objects that text and Markdown list.
 const MAX_LISTED_OBJECTS: usize = 20;
@@ -31,7 +31,7 @@ pub(super) enum Output {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiffReport<'d> {
     pub(super) diff: &'d PolicyDiff,
-    pub(super) objects: Option<&'d StoredObjects>,
+    pub(super) objects: Option<&'d StoredObjectChanges>,
 }
 
 impl DiffReport<'_> {
@@ -40,8 +40,8 @@ impl DiffReport<'_> {
         record! {
             "version": env!("CARGO_PKG_VERSION"),
             "effect": effect.name(),
-            "changes": list(changes.iter().map(change_record)),
-            "differences": list(differences.iter().map(difference_record)),
+            "changes": collect_records(changes.iter().map(change_record)),
+            "differences": collect_records(differences.iter().map(difference_record)),
             "incomplete": incomplete,
             "objects" if given: self.objects,
         }
@@ -58,7 +58,7 @@ fn change_record(change: &PolicyChange) -> Json {
         "change": change.change.name(),
         "source": change.source,
         "effect": change.effect.name(),
-        "fields": list(change.fields.iter().map(field)),
+        "fields": collect_records(change.fields.iter().map(field)),
     }
 }
 
@@ -190,7 +190,7 @@ fn markdown_cell(text: &str) -> String {
 fn diff_summary(diff: &PolicyDiff) -> String {
     let effect = diff.effect.name();
     match diff.changes.len() {
-        0 if diff.effect == Effect::None => "no policy changes".to_owned(),
+        0 if diff.effect == ChangeEffect::None => "no policy changes".to_owned(),
         1 => format!("1 policy changes: {effect}"),
         count => format!("{count} policies change: {effect}"),
     }
@@ -203,7 +203,7 @@ fn object_text(object: &ChangedObject) -> String {
 }
 
 /// Returns the number of affected objects: `2 of 40 stored objects get another verdict`.
-fn objects_summary(objects: &StoredObjects) -> String {
+fn objects_summary(objects: &StoredObjectChanges) -> String {
     let (changed, checked) = (objects.changed.len(), objects.checked);
     let verb = if changed == 1 { "gets" } else { "get" };
     let more = if changed > MAX_LISTED_OBJECTS {

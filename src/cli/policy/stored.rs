@@ -17,15 +17,15 @@ use crate::cli::shared::ReleaseArgs;
 use crate::cli::state;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Lines, documents, list};
+use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
-use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 use tollgate_engine::policy::PolicySet;
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 /// The stored objects about which two policy sets decide differently, and how many were checked.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct StoredObjects {
+pub(super) struct StoredObjectChanges {
     pub(super) checked: usize,
     pub(super) changed: Vec<ChangedObject>,
     /// Messages about what could not be read.
@@ -55,26 +55,30 @@ impl ChangedObject {
 }
 
 /// Two engines that differ only in their policies, and the objects about which they disagree.
-struct ObjectComparison<'n> {
+struct PolicySetComparison<'n> {
     engines: [Engine; 2],
     now: &'n str,
-    found: StoredObjects,
+    found: StoredObjectChanges,
 }
 
-impl<'n> ObjectComparison<'n> {
+impl<'n> PolicySetComparison<'n> {
     fn new(
         profiles: &[&'static Profile],
         old: PolicySet,
         new: PolicySet,
         now: &'n str,
-    ) -> Result<ObjectComparison<'n>, Failure> {
+    ) -> Result<PolicySetComparison<'n>, Failure> {
         let rules = RuleSet::parse("policy").map_err(Failure::Usage)?;
         let engine = |policies: PolicySet| {
             Engine::new(profiles.to_vec(), rules.clone())
                 .for_stored_objects(None)
                 .with_policies(Arc::new(policies))
         };
-        Ok(ObjectComparison { engines: [engine(old), engine(new)], now, found: StoredObjects::default() })
+        Ok(PolicySetComparison {
+            engines: [engine(old), engine(new)],
+            now,
+            found: StoredObjectChanges::default(),
+        })
     }
 
     /// True if a policy limits the impact of taint rules, which needs the state of the cluster.
@@ -88,8 +92,8 @@ impl<'n> ObjectComparison<'n> {
     }
 
     /// Checks an object by both engines, and records it if their verdicts differ.
-    fn check_object(&mut self, object: Value<'_>, labels: Labels<'_>) {
-        let request = Attributes::create(object, "", self.now);
+    fn compare_object(&mut self, object: Value<'_>, labels: Labels<'_>) {
+        let request = Attributes::for_create(object, "", self.now);
         let verdicts = self.engines.each_ref().map(|engine| engine.validate(&request, labels));
         if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Skipped)) {
             return;
@@ -121,45 +125,46 @@ impl<'n> ObjectComparison<'n> {
     }
 }
 
-fn verdict_name(level: Option<Level>) -> &'static str {
+fn verdict_name(level: Option<FindingLevel>) -> &'static str {
     match level {
         None => "allowed",
-        Some(Level::Audit) => "audited",
-        Some(Level::Warn) => "warned",
-        Some(Level::Deny) => "denied",
+        Some(FindingLevel::Audit) => "audited",
+        Some(FindingLevel::Warn) => "warned",
+        Some(FindingLevel::Deny) => "denied",
     }
 }
 
 /// Checks the objects of a dump by both policy sets.
-pub(super) fn check_dump(
+pub(super) fn compare_on_dump(
     paths: &[PathBuf],
     release: &ReleaseArgs,
     old: PolicySet,
     new: PolicySet,
     now: &str,
     console: &mut Console,
-) -> Result<StoredObjects, Failure> {
+) -> Result<StoredObjectChanges, Failure> {
     let texts = state::read_texts(paths)?;
     let header = audit::read_headers(&texts);
-    let mut comparison = ObjectComparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
+    let mut comparison = PolicySetComparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
-        let (snapshot, inventory) = state::parse_texts(&texts, DeviceDetails::default())?;
-        comparison.found.incomplete.extend(inventory.omissions(false).messages());
+        let (snapshot, inventory) = state::parse_snapshot(&texts, StoredDetails::default())?;
+        comparison.found.incomplete.extend(inventory.impact_omissions(false).messages());
         comparison.set_state(snapshot);
     }
     let namespaces = audit::read_namespaces(&texts);
     for (file, text) in &texts {
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = document.map_err(|fault| fault.input_error(file, &lines))?;
-            comparison
-                .found
-                .incomplete
-                .extend(state::incomplete_lists(file, document.doc.root(), |_, _| true));
+            comparison.found.incomplete.extend(state::truncated_list_messages(
+                file,
+                document.doc.root(),
+                |_, _| true,
+            ));
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let namespace = object.get("metadata").get("namespace").str();
-                comparison.check_object(object, namespaces.labels(namespace));
+                comparison.compare_object(object, namespaces.labels(namespace));
             }
         }
     }
@@ -172,41 +177,42 @@ pub(super) fn check_dump(
 /// Checks the objects of the cluster of `--context` by both policy sets. Lists DeviceTaintRules last, because
 /// their impact depends on all others.
 #[cfg(feature = "cluster")]
-pub(super) fn check_cluster(
+pub(super) fn compare_on_cluster(
     release: &ReleaseArgs,
     old: PolicySet,
     new: PolicySet,
     now: &str,
     console: &mut Console,
-) -> Result<StoredObjects, Failure> {
-    use crate::cli::live::{LiveObjects, LiveState};
+) -> Result<StoredObjectChanges, Failure> {
+    use crate::cli::live::{BoundedSnapshot, ClusterLister};
     use crate::cli::snapshot::SNAPSHOT_KINDS;
-    use crate::cluster::{BUDGETS, NAMESPACES, RULES, ReadLimits};
+    use crate::cluster::{DEVICE_TAINT_RULES, NAMESPACES, POD_DISRUPTION_BUDGETS, ReadOptions};
     use tollgate_engine::engine::Namespaces;
     use tollgate_engine::impact::SnapshotKind;
 
     let asked = release.live_server()?;
-    let mut comparison = ObjectComparison::new(&release.live_profiles()?, old, new, now)?;
-    let mut objects = LiveObjects::new(asked, None);
+    let mut comparison = PolicySetComparison::new(&release.live_profiles()?, old, new, now)?;
+    let mut objects = ClusterLister::new(asked, None);
     let mut namespaces = Namespaces::new(true);
-    let limits = ReadLimits::impact(SnapshotKind::Namespace);
-    let listed = objects.read(&NAMESPACES, limits, console, &mut |_, object, _| namespaces.add(object));
+    let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
+    let listed =
+        objects.list_objects(&NAMESPACES, limits, console, &mut |_, object, _| namespaces.add(object));
     let namespaces = listed.map(|_| namespaces);
-    let mut live = comparison.needs_state().then(LiveState::new);
+    let mut live = comparison.needs_state().then(BoundedSnapshot::new);
     for kind in SNAPSHOT_KINDS.iter().filter(|kind| **kind != NAMESPACES) {
-        if *kind == RULES
+        if *kind == DEVICE_TAINT_RULES
             && let Some(live) = live.take()
         {
-            comparison.set_state(live.finish(&mut objects.omissions, console));
+            comparison.set_state(live.into_snapshot(&mut objects.omissions, console));
         }
-        objects.read(kind, ReadLimits::WHOLE, console, &mut |api_version, object, _| {
+        objects.list_objects(kind, ReadOptions::WHOLE_OBJECTS, console, &mut |api_version, object, _| {
             if let Some(live) = &mut live {
                 live.add(api_version, kind.kind, object);
             }
-            if *kind != BUDGETS {
+            if *kind != POD_DISRUPTION_BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                comparison.check_object(item.value(), namespaces.labels(namespace));
+                comparison.compare_object(item.value(), namespaces.labels(namespace));
             }
         });
     }
@@ -222,6 +228,6 @@ pub(super) fn check_cluster(
     _: PolicySet,
     _: &str,
     _: &mut Console,
-) -> Result<StoredObjects, Failure> {
-    Err(crate::cli::shared::state_is_required())
+) -> Result<StoredObjectChanges, Failure> {
+    Err(crate::cli::shared::state_required_error())
 }

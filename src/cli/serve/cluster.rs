@@ -14,8 +14,8 @@ use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LabelsInCache, NamespaceWatch, StateWatch, Timing, WatchStatus};
 use crate::server::{
-    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
-    NamespaceLabels, NamespaceSource, Server,
+    BackgroundTask, BackgroundTasks, CertificateSettings, ComponentStatus, EngineHandle, LabelsFuture,
+    MetricSample, NamespaceLabels, NamespaceSource, Server,
 };
 use tollgate_api::profile::GateChoice;
 use tollgate_engine::engine::{self, Engine, OwnedLabels};
@@ -71,7 +71,7 @@ pub(super) struct OpenedCluster {
 
 impl OpenedCluster {
     /// Returns the engine with access to the watched state, if there is one.
-    pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
+    pub(super) fn engine_with_watched_state(&self, engine: Engine) -> Engine {
         match self.state.clone() {
             Some(state) => engine.with_cluster(engine::ClusterSource::from_fn(move || state.current())),
             None => engine,
@@ -104,7 +104,7 @@ impl ClusterArgs {
 
     /// Connects to the cluster and starts the watches; `None` if no flag needs a cluster. Cached objects take at
     /// most `state_bytes`.
-    pub(super) fn open(
+    pub(super) fn connect_and_watch(
         &self,
         release: &ReleaseArgs,
         state_bytes: usize,
@@ -119,9 +119,9 @@ impl ClusterArgs {
         let cluster = Cluster::open(release.server.context.target(), self.request_timing())
             .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let labels_bytes = state_bytes / 8;
-        let watch = || StateWatch::watch(&cluster, state_bytes - labels_bytes);
+        let watch = || StateWatch::start_watch(&cluster, state_bytes - labels_bytes);
         let state = (self.cluster == WatchScope::All).then(watch);
-        let policies = self.policies.open(&cluster);
+        let policies = self.policies.start_watch(&cluster);
         Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
@@ -138,11 +138,11 @@ impl ClusterArgs {
 
     /// Attaches to the server everything that runs in the background: watches, the release of the API server,
     /// policies and registration.
-    pub(super) fn attach_to(
+    pub(super) fn attach_background_tasks(
         &self,
         opened: &OpenedCluster,
         server: &Server,
-        certificates: &Certificates,
+        certificates: &CertificateSettings,
         profiles: ProfileSource,
     ) -> Result<(), Failure> {
         let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
@@ -155,16 +155,18 @@ impl ClusterArgs {
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
-            background.tasks.push(namespaces_task(namespaces.clone(), server.engine_handle()));
+            background.tasks.push(watch_namespaces_task(namespaces.clone(), server.engine_handle()));
             background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
-            background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
+            background
+                .tasks
+                .extend(state.resources().map(|resource| watch_resource_task(state.clone(), resource)));
             background.tasks.push(cached_state_task(state.clone()));
         }
         let mut lease = None;
         if let Some(policies) = policies {
-            let attached = self.policies.attach(policies, server)?;
+            let attached = self.policies.follow_and_write_status(policies, server)?;
             background.tasks.extend(attached.tasks);
             lease = Some(attached.lease);
         }
@@ -215,21 +217,21 @@ impl NamespaceSource for WatchedNamespaces {
     }
 
     fn age(&self) -> Option<u64> {
-        self.0.age().map(|age| age.as_secs())
+        self.0.stale_for().map(|age| age.as_secs())
     }
 
     fn fetch(&self, namespace: &str) -> LabelsFuture {
-        let answer = self.0.fetch(namespace);
+        let answer = self.0.fetch_namespace(namespace);
         Box::pin(async move { answer.await.map(OwnedLabels) })
     }
 }
 
-fn namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
+fn watch_namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
     let status = move || {
         if namespaces.0.is_started() {
-            let status = component_status("namespaces", namespaces.0.status(), namespaces.0.count());
+            let status = component_status("namespaces", namespaces.0.status(), namespaces.0.cached_count());
             // While new policies wait for labels, those in use answer without.
-            let is_needed = engine.engine(|engine| engine.policies.needs_labels());
+            let is_needed = engine.with_engine(|engine| engine.policies.needs_namespace_labels());
             ComponentStatus { ready: status.ready || !is_needed, ..status }
         } else {
             let message = "not watched: no policy selects namespaces by label".to_owned();
@@ -239,7 +241,7 @@ fn namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> 
     BackgroundTask { name: "namespaces", status: Arc::new(status) }
 }
 
-fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
+fn watch_resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     let status = move || match state.status(resource) {
         Some((watch, count)) => component_status(resource, watch, count),
         None => ComponentStatus { message: "not watched".to_owned(), ..ComponentStatus::default() },
@@ -254,7 +256,7 @@ fn cached_state_task(state: StateWatch) -> BackgroundTask {
         let (used, limit) = state.used_and_allowed_bytes();
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let sample = |name, help, count| MetricSample { name, help, label: None, value: number(count) };
-        let (expired, ownerless) = state.count_forgotten_rules(clock::timestamp());
+        let (expired, ownerless) = state.count_expired_and_unowned(clock::timestamp());
         let samples = vec![
             sample(
                 "rules_expired",

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{HeldLease, ManifestFn, SharedStatus};
-use crate::registration::{Destination, OptionalApi, WebhookEntries};
+use crate::cluster::{DesiredConfigFn, LeaseHandle, SharedStatus};
+use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use tollgate_document::source;
 use tollgate_engine::engine::Engine;
@@ -57,7 +57,7 @@ pub(super) struct DesiredEntries {
     state: Mutex<DesiredState>,
     revision: watch::Sender<u64>,
     /// Held by the replica that may remove entries; `None` if every replica may, because all read the same files.
-    lease: Option<HeldLease>,
+    lease: Option<LeaseHandle>,
 }
 
 struct DesiredState {
@@ -71,7 +71,7 @@ struct DesiredState {
 
 impl DesiredEntries {
     /// Starts with the entries that the engine needs. With a Lease, policies can also be custom resources.
-    pub(super) fn new(engine: &Engine, lease: Option<HeldLease>) -> DesiredEntries {
+    pub(super) fn new(engine: &Engine, lease: Option<LeaseHandle>) -> DesiredEntries {
         let entries = needed_entries(engine, lease.is_some());
         let state = DesiredState { entries, since: Instant::now(), has_had_policies: false };
         DesiredEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
@@ -82,7 +82,7 @@ impl DesiredEntries {
     }
 
     /// Returns a function that is true while this replica may remove entries, or make entries fail open.
-    pub(super) fn may_remove_entries(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    pub(super) fn may_remove_entries_fn(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
         let desired = self.clone();
         Arc::new(move || {
             let Some(lease) = &desired.lease else { return true };
@@ -101,7 +101,7 @@ impl DesiredEntries {
 
     /// Remembers that this process has had policies. From then on, webhook entries that no policy needs can be
     /// removed.
-    fn remember_policies(&self, engine: &Engine) {
+    fn mark_policies_seen(&self, engine: &Engine) {
         let mut state = self.lock();
         if !state.has_had_policies && !engine.policies.is_empty() {
             (state.has_had_policies, state.since) = (true, Instant::now());
@@ -132,7 +132,7 @@ fn needed_entries(engine: &Engine, has_resources: bool) -> WebhookEntries {
 
 /// How many times, every 20 ms, new policies check for a registration that covers them before they are used anyway
 /// (5 s).
-const REGISTRATION_POLLS: usize = 250;
+const MAX_REGISTRATION_POLLS: usize = 250;
 const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns hooks of a reload: they register the entries that new policies need before these are used, and remove
@@ -148,7 +148,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
                 // One that fails is reported on its own; new policies do not wait for it.
                 state.ok && state.revision < revision
             };
-            for _ in 0..REGISTRATION_POLLS {
+            for _ in 0..MAX_REGISTRATION_POLLS {
                 if !statuses.iter().any(is_late) {
                     return;
                 }
@@ -160,7 +160,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
             );
         }),
         after: Box::new(move |engine| {
-            after.remember_policies(engine);
+            after.mark_policies_seen(engine);
             after.set_entries(after.needed_by(engine));
         }),
     }
@@ -177,10 +177,12 @@ pub(super) enum WebhookConfiguration {
 
 impl WebhookConfiguration {
     /// Returns the base configurations, and those of these optional APIs.
-    pub(super) fn all(with: &[OptionalApi]) -> Vec<WebhookConfiguration> {
+    pub(super) fn base_and_optional(with: &[OptionalApi]) -> Vec<WebhookConfiguration> {
         let mut all = vec![WebhookConfiguration::Base(0), WebhookConfiguration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
-            all.extend((0..api.configurations().len()).map(|index| WebhookConfiguration::Other(api, index)));
+            all.extend(
+                (0..api.labels_and_manifests().len()).map(|index| WebhookConfiguration::Other(api, index)),
+            );
         }
         all
     }
@@ -191,7 +193,7 @@ impl WebhookConfiguration {
             WebhookConfiguration::Base(0) => "validating",
             WebhookConfiguration::Base(_) => "mutating",
             WebhookConfiguration::Other(api, index) => {
-                api.configurations().get(index).map_or("", |(label, _)| label)
+                api.labels_and_manifests().get(index).map_or("", |(label, _)| label)
             }
         }
     }
@@ -208,10 +210,10 @@ impl WebhookConfiguration {
     /// Returns a function that renders the desired configuration as JSON, given the registered CA bundle.
     pub(super) fn manifest_fn(
         self,
-        here: Destination,
+        here: WebhookDestination,
         ca_source: CaSource,
         desired: Arc<DesiredEntries>,
-    ) -> ManifestFn {
+    ) -> DesiredConfigFn {
         Arc::new(move |in_use| {
             let bundle = ca_source.ca_bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
             let bundle = bundle.as_deref();

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::namespaces;
-use super::super::policies::{self, PolicyTexts};
+use super::super::policies::{self, FoundPolicyFiles};
 use super::policy_source::PolicySource;
-use crate::files::{self, Input, MAX_FILE};
-use crate::server::{Reload, ReloadOutcome, ServingConfig};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
+use crate::server::{ReloadOutcome, ReloadResult, ServingConfig};
 use tollgate_engine::engine::{Engine, Namespaces};
 use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
@@ -43,7 +43,7 @@ pub(super) struct ServingLoader {
 /// The texts of all files, or why they cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct LoadedTexts {
-    policies: PolicyTexts,
+    policies: FoundPolicyFiles,
     namespaces: Option<Result<String, String>>,
     /// Files that policies refer to, by path.
     schemas: BTreeMap<String, Result<String, String>>,
@@ -70,14 +70,14 @@ impl ServingLoader {
     }
 
     /// True if there are files or resources that could change.
-    pub(super) fn can_change(&self) -> bool {
+    pub(super) fn has_reloadable_inputs(&self) -> bool {
         !self.policies.is_empty() || self.namespaces.is_some() || self.resources.is_some()
     }
 
     /// Reads the files again, and again if a volume was swapped meanwhile, and returns the result with the
     /// directories to watch.
-    pub(super) fn reload(&mut self) -> Reload {
-        let mut resolved = self.resolved_paths();
+    pub(super) fn reload(&mut self) -> ReloadResult {
+        let mut resolved = self.resolved_volume_paths();
         let mut outcome = ReloadOutcome::Unchanged;
         for _ in 0..MAX_SWAP_RETRIES {
             // A result of an incomplete swap is dropped, but the change is not forgotten.
@@ -85,13 +85,13 @@ impl ServingLoader {
                 (ReloadOutcome::Unchanged, before) => before,
                 (now, _) => now,
             };
-            let after = self.resolved_paths();
+            let after = self.resolved_volume_paths();
             if after == resolved {
                 break;
             }
             resolved = after;
         }
-        Reload { outcome, directories: self.directories() }
+        ReloadResult { outcome, directories: self.directories_to_watch() }
     }
 
     /// Reads and compiles the files once.
@@ -138,7 +138,8 @@ impl ServingLoader {
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             text
         };
-        let set = PolicySet::load_all(&read.policies.files, &read_schema, &resources, Some(&self.set));
+        let set =
+            PolicySet::load_with_resources(&read.policies.files, &read_schema, &resources, Some(&self.set));
         read.schemas = schemas.into_inner();
         let set = set.unwrap_or_else(|errors| {
             faults.extend(errors.iter().map(ToString::to_string));
@@ -146,7 +147,7 @@ impl ServingLoader {
         });
         // Not again with each change of a resource.
         let is_new = self.last.as_ref().is_none_or(|last| last.policies != read.policies);
-        for warning in set.warnings().iter().filter(|_| is_new) {
+        for warning in set.load_warnings().iter().filter(|_| is_new) {
             tracing::warn!(%warning, "a policy contains a probable mistake");
         }
         let is_replaced = |state: &&ResourceState| state.acceptance == Acceptance::ReplacedByFile;
@@ -177,19 +178,19 @@ impl ServingLoader {
     }
 
     /// Returns the directories to watch for changes: searched folders, and the parents of all files and links.
-    fn directories(&self) -> Vec<PathBuf> {
+    fn directories_to_watch(&self) -> Vec<PathBuf> {
         let mut directories = BTreeSet::new();
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
             directories.insert(folder.clone());
         }
-        for path in self.all_paths() {
+        for path in self.named_paths() {
             let is_folder = path.is_dir();
             if is_folder {
                 directories.insert(path.clone());
             }
             // For files and links, changes show in the parent directory.
             if !is_folder || path.is_symlink() {
-                let above = path.ancestors().skip(1).map(or_current_dir).find(|above| above.is_dir());
+                let above = path.ancestors().skip(1).map(current_dir_if_empty).find(|above| above.is_dir());
                 directories.extend(above.map(Path::to_owned));
             }
         }
@@ -197,17 +198,17 @@ impl ServingLoader {
     }
 
     /// Returns all paths that flags and policies name.
-    fn all_paths(&self) -> impl Iterator<Item = PathBuf> {
+    fn named_paths(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
 
     /// Returns what the kubelet's `..data` links and all paths resolve to, which changes when a volume is
     /// swapped.
-    fn resolved_paths(&self) -> Vec<Option<PathBuf>> {
-        let directories = self.directories().into_iter();
+    fn resolved_volume_paths(&self) -> Vec<Option<PathBuf>> {
+        let directories = self.directories_to_watch().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
-        links.chain(self.all_paths().map(|path| path.canonicalize().ok())).collect()
+        links.chain(self.named_paths().map(|path| path.canonicalize().ok())).collect()
     }
 }
 
@@ -217,10 +218,10 @@ pub(super) fn can_be_read_again(path: &Path) -> bool {
     !is_there || path.is_dir() || Input::File(path.to_owned()).can_be_read_twice()
 }
 
-fn or_current_dir(path: &Path) -> &Path {
+fn current_dir_if_empty(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    files::read(&Input::File(path.to_owned()), MAX_FILE).map_err(|error| error.to_string())
+    files::read(&Input::File(path.to_owned()), DEFAULT_MAX_FILE_BYTES).map_err(|error| error.to_string())
 }

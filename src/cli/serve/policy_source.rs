@@ -21,8 +21,10 @@ use tokio::time::Instant;
 use crate::cli::clock;
 use crate::cli::manifests::parse_namespace;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, HeldLease, LeaseSettings, ObjectWatch, POLICIES, POLICY_LEASE, WatchState};
-use crate::registration::Destination;
+use crate::cluster::{
+    Cluster, LeaseHandle, LeaseSettings, ObjectWatch, POLICY_KINDS, POLICY_LEASE, WatchState,
+};
+use crate::registration::WebhookDestination;
 use crate::server::{BackgroundTask, ReloadTrigger, Server};
 use status::StatusWriter;
 use stored::StoredPolicies;
@@ -36,7 +38,7 @@ const MISSING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time for which a policy must be missing before discovery is asked whether its kind is still installed. An API
 /// server announces the deletion of a CustomResourceDefinition before it deletes the objects, but not all API
 /// servers know it at the same time.
-const DELETION_DELAY: Duration = Duration::from_millis(500);
+const DELETION_CHECK_DELAY: Duration = Duration::from_millis(500);
 
 /// Where policies come from.
 #[derive(Debug, clap::Args)]
@@ -48,18 +50,18 @@ pub(super) struct PolicySourceArgs {
     /// the same kind and name, the file counts.
     #[arg(long, value_name = "SOURCE", env = "TOLLGATE_POLICY_SOURCE", value_delimiter = ',')]
     #[arg(default_value = "files")]
-    policy_source: Vec<PolicyStore>,
+    policy_source: Vec<PolicyLocation>,
 
     /// Namespace of the Lease `tollgate-policies`. The replica that holds it writes the status of policies, and removes
     /// webhook entries that are no longer needed
     #[arg(long, value_name = "NAME", env = "TOLLGATE_POLICY_LEASE_NAMESPACE", value_parser = parse_namespace)]
-    #[arg(default_value = Destination::NAMESPACE, hide_short_help = true)]
+    #[arg(default_value = WebhookDestination::DEFAULT_NAMESPACE, hide_short_help = true)]
     policy_lease_namespace: String,
 }
 
 /// A place for policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum PolicyStore {
+enum PolicyLocation {
     /// The files and folders of --policy
     Files,
     /// The custom resources of the cluster
@@ -68,18 +70,18 @@ enum PolicyStore {
 
 impl PolicySourceArgs {
     /// True if policies are custom resources.
-    pub(super) fn includes_cluster(&self) -> bool {
-        self.policy_source.contains(&PolicyStore::Cluster)
+    pub(super) fn uses_custom_resources(&self) -> bool {
+        self.policy_source.contains(&PolicyLocation::Cluster)
     }
 
     /// Returns an error if `--policy-source` contradicts other flags.
     pub(super) fn check_flags(&self, watches_cluster: bool, has_files: bool) -> Result<(), Failure> {
-        if self.includes_cluster() && !watches_cluster {
+        if self.uses_custom_resources() && !watches_cluster {
             let message = "--policy-source cluster requires --cluster or --cluster=labels, because policies can depend \
                            on namespace labels";
             return Err(Failure::Usage(message.to_owned()));
         }
-        if has_files && !self.policy_source.contains(&PolicyStore::Files) {
+        if has_files && !self.policy_source.contains(&PolicyLocation::Files) {
             let message =
                 "--policy requires a --policy-source with `files`; use --policy-source files,cluster";
             return Err(Failure::Usage(message.to_owned()));
@@ -88,7 +90,7 @@ impl PolicySourceArgs {
     }
 
     /// Starts to watch the policies; `None` if all of them are in files.
-    pub(super) fn open(&self, cluster: &Cluster) -> Option<PolicySource> {
+    pub(super) fn start_watch(&self, cluster: &Cluster) -> Option<PolicySource> {
         let start = || {
             PolicySource(Arc::new(SharedSource {
                 cluster: cluster.clone(),
@@ -96,11 +98,15 @@ impl PolicySourceArgs {
                 stored: Mutex::default(),
             }))
         };
-        self.includes_cluster().then(start)
+        self.uses_custom_resources().then(start)
     }
 
     /// Follows the policies for the life of the process, and lets the replica that holds the Lease write their status.
-    pub(super) fn attach(&self, source: &PolicySource, server: &Server) -> Result<AttachedSource, Failure> {
+    pub(super) fn follow_and_write_status(
+        &self,
+        source: &PolicySource,
+        server: &Server,
+    ) -> Result<AttachedSource, Failure> {
         let serving = server.serving();
         let lease = source.0.cluster.hold_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
@@ -110,7 +116,7 @@ impl PolicySourceArgs {
             is_wanted: Arc::new(move || serving.is_serving()),
         });
         let writer = StatusWriter::new(source.clone(), lease.clone(), server.engine_handle());
-        let tasks = report::report_tasks(source, &lease, &writer, server.engine_handle());
+        let tasks = report::readyz_and_metrics_tasks(source, &lease, &writer, server.engine_handle());
         let (followed, trigger) = (source.clone(), server.reload_trigger());
         spawn_thread("policies", move || followed.follow_watch(&trigger))?;
         spawn_thread("policy-status", move || writer.run())?;
@@ -122,7 +128,7 @@ impl PolicySourceArgs {
 pub(super) struct AttachedSource {
     /// The tasks that report to `/readyz` and `/metrics`.
     pub(super) tasks: Vec<BackgroundTask>,
-    pub(super) lease: HeldLease,
+    pub(super) lease: LeaseHandle,
 }
 
 /// The policies that are custom resources in a cluster. Clones share them.
@@ -148,7 +154,7 @@ impl PolicySource {
     /// Returns all policies with their revision; `None` before all kinds were listed once.
     pub(super) fn policies(&self) -> Option<(u64, Vec<PolicyResource>)> {
         let stored = self.lock();
-        stored.is_synced.then(|| (stored.policies.revision, stored.policies.resources()))
+        stored.is_synced.then(|| (stored.policies.revision, stored.policies.to_policy_resources()))
     }
 
     /// Returns the revision of the policies, which grows with each change; `None` before all kinds were listed
@@ -172,7 +178,7 @@ impl PolicySource {
             let before = self.revision();
             self.copy_watched_policies();
             if self.revision() != before {
-                trigger.changed();
+                trigger.notify_changed();
             }
         }
     }
@@ -206,9 +212,9 @@ impl PolicySource {
     /// Copies the policies from the watch, and removes those that were deleted. If discovery no longer lists their
     /// kind, they stay in use.
     fn copy_watched_policies(&self) {
-        let is_listed = |kind| self.0.watch.watch_status(kind).is_some_and(|watch| watch.lists > 0);
+        let is_listed = |kind| self.0.watch.status_of_kind(kind).is_some_and(|watch| watch.lists > 0);
         // Before the objects are read: what was listed by now is among them.
-        let is_complete = POLICIES.iter().all(is_listed);
+        let is_complete = POLICY_KINDS.iter().all(is_listed);
         let objects = self.0.watch.objects().objects;
         let now = Instant::now();
         let missing = {
@@ -216,15 +222,15 @@ impl PolicySource {
             if !stored.is_synced && !is_complete {
                 return;
             }
-            stored.policies.update(&objects, now);
+            stored.policies.update_from_watch(&objects, now);
             stored.is_synced = true;
-            stored.policies.missing_kinds(DELETION_DELAY, now)
+            stored.policies.kinds_missing_for(DELETION_CHECK_DELAY, now)
         };
         if missing.is_empty() {
             return;
         }
         // While nobody answers, policies stay in use.
-        let Ok(installed) = self.0.cluster.installed_policies() else { return };
+        let Ok(installed) = self.0.cluster.installed_policy_kinds() else { return };
         for kind in missing.iter().filter(|kind| installed.contains(kind)) {
             // The watch must be the one that says so: the kind may have been installed again meanwhile.
             let is_current = self
@@ -234,7 +240,7 @@ impl PolicySource {
                 .iter()
                 .any(|status| status.kind == *kind && matches!(status.state, WatchState::Current));
             if is_current {
-                self.lock().policies.remove_missing(kind, DELETION_DELAY, now);
+                self.lock().policies.remove_missing_of_kind(kind, DELETION_CHECK_DELAY, now);
             }
         }
     }

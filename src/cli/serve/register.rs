@@ -11,9 +11,9 @@ use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, relo
 use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, HeldLease, Registration, SharedStatus};
-use crate::registration::{Destination, OptionalApi};
-use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample, Server};
+use crate::cluster::{Cluster, LeaseHandle, Registration, SharedStatus};
+use crate::registration::{OptionalApi, WebhookDestination};
+use crate::server::{BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, Server};
 
 /// Registering the webhook by itself.
 #[derive(Debug, clap::Args)]
@@ -27,13 +27,13 @@ pub(super) struct RegisterArgs {
     register: Option<RegisterTarget>,
 
     /// Namespace of the Service
-    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = Destination::NAMESPACE)]
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = WebhookDestination::DEFAULT_NAMESPACE)]
     #[arg(requires = "register", value_parser = parse_namespace)]
     #[arg(hide_short_help = true)]
     register_namespace: String,
 
     /// Name of the webhook configurations
-    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = Destination::NAME)]
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = WebhookDestination::DEFAULT_NAME)]
     #[arg(requires = "register", value_parser = parse_namespace)]
     #[arg(hide_short_help = true)]
     register_name: String,
@@ -107,12 +107,12 @@ impl RegisterArgs {
 
     /// Returns how the API server reaches the webhook: the Service or URL to register; `None` without
     /// `--register`.
-    fn destination(&self) -> Option<Destination> {
+    fn destination(&self) -> Option<WebhookDestination> {
         let url = match self.register.as_ref()? {
             RegisterTarget::Service => None,
             RegisterTarget::Url(url) => Some(url.clone()),
         };
-        Some(Destination {
+        Some(WebhookDestination {
             url,
             namespace: self.register_namespace.clone(),
             name: self.register_name.clone(),
@@ -124,7 +124,7 @@ impl RegisterArgs {
     /// Returns the host name that the API server connects to, which a self-signed certificate must include;
     /// `None` without `--register`.
     pub(super) fn advertised_name(&self) -> Option<String> {
-        Some(self.destination()?.server_name())
+        Some(self.destination()?.webhook_host_name())
     }
 
     /// Starts to register the webhook configurations once the server is ready. The returned tasks report the
@@ -133,26 +133,26 @@ impl RegisterArgs {
         &self,
         cluster: &Cluster,
         server: &Server,
-        certificates: &Certificates,
+        certificates: &CertificateSettings,
         ready: &Arc<dyn Fn() -> bool + Send + Sync>,
-        lease: Option<HeldLease>,
+        lease: Option<LeaseHandle>,
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let ca_source = self.ca_source(server, certificates);
         let engine_handle = server.engine_handle();
-        let desired = Arc::new(engine_handle.engine(|engine| DesiredEntries::new(engine, lease)));
+        let desired = Arc::new(engine_handle.with_engine(|engine| DesiredEntries::new(engine, lease)));
         // A CA in memory must be registered before the Service sends requests here. One in a directory may be
         // registered already, and readiness does not matter for a server outside of the cluster.
-        let in_memory = matches!(certificates, Certificates::SelfSigned { directory: None, .. });
+        let in_memory = matches!(certificates, CertificateSettings::SelfSigned { directory: None, .. });
         let gated = here.url.is_none() && in_memory;
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
         let mut tasks = Vec::new();
         let mut statuses = Vec::new();
-        for configuration in WebhookConfiguration::all(&self.register_with) {
+        for configuration in WebhookConfiguration::base_and_optional(&self.register_with) {
             let registration = Registration {
                 desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
                 revision: desired.subscribe(),
-                may_narrow: desired.may_remove_entries(),
+                may_narrow: desired.may_remove_entries_fn(),
                 ready: ready.clone(),
                 delay,
                 owner: self.register_owner.clone(),
@@ -171,14 +171,14 @@ impl RegisterArgs {
 
     /// Determines the CA bundle to register: the self-signed CA, `--register-ca`, or `ca.crt` beside the
     /// certificate; external if there is none of these.
-    fn ca_source(&self, server: &Server, certificates: &Certificates) -> CaSource {
+    fn ca_source(&self, server: &Server, certificates: &CertificateSettings) -> CaSource {
         match (server.self_signed(), certificates) {
             (Some(made), _) => CaSource::Own(made),
-            (None, Certificates::Files { certificate, .. }) => {
+            (None, CertificateSettings::Files { certificate, .. }) => {
                 let beside = Some(certificate.with_file_name("ca.crt")).filter(|file| file.exists());
                 self.register_ca.clone().or(beside).map_or(CaSource::External, CaSource::File)
             }
-            (None, Certificates::SelfSigned { .. }) => CaSource::External,
+            (None, CertificateSettings::SelfSigned { .. }) => CaSource::External,
         }
     }
 }

@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cli::live::{gates_caveat, release_caveat};
+use crate::cli::live::{gates_warning, release_warning};
 use crate::cluster::{Cluster, ServerInfo};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
 /// The last status lines about the release and the feature gates of the API server.
@@ -83,18 +83,18 @@ fn use_profile_of_server(
         let gates = ready_status("not used: the release of the API server is not known".to_owned(), false);
         return StatusLines { release: ready_status(message, false), gates, are_gates_known: false };
     };
-    let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
+    let profile = of_release.for_webhook_of_server(&info.live, choice).unwrap_or_else(|error| {
         tracing::warn!(%reported, "--feature-gates is ignored: {error}");
         of_release
     });
-    engine_handle.customize(move |engine| engine.profiles = vec![profile]);
+    engine_handle.customize_engine(move |engine| engine.profiles = vec![profile]);
     let (gates, are_gates_known) = gates_line(info, profile, choice);
     StatusLines { release: release_line(info, profile, fit), gates, are_gates_known }
 }
 
 fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> ComponentStatus {
     let (release, name) = (&info.release, profile.name);
-    let message = if let Some(caveat) = release_caveat(info, profile, fit) {
+    let message = if let Some(caveat) = release_warning(info, profile, fit) {
         tracing::warn!(%release, profile = name, "{caveat}");
         caveat
     } else {
@@ -109,7 +109,7 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Comp
 fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (ComponentStatus, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
-    let status = if let Some(caveat) = gates_caveat(info, profile, choice) {
+    let status = if let Some(caveat) = gates_warning(info, profile, choice) {
         tracing::warn!("{caveat}");
         ready_status(caveat, true)
     } else {
@@ -123,23 +123,23 @@ fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>)
 /// and v1beta2`. `None` if discovery could not be read.
 fn describe_served_rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
-    let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
+    let versions: Vec<&str> = served.versions_of(ApiKind::DeviceTaintRule).map(Version::name).collect();
     Some(match versions.as_slice() {
         [] => "DeviceTaintRule is not served".to_owned(),
-        versions => format!("DeviceTaintRule is served as {}", and_list(versions)),
+        versions => format!("DeviceTaintRule is served as {}", join_with_and(versions)),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::describe_served_rule_versions;
-    use crate::cluster::{Release, ServerInfo};
+    use crate::cluster::{ServerInfo, ServerRelease};
     use tollgate_api::profile::{ApiKind, LiveServer, ServedVersions, Version};
 
     #[test]
     fn served_versions_of_rules_are_said() {
         let mut info = ServerInfo {
-            release: Release { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
+            release: ServerRelease { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
             live: LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
             stale_gates: None,
         };

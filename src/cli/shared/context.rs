@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[cfg(feature = "cluster")]
-use super::super::console::{is_ci, shell_word};
+use super::super::console::{is_ci, quote_for_shell};
 #[cfg(feature = "cluster")]
 use super::super::live;
 use super::super::outcome::Failure;
 #[cfg(feature = "cluster")]
-use crate::cluster::Target;
+use crate::cluster::ClusterTarget;
 use tollgate_api::profile::{GateChoice, Profile};
 
 /// The cluster to use.
@@ -44,21 +44,21 @@ pub(in super::super) struct ContextArgs {
 #[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
 impl ContextArgs {
     /// Returns `kubectl`. A build without the cluster client has no flags to repeat.
-    pub(in super::super) fn kubectl(&self) -> String {
+    pub(in super::super) fn kubectl_with_context(&self) -> String {
         "kubectl".to_owned()
     }
 
-    pub(in super::super) fn is_named(&self) -> bool {
+    pub(in super::super) fn has_context_flag(&self) -> bool {
         false
     }
 
     /// Returns no flags, because a build without the cluster client has none.
     #[cfg(feature = "mcp")]
-    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+    pub(in super::super) fn context_flags(&self) -> Vec<OsString> {
         Vec::new()
     }
 
-    pub(super) fn profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
+    pub(super) fn server_profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
         Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
     }
 }
@@ -72,7 +72,7 @@ impl ContextArgs {
         let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
         for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
             if let Some(value) = value {
-                _ = write!(command, " {flag} {}", shell_word(value));
+                _ = write!(command, " {flag} {}", quote_for_shell(value));
             }
         }
         command
@@ -92,8 +92,8 @@ impl ContextArgs {
     }
 
     /// Returns the kubeconfig and context that the flags select.
-    pub(in super::super) fn target(&self) -> Target<'_> {
-        Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
+    pub(in super::super) fn target(&self) -> ClusterTarget<'_> {
+        ClusterTarget { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
     }
 
     /// True if `--context` is given.

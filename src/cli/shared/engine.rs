@@ -8,13 +8,13 @@ use clap::Args;
 use super::super::completed::with_completions;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
-use super::{ProfileArg, ReleaseArgs, no_such_rule};
+use super::{ProfileArg, ReleaseArgs, unknown_rule_message};
 use crate::config::rules_and_origins;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::{PolicyResource, PolicySet};
 use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
-use tollgate_engine::rules::{self, Origin, Rule, RuleSet};
+use tollgate_engine::rules::{self, Rule, RuleOrigin, RuleSet};
 
 /// Everything that an engine is built from.
 #[derive(Clone, Debug, Args)]
@@ -86,15 +86,15 @@ pub(in super::super) struct FileDefaults {
 impl PolicyArgs {
     /// Loads the policies of `--policy`.
     pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
-        self.load_with(&[])
+        self.load_with_resources(&[])
     }
 
     /// Loads the policies of `--policy` together with policies that are custom resources.
-    pub(in super::super) fn load_with(
+    pub(in super::super) fn load_with_resources(
         &self,
         resources: &[PolicyResource],
     ) -> Result<Arc<PolicySet>, Failure> {
-        Ok(Arc::new(policies::load_all(&self.paths, self.root.as_deref(), resources)?))
+        Ok(Arc::new(policies::load_policy_set(&self.paths, self.root.as_deref(), resources)?))
     }
 }
 
@@ -131,7 +131,7 @@ impl EngineArgs {
     #[cfg(feature = "serve")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
-            .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?
+            .engine_without_policies(DefaultRules::Webhook, self.release.initial_serve_profiles()?)?
             .for_server_requests())
     }
 
@@ -143,11 +143,11 @@ impl EngineArgs {
     ) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| match standard {
             DefaultRules::Offline => true,
-            DefaultRules::Webhook => rule.origin != Origin::Strict,
+            DefaultRules::Webhook => rule.origin != RuleOrigin::Strict,
             DefaultRules::Stored => *rule != *TAINT_RULE_IMPACT,
         };
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
-        Ok(Engine::new(profiles, rules).with_classes(classes::load(&self.classes)?))
+        Ok(Engine::new(profiles, rules).with_classes(classes::load_resource_classes(&self.classes)?))
     }
 }
 
@@ -156,10 +156,11 @@ fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
     if words.is_empty() {
         return Err("the list is empty; specify at least one rule or origin".to_owned());
     }
-    let known =
-        |word: &str| rules::find(word).is_some() || Origin::ALL.iter().any(|origin| origin.name() == word);
+    let known = |word: &str| {
+        rules::find(word).is_some() || RuleOrigin::ALL.iter().any(|origin| origin.name() == word)
+    };
     if let Some(unknown) = words.iter().find(|word| !known(word)) {
-        return Err(no_such_rule(unknown));
+        return Err(unknown_rule_message(unknown));
     }
     RuleSet::parse(list)
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use super::super::completed::{self, with_completions};
 use super::super::console::Console;
 use super::super::outcome::Failure;
-use super::super::state::Inventory;
+use super::super::state::DumpInventory;
 use super::{ContextArgs, did_you_mean};
 use tollgate_api::profile::{self, GateChoice, Profile, ProfileMatch};
 
@@ -67,7 +67,10 @@ impl ServerArgs {
 
     /// Returns the profiles of these arguments, without duplicates. For `cluster`, asks the API server once in a
     /// run, and prints its release and what had to be assumed.
-    pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
+    pub(in super::super) fn profiles_of_args(
+        &self,
+        asked: &[ProfileArg],
+    ) -> Result<Vec<&'static Profile>, Failure> {
         self.resolve_profiles(asked, |server| server.context.profile(server.gate_choice()))
     }
 
@@ -139,13 +142,13 @@ impl ReleaseArgs {
     /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
     /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        self.server.profiles(self.profile_args())
+        self.server.profiles_of_args(self.profile_args())
     }
 
     /// Returns the profiles to start `serve` with. Instead of `cluster`, whose release is read later, the default
     /// profile is used.
     #[cfg(feature = "serve")]
-    pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
+    pub(super) fn initial_serve_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.resolve_profiles(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
     }
 
@@ -171,17 +174,18 @@ impl ReleaseArgs {
     /// as well.
     pub(in super::super) fn dump_profiles(
         &self,
-        dump: &Inventory,
+        dump: &DumpInventory,
         console: &mut Console,
     ) -> Result<Vec<&'static Profile>, Failure> {
         let server = dump.server();
         let named = server.map(|server| server.release.as_str()).or(dump.release());
-        let known = named
-            .and_then(|release| Profile::of_server(release).map(|(profile, fit)| (release, profile, fit)));
+        let known = named.and_then(|release| {
+            Profile::nearest_for_server(release).map(|(profile, fit)| (release, profile, fit))
+        });
         let Some((release, profile, fit)) = known else { return self.profiles() };
         let profile = match server {
             Some(server) => {
-                profile.on_server(&server.live, self.server.gate_choice()).map_err(Failure::Usage)?
+                profile.for_server(&server.live, self.server.gate_choice()).map_err(Failure::Usage)?
             }
             None => self.server.with_gates(profile)?,
         };
@@ -233,7 +237,7 @@ pub(in super::super) fn parse_profile(name: &str) -> Result<ProfileArg, String> 
     if name == "cluster" {
         return Ok(ProfileArg::Cluster);
     }
-    Profile::meant_by(name).map(ProfileArg::Named).ok_or_else(|| {
+    Profile::from_name_or_version(name).map(ProfileArg::Named).ok_or_else(|| {
         let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
         // No other release is meant by a number: 1.20 is not a misspelt 1.37.
         let is_number = name.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());

@@ -10,9 +10,10 @@
 mod workload;
 
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
-    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
-    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, STATEFUL_SETS, TEMPLATES,
+    CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS, DAEMON_SETS,
+    DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS,
+    ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS, REPLICA_SETS, RESOURCE_CLAIMS,
+    STATEFUL_SETS,
 };
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
@@ -84,10 +85,10 @@ const DEVICE_STATUS: KeptParts = Fields(&[
 const TEMPLATE_METADATA: KeptParts = AllBut(&[("annotations", Annotations)]);
 const DEVICE_CONFIG: KeptParts = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
 const CLAIM_SPEC: KeptParts = AllBut(&[("devices", AllBut(&[("config", DEVICE_CONFIG)]))]);
-const CLASSIC_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
+const CLASSIC_CLAIM_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
 
 /// Kinds without parameters and status, such as slices.
-const DEVICE_OBJECT: KeptParts = Fields(&[("metadata", METADATA), ("spec", All)]);
+const METADATA_AND_SPEC: KeptParts = Fields(&[("metadata", METADATA), ("spec", All)]);
 /// DeviceTaintRules. Of the status only conditions are kept, without their messages, in which the eviction controller
 /// counts devices and pods.
 const RULE: KeptParts = Fields(&[
@@ -111,14 +112,14 @@ const TEMPLATE: KeptParts = Fields(&[
 const CLASS: KeptParts = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
 
 const CLASSIC_CLAIM: KeptParts =
-    Fields(&[("metadata", METADATA), ("spec", CLASSIC_SPEC), ("status", CLAIM_STATUS)]);
+    Fields(&[("metadata", METADATA), ("spec", CLASSIC_CLAIM_SPEC), ("status", CLAIM_STATUS)]);
 /// Fields of a ResourceClass, which has no spec.
 const CLASSIC_CLASS: KeptParts =
     Fields(&[("metadata", METADATA), ("driverName", All), ("parameters", Parameters)]);
 /// Parts of a claim template in a pod of classic DRA, which has the fields of its spec in `spec` or in place of
 /// it.
 const CLASSIC_TEMPLATE: KeptParts =
-    AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLASSIC_SPEC), ("parameters", Parameters)]);
+    AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLASSIC_CLAIM_SPEC), ("parameters", Parameters)]);
 
 const POD_CLAIMS: KeptParts = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 
@@ -160,7 +161,7 @@ const FOUNDATIONDB_CLUSTER: KeptParts = Fields(&[
 ]);
 
 /// Annotations that say whether a pod may be evicted, and that it is a mirror of a static pod.
-const DRAIN_ANNOTATIONS: [&str; 3] = [
+const EVICTION_ANNOTATIONS: [&str; 3] = [
     "kubernetes.io/config.mirror",
     "karpenter.sh/do-not-disrupt",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
@@ -168,7 +169,7 @@ const DRAIN_ANNOTATIONS: [&str; 3] = [
 
 /// The flags that add optional fields to a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Projection<'a> {
+pub(in crate::cli) struct OptionalFields<'a> {
     /// True if opaque parameters are kept.
     pub(in crate::cli) with_parameters: bool,
     /// Names of annotations to keep, besides those that Tollgate reads.
@@ -181,7 +182,7 @@ pub(in crate::cli) struct Projection<'a> {
 pub(in crate::cli) fn keep_needed_fields<'d>(
     kind: &ListedKind,
     object: Value<'d>,
-    projection: Projection<'_>,
+    projection: OptionalFields<'_>,
 ) -> Doc<'d> {
     let keep = match kind {
         _ if *kind == PODS => &workload::POD,
@@ -193,30 +194,30 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
         _ if *kind == JOB_SETS => &workload::JOB_SET,
         _ if *kind == LEADER_WORKER_SETS => &workload::LEADER_WORKER_SET,
         _ if [POD_GROUPS, COSCHEDULING_POD_GROUPS].contains(kind) => &workload::POD_GROUP,
-        _ if *kind == BUDGETS => &BUDGET,
+        _ if *kind == POD_DISRUPTION_BUDGETS => &BUDGET,
         _ if *kind == NAMESPACES => &NAMESPACE,
         _ if *kind == FOUNDATIONDB => &FOUNDATIONDB_CLUSTER,
-        _ if *kind == CLAIMS => &CLAIM,
-        _ if *kind == TEMPLATES => &TEMPLATE,
-        _ if *kind == CLASSES => &CLASS,
-        _ if *kind == RULES => &RULE,
+        _ if *kind == RESOURCE_CLAIMS => &CLAIM,
+        _ if *kind == CLAIM_TEMPLATES => &TEMPLATE,
+        _ if *kind == DEVICE_CLASSES => &CLASS,
+        _ if *kind == DEVICE_TAINT_RULES => &RULE,
         _ if *kind == CLASSIC_CLAIMS => &CLASSIC_CLAIM,
         _ if *kind == CLASSIC_CLASSES => &CLASSIC_CLASS,
-        _ => &DEVICE_OBJECT,
+        _ => &METADATA_AND_SPEC,
     };
-    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
+    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
     copy_kept(&mut out, object, keep, projection);
     out.finish()
 }
 
 /// Copies the parts of a value that `keep` names. Recursion is limited by the depth of `keep`, which is fixed.
-fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projection: Projection<'_>) {
+fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projection: OptionalFields<'_>) {
     match (keep, value.kind()) {
         (Fields(fields), ValueKind::Object) => {
-            copy_members(out, value, &|key| field_keep(fields, key), projection);
+            copy_members(out, value, &|key| kept_parts_of_field(fields, key), projection);
         }
         (AllBut(fields), ValueKind::Object) => {
-            copy_members(out, value, &|key| field_keep(fields, key).or(Some(&All)), projection);
+            copy_members(out, value, &|key| kept_parts_of_field(fields, key).or(Some(&All)), projection);
         }
         (Items(keep), ValueKind::Array) => {
             out.open(ValueKind::Array, value.span());
@@ -243,7 +244,7 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
                 ["resource.kubernetes.io", "tollgate.dev"].contains(&domain)
-                    || DRAIN_ANNOTATIONS.contains(&key)
+                    || EVICTION_ANNOTATIONS.contains(&key)
                     || projection.annotations.iter().any(|name| name == key)
             };
             copy_members(out, value, &|key| is_kept(key).then_some(&All), projection);
@@ -258,7 +259,7 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
 }
 
 /// Returns which parts of the field with that name are kept; `None` if it is not listed.
-fn field_keep<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
+fn kept_parts_of_field<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
@@ -279,7 +280,7 @@ fn copy_members<'k>(
     out: &mut Builder<'_>,
     value: Value<'_>,
     keep: &dyn Fn(&str) -> Option<&'k KeptParts>,
-    projection: Projection<'_>,
+    projection: OptionalFields<'_>,
 ) {
     out.open(ValueKind::Object, value.span());
     for (key, member) in value.members() {
@@ -294,15 +295,16 @@ fn copy_members<'k>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Projection, keep_needed_fields};
+    use super::{OptionalFields, keep_needed_fields};
     use crate::cluster::{
-        BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, RULES, SLICES, TEMPLATES,
+        CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind,
+        POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
     };
     use tollgate_document::doc;
 
     fn kept(kind: &ListedKind, object: &str, with_parameters: bool) -> String {
         let annotations = ["example.com/ticket".to_owned()];
-        let projection = Projection { with_parameters, annotations: &annotations, with_messages: false };
+        let projection = OptionalFields { with_parameters, annotations: &annotations, with_messages: false };
         keep_needed_fields(kind, doc::parse(object).expect("JSON").root(), projection).root().to_json()
     }
 
@@ -332,12 +334,12 @@ mod tests {
             {"apiVersion":"x/v1","kind":"K","password":"TOKEN"}}}],"requests":[{"name":"r"}]}},
             "status":{"allocation":{"devices":{"config":[{"opaque":"TOKEN"}],"results":[{"device":"d"}]},"nodeSelector":{}},
             "devices":[{"data":"TOKEN","conditions":[{"type":"T","message":"TOKEN"}]}],"reservedFor":[{"uid":"u"}]}}"#;
-        let without = kept(&CLAIMS, claim, false);
+        let without = kept(&RESOURCE_CLAIMS, claim, false);
         assert_eq!(
             without,
             r#"{"metadata":{"name":"c"},"spec":{"devices":{"config":[{"opaque":{"driver":"d","parameters":{"apiVersion":"x/v1","kind":"K"}}}],"requests":[{"name":"r"}]}},"status":{"allocation":{"devices":{"results":[{"device":"d"}]},"nodeSelector":{}},"devices":[{"conditions":[{"type":"T"}]}],"reservedFor":[{"uid":"u"}]}}"#
         );
-        let with = kept(&CLAIMS, claim, true);
+        let with = kept(&RESOURCE_CLAIMS, claim, true);
         assert!(with.contains(r#""password":"TOKEN""#) && !with.contains(r#""data""#), "{with}");
     }
 
@@ -348,13 +350,17 @@ mod tests {
         let rule = format!(
             r#"{{"metadata":{{"annotations":{{"tollgate.dev/reason":"r"}},"generation":2,"name":"r"}},"spec":{{"taint":{{"key":"k"}}}},"status":{{"conditions":[{condition}]}}}}"#
         );
-        let projection = Projection { with_parameters: false, annotations: &[], with_messages: true };
+        let projection = OptionalFields { with_parameters: false, annotations: &[], with_messages: true };
         let parsed = doc::parse(&rule).expect("JSON");
-        assert_eq!(keep_needed_fields(&RULES, parsed.root(), projection).root().to_json(), rule);
+        assert_eq!(keep_needed_fields(&DEVICE_TAINT_RULES, parsed.root(), projection).root().to_json(), rule);
         let message = r#""message":"3 published devices selected.","#;
-        assert_eq!(kept(&RULES, &rule, false), rule.replace(message, ""), "a snapshot has no messages");
+        assert_eq!(
+            kept(&DEVICE_TAINT_RULES, &rule, false),
+            rule.replace(message, ""),
+            "a snapshot has no messages"
+        );
         let budget = r#"{"metadata":{"generation":1,"name":"b"},"spec":{"minAvailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"},"status":{"currentHealthy":2,"desiredHealthy":1,"disruptedPods":{"p":"2026-01-01T00:00:00Z"},"disruptionsAllowed":1,"expectedPods":2,"observedGeneration":1}}"#;
-        assert_eq!(kept(&BUDGETS, budget, false), budget);
+        assert_eq!(kept(&POD_DISRUPTION_BUDGETS, budget, false), budget);
     }
 
     #[test]
@@ -365,9 +371,12 @@ mod tests {
         let devices = format!(r#"{{"devices":{{"config":{config},"requests":[{{"name":"parameters"}}]}}}}"#);
         let spec = format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}},"parameters":{RAW}}}"#);
         for (kind, object) in [
-            (&TEMPLATES, format!(r#"{{"metadata":{meta},"spec":{{"metadata":{meta},"spec":{devices}}}}}"#)),
-            (&CLAIMS, format!(r#"{{"metadata":{meta},"spec":{devices}}}"#)),
-            (&CLASSES, format!(r#"{{"metadata":{meta},"spec":{{"config":{config}}}}}"#)),
+            (
+                &CLAIM_TEMPLATES,
+                format!(r#"{{"metadata":{meta},"spec":{{"metadata":{meta},"spec":{devices}}}}}"#),
+            ),
+            (&RESOURCE_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{devices}}}"#)),
+            (&DEVICE_CLASSES, format!(r#"{{"metadata":{meta},"spec":{{"config":{config}}}}}"#)),
             (&CLASSIC_CLASSES, format!(r#"{{"metadata":{meta},"driverName":"d","parameters":{RAW}}}"#)),
             (&CLASSIC_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}}}}"#)),
             (&PODS, format!(r#"{{"metadata":{meta},"spec":{{"resourceClaims":[{{"template":{spec}}}]}}}}"#)),
@@ -385,8 +394,8 @@ mod tests {
     #[test]
     fn attributes_may_have_any_name() {
         let slice = r#"{"metadata":{"name":"s"},"spec":{"devices":[{"attributes":{"metadata":{"string":"m"},"parameters":{"string":"p"}},"capacity":{"parameters":{"value":"1"}},"name":"d"}]}}"#;
-        assert_eq!(kept(&SLICES, slice, false), slice);
+        assert_eq!(kept(&RESOURCE_SLICES, slice, false), slice);
         let claim = r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"parameters":"1Gi"}}},"name":"r"}]}}}"#;
-        assert_eq!(kept(&CLAIMS, claim, false), claim);
+        assert_eq!(kept(&RESOURCE_CLAIMS, claim, false), claim);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Projection, keep_needed_fields};
+use super::fields::{OptionalFields, keep_needed_fields};
 use crate::cli::mutate::print;
 use crate::cluster::ListedKind;
 use tollgate_document::doc::Value;
@@ -38,12 +38,12 @@ impl<'k> ListWriter<'k> {
     }
 
     /// Appends an object, and before it the beginning of a new list if the last one is full.
-    pub(super) fn add(
+    pub(super) fn append_object(
         &mut self,
         out: &mut String,
         api_version: &str,
         object: Value<'_>,
-        projection: Projection<'_>,
+        projection: OptionalFields<'_>,
     ) {
         let is_first = self.count.is_multiple_of(OBJECTS_PER_DOCUMENT);
         if is_first {
@@ -57,7 +57,7 @@ impl<'k> ListWriter<'k> {
             // An item of a list: two columns to the right, with a dash in front of the first line.
             Format::Yaml => {
                 out.push_str(if is_first { "items:\n" } else { "" });
-                for (index, line) in print::yaml(kept.root()).lines().enumerate() {
+                for (index, line) in print::to_block_yaml(kept.root()).lines().enumerate() {
                     out.push_str(if index == 0 { "- " } else { "  " });
                     out.push_str(line);
                     out.push('\n');
@@ -98,7 +98,7 @@ impl<'k> ListWriter<'k> {
 
     /// Ends the last list of the kind. If there were no objects, writes an empty list in the apiVersion `listed`,
     /// which says that the cluster has none.
-    pub(super) fn finish(&mut self, out: &mut String, listed: Option<&str>) {
+    pub(super) fn finish_kind(&mut self, out: &mut String, listed: Option<&str>) {
         self.end_list(out);
         if let Some(api_version) = listed.filter(|_| self.count == 0) {
             api_version.clone_into(&mut self.api_version);
@@ -119,10 +119,10 @@ impl<'k> ListWriter<'k> {
         }
         self.begin_list(out, "incomplete");
         match self.format {
-            Format::Yaml => _ = writeln!(out, "items: []\n# {}", sanitize::line(why)),
+            Format::Yaml => _ = writeln!(out, "items: []\n# {}", sanitize::sanitize_line(why)),
             Format::Json => {
                 out.push_str(",\"items\":[],\"incomplete\":");
-                gofmt::json_string(out, why);
+                gofmt::push_json_string(out, why);
                 out.push_str("}\n");
             }
         }

@@ -54,7 +54,7 @@ impl SnapshotTarget {
     pub(super) fn finish(self, console: &mut Console) -> Result<Option<PathBuf>, Failure> {
         match self {
             SnapshotTarget::Stdout => {
-                console.finish()?;
+                console.flush_stdout()?;
                 Ok(None)
             }
             SnapshotTarget::Stream(mut file, path) => {

@@ -5,7 +5,7 @@
 
 use super::RecordedServer;
 use crate::cli::console::Console;
-use crate::cli::outcome::Tally;
+use crate::cli::outcome::ExitCounts;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::list;
@@ -47,11 +47,11 @@ impl DumpOmissions {
     /// Prints what is missing, and returns the messages. Truncated parts are errors. A kind without objects is a
     /// note, because the cluster may have none; but an error if `limited`, because `--max` must not pass
     /// unchecked.
-    pub(in crate::cli) fn report(
+    pub(in crate::cli) fn print_and_collect(
         self,
         limited: bool,
         texts: OmissionTexts<'_>,
-        tally: &mut Tally,
+        tally: &mut ExitCounts,
         console: &mut Console,
     ) -> Vec<String> {
         let (is_certain, lacks_kinds) = (!self.parts.is_empty(), self.kinds.is_some());
@@ -79,7 +79,7 @@ impl DumpOmissions {
 
 /// The kinds of objects, server and release that the files of a dump contain, without the objects.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Inventory {
+pub(in crate::cli) struct DumpInventory {
     kinds: Vec<SnapshotKind>,
     has_objects: bool,
     /// Kinds with objects in the dump, of those that forecasts read.
@@ -100,33 +100,35 @@ pub(in crate::cli) struct Inventory {
 
 /// Returns the message that a dump contains nothing of these kinds, such as `Nodes`; `None` if there are no
 /// kinds.
-pub(in crate::cli) fn no_objects_message(kinds: &[String]) -> Option<String> {
+pub(in crate::cli) fn missing_kinds_message(kinds: &[String]) -> Option<String> {
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    (!kinds.is_empty()).then(|| format!("the dump contains no {}", any_of(&kinds)))
+    (!kinds.is_empty()).then(|| format!("the dump contains no {}", join_with_or(&kinds)))
 }
 
-impl Inventory {
+impl DumpInventory {
     /// Records the kinds in one document of a dump, and truncated lists that impact reads.
-    pub(in crate::cli) fn add(&mut self, file: &str, root: Value<'_>) {
-        for partial in list::lists(root) {
+    pub(in crate::cli) fn add_document(&mut self, file: &str, root: Value<'_>) {
+        for partial in list::all_lists(root) {
             let (version, kind) =
                 (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
-            if let Some(kind) = kind.strip_suffix("List").and_then(|kind| SnapshotKind::of(version, kind)) {
+            if let Some(kind) =
+                kind.strip_suffix("List").and_then(|kind| SnapshotKind::from_type_meta(version, kind))
+            {
                 self.add_kind(kind);
             }
         }
-        for omission in incomplete_lists(file, root, is_read_by_impact) {
+        for omission in truncated_list_messages(file, root, is_read_by_impact) {
             if !self.omissions.contains(&omission) {
                 self.omissions.push(omission);
             }
         }
         for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
             let (version, kind) = item.api_version_and_kind();
-            if let Some(kind) = SnapshotKind::of(version, kind) {
+            if let Some(kind) = SnapshotKind::from_type_meta(version, kind) {
                 self.has_objects |= kind != SnapshotKind::Class;
                 self.add_kind(kind);
             }
-            if let Some(kind) = ObjectKind::of(version, kind) {
+            if let Some(kind) = ObjectKind::from_type_meta(version, kind) {
                 self.add_object_kind(kind);
             }
         }
@@ -135,18 +137,18 @@ impl Inventory {
     /// Records the lists in one document of a dump whose objects are all read. A typed list says that its kind
     /// was dumped, even if it is empty.
     pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
-        for partial in list::lists(root) {
+        for partial in list::all_lists(root) {
             let (version, kind) =
                 (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
-            let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::from_type_meta(version, kind));
             if let Some(kind) = kind {
                 self.add_object_kind(kind);
                 self.listed_kinds.push(kind);
             }
         }
-        for cut in list::lists(root).into_iter().filter(|list| is_truncated(*list)) {
+        for cut in list::all_lists(root).into_iter().filter(|list| is_truncated(*list)) {
             let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
-            let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::from_type_meta(version, kind));
             // A plain `List` may contain anything.
             if kind.is_some() || name == "List" {
                 self.cut_lists.push((kind, incomplete_message(file, cut)));
@@ -171,7 +173,7 @@ impl Inventory {
     pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
         let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
         let missing: Vec<String> = missing.map(|kind| kind.plural()).collect();
-        no_objects_message(&missing)
+        missing_kinds_message(&missing)
     }
 
     /// Returns messages about empty files and about truncated lists of these kinds.
@@ -209,23 +211,26 @@ impl Inventory {
 
     /// Returns context and address of the cluster that the dump names; `None` if it names none or several.
     pub(in crate::cli) fn cluster(&self) -> Option<&str> {
-        single(&self.clusters)
+        only_value(&self.clusters)
     }
 
     /// Returns when the cluster was read, if the dump says so; of several times the earliest.
-    pub(in crate::cli) fn time(&self) -> Option<&str> {
+    pub(in crate::cli) fn snapshot_time(&self) -> Option<&str> {
         self.times.iter().min().map(String::as_str)
     }
 
     /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
     pub(in crate::cli) fn release(&self) -> Option<&str> {
-        single(&self.releases)
+        only_value(&self.releases)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn set_release_if_unknown(&mut self, release: &Profile) -> Result<(), String> {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
-            Some(known) if Profile::meant_by(known).is_none_or(|known| !known.is_same_release(release)) => {
+            Some(known)
+                if Profile::from_name_or_version(known)
+                    .is_none_or(|known| !known.is_same_release(release)) =>
+            {
                 Err(known.to_owned())
             }
             Some(_) => Ok(()),
@@ -251,7 +256,7 @@ impl Inventory {
 
     /// True if the dump has objects that impact reads, or empty lists of all required kinds. Classes alone do not
     /// count.
-    pub(in crate::cli) fn is_useful(&self) -> bool {
+    pub(in crate::cli) fn has_impact_objects(&self) -> bool {
         self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
@@ -263,18 +268,18 @@ impl Inventory {
 
     /// Returns what the dump lacks for an impact. With `assume_complete`, a kind without objects does not count
     /// as missing.
-    pub(in crate::cli) fn omissions(self, assume_complete: bool) -> DumpOmissions {
+    pub(in crate::cli) fn impact_omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing: Vec<&str> = REQUIRED_KINDS
             .into_iter()
             .filter(|(kind, _)| !assume_complete && !self.kinds.contains(kind))
             .map(|(_, name)| name)
             .collect();
-        let kinds = (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)));
+        let kinds = (!missing.is_empty()).then(|| format!("the dump contains no {}", join_with_or(&missing)));
         DumpOmissions { parts: self.omissions, kinds }
     }
 }
 
-fn single(values: &[String]) -> Option<&str> {
+fn only_value(values: &[String]) -> Option<&str> {
     match values {
         [only] => Some(only),
         _ => None,
@@ -282,7 +287,7 @@ fn single(values: &[String]) -> Option<&str> {
 }
 
 /// Returns the names as an enumeration: `ResourceSlices, ResourceClaims or Pods`.
-pub(in crate::cli) fn any_of(names: &[&str]) -> String {
+pub(in crate::cli) fn join_with_or(names: &[&str]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => names.concat(),
@@ -293,14 +298,14 @@ pub(in crate::cli) fn any_of(names: &[&str]) -> String {
 fn is_read_by_impact(version: &str, kind: &str) -> bool {
     // Impact does not depend on namespaces, and rarely on classes.
     let is_read = |kind| {
-        SnapshotKind::of(version, kind)
+        SnapshotKind::from_type_meta(version, kind)
             .is_some_and(|kind| !matches!(kind, SnapshotKind::Namespace | SnapshotKind::Class))
     };
     kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
 /// Returns a message for each truncated list of a document, of the types for which `is_needed` is true.
-pub(in crate::cli) fn incomplete_lists(
+pub(in crate::cli) fn truncated_list_messages(
     file: &str,
     root: Value<'_>,
     is_needed: fn(&str, &str) -> bool,
@@ -308,7 +313,7 @@ pub(in crate::cli) fn incomplete_lists(
     let is_needed = move |list: &Value<'_>| {
         is_needed(list.get("apiVersion").str(), list.get("kind").str()) && is_truncated(*list)
     };
-    list::lists(root).into_iter().filter(is_needed).map(move |list| incomplete_message(file, list))
+    list::all_lists(root).into_iter().filter(is_needed).map(move |list| incomplete_message(file, list))
 }
 
 /// True if a list is truncated: the API server has more items.
@@ -324,21 +329,21 @@ fn incomplete_message(file: &str, list: Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Inventory;
+    use super::DumpInventory;
     use tollgate_document::doc;
 
     fn omissions(texts: &[&str], assume_complete: bool) -> Vec<String> {
-        let mut inventory = Inventory::default();
+        let mut inventory = DumpInventory::default();
         for text in texts {
-            inventory.add("dump", doc::parse(text).expect("JSON").root());
+            inventory.add_document("dump", doc::parse(text).expect("JSON").root());
         }
-        inventory.omissions(assume_complete).messages()
+        inventory.impact_omissions(assume_complete).messages()
     }
 
     #[test]
     fn the_header_of_a_snapshot_says_the_release() {
         let found = |texts: &[&str]| {
-            let mut inventory = Inventory::default();
+            let mut inventory = DumpInventory::default();
             for text in texts {
                 inventory.add_header(text);
             }
@@ -361,8 +366,8 @@ mod tests {
         assert!(omissions(&[pod, &slices, &claims], false).is_empty(), "an empty list names its kind");
         let page = r#"{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"x"},"items":[]}"#;
         assert_eq!(omissions(&[page], true), ["dump contains an incomplete PodList"]);
-        let mut empty = Inventory::default();
+        let mut empty = DumpInventory::default();
         empty.add_empty("dump");
-        assert_eq!(empty.omissions(true).messages(), ["dump is empty"]);
+        assert_eq!(empty.impact_omissions(true).messages(), ["dump is empty"]);
     }
 }

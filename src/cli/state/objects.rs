@@ -8,9 +8,9 @@
 
 #[cfg(feature = "ui")]
 use super::OwnedObjects;
-use super::{Inventory, KUBECTL_FORECAST_DUMP};
+use super::{DumpInventory, KUBECTL_FORECAST_DUMP};
 use crate::cli::outcome::Failure;
-use tollgate_api::conform::{Schema, conform};
+use tollgate_api::conform::{Schema, decode_by_schema};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
 #[cfg(any(feature = "cluster", feature = "ui"))]
@@ -18,7 +18,7 @@ use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::list::{self, ListedObject};
-use tollgate_document::source::{Document, Lines, documents};
+use tollgate_document::source::{Document, LineIndex, documents};
 use tollgate_engine::impact::{UnreadableObject, unreadable_object};
 use tollgate_forecast::{ObjectKind, State};
 
@@ -30,7 +30,7 @@ pub(in crate::cli) struct StateObjects<'t> {
     /// Copies of the objects of a running cluster.
     copies: Vec<CopiedObject>,
     /// The kinds and the API server that the dump records.
-    pub(in crate::cli) inventory: Inventory,
+    pub(in crate::cli) inventory: DumpInventory,
 }
 
 /// A copy of an object, because its page is gone when the next page is read.
@@ -60,7 +60,7 @@ impl<'t> StateObjects<'t> {
     }
 
     fn add_text(&mut self, file: &str, text: &'t str) -> Result<(), Failure> {
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         self.inventory.add_header(text);
         let before = self.documents.len();
         for document in documents(text).with_max_size(usize::MAX) {
@@ -68,9 +68,13 @@ impl<'t> StateObjects<'t> {
             document.doc.shrink();
             self.inventory.add_lists_of_objects(file, document.doc.root());
             for item in list::objects(document.doc.root()) {
-                let checked = check_object(&item);
+                let checked = check_and_get_kind(&item);
                 let found = checked.map_err(|(at, what)| {
-                    Failure::at(file, &document.locate(&lines, &item.within(at), false), &what)
+                    Failure::at_location(
+                        file,
+                        &document.locate(&lines, &item.path_in_document(at), false),
+                        &what,
+                    )
                 })?;
                 if let Some(kind) = found {
                     self.inventory.add_object_kind(kind);
@@ -90,13 +94,13 @@ impl<'t> StateObjects<'t> {
         for document in &self.documents {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                state.add_as(api_version, kind, item.written());
+                state.add_with_type(api_version, kind, item.written());
             }
         }
         for copy in &self.copies {
-            state.add_as(&copy.api_version, copy.kind, copy.object.root());
+            state.add_with_type(&copy.api_version, copy.kind, copy.object.root());
         }
-        self.inventory.listed_kinds().iter().for_each(|kind| state.note_listed(*kind));
+        self.inventory.listed_kinds().iter().for_each(|kind| state.mark_listed(*kind));
         state
     }
 }
@@ -116,7 +120,7 @@ impl StateObjects<'static> {
         object: Value<'_>,
     ) -> Result<(), UnreadableObject> {
         check_decodes_as(api_version, kind, object)?;
-        self.copies.push(CopiedObject::of(api_version, kind, object));
+        self.copies.push(CopiedObject::from_value(api_version, kind, object));
         Ok(())
     }
 }
@@ -129,8 +133,8 @@ impl StateObjects<'_> {
         for document in &self.documents {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                if let Some(kind) = ObjectKind::of(api_version, kind) {
-                    copies.push(CopiedObject::of(api_version, kind.name(), item.written()));
+                if let Some(kind) = ObjectKind::from_type_meta(api_version, kind) {
+                    copies.push(CopiedObject::from_value(api_version, kind.name(), item.written()));
                 }
             }
         }
@@ -140,8 +144,8 @@ impl StateObjects<'_> {
 
 #[cfg(any(feature = "cluster", feature = "ui"))]
 impl CopiedObject {
-    fn of(api_version: &str, kind: &'static str, object: Value<'_>) -> CopiedObject {
-        let mut copy = Builder::to_keep("", Syntax::Json, object.size());
+    fn from_value(api_version: &str, kind: &'static str, object: Value<'_>) -> CopiedObject {
+        let mut copy = Builder::with_exact_capacity("", Syntax::Json, object.node_count());
         copy.copy(object);
         CopiedObject { api_version: api_version.to_owned(), kind, object: copy.finish() }
     }
@@ -149,7 +153,7 @@ impl CopiedObject {
 
 /// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. An error is the path
 /// in the object and the message.
-fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
+fn check_and_get_kind(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
     let object = item.written();
     if object.kind() != ValueKind::Object {
         let what = "expected an object; to pass several objects, use a List and put them in `items`";
@@ -160,7 +164,7 @@ fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPat
 }
 
 /// Fields that no forecast reads.
-static UNREAD_FIELDS: NameSet = NameSet::of(&["annotations", "config", "managedFields"]);
+static FIELDS_NOT_DECODED: NameSet = NameSet::from_texts(&["annotations", "config", "managedFields"]);
 
 /// Checks that an object decodes as that type, and has a name and, if its kind requires it, a namespace.
 fn check_decodes_as(
@@ -168,7 +172,7 @@ fn check_decodes_as(
     kind: &str,
     object: Value<'_>,
 ) -> Result<Option<ObjectKind>, UnreadableObject> {
-    let Some(known) = ObjectKind::of(api_version, kind) else { return Ok(None) };
+    let Some(known) = ObjectKind::from_type_meta(api_version, kind) else { return Ok(None) };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let version = match (group, Version::parse(version)) {
         // Before v1alpha3, the objects of these names were those of classic DRA, which have no devices.
@@ -180,10 +184,10 @@ fn check_decodes_as(
         ("resource.k8s.io", Some(version)) => version,
         _ => Version::V1,
     };
-    if let Some(kind) = ApiKind::of(group, kind) {
-        let root = fields::root(kind, version);
-        let schema = Schema { root, version, fields: profile::DEFAULT.fields, unread: &UNREAD_FIELDS };
-        if let Some(error) = conform(object, schema).errors.into_iter().next() {
+    if let Some(kind) = ApiKind::from_group_and_name(group, kind) {
+        let root = fields::root_struct(kind, version);
+        let schema = Schema { root, version, fields: profile::DEFAULT.fields, unread: &FIELDS_NOT_DECODED };
+        if let Some(error) = decode_by_schema(object, schema).errors.into_iter().next() {
             return Err(unreadable_object(kind.name(), object, error.at, &error.detail));
         }
     }
@@ -228,9 +232,9 @@ mod tests {
         );
         let objects = StateObjects::parse(&texts).expect("a state");
         let state = objects.state();
-        assert!(state.of_kind(ObjectKind::Pod).get("a", "p").is_some());
-        let slice = state.of_kind(ObjectKind::ResourceSlice).get("", "s").expect("a slice");
-        assert!(slice.version.is_flat());
+        assert!(state.objects_of_kind(ObjectKind::Pod).get("a", "p").is_some());
+        let slice = state.objects_of_kind(ObjectKind::ResourceSlice).get("", "s").expect("a slice");
+        assert!(slice.version.is_before_v1beta2());
         assert_eq!(
             objects.inventory.missing_kinds(&[ObjectKind::Pod, ObjectKind::DeviceClass, ObjectKind::Node]),
             Some("the dump contains no DeviceClasses or Nodes".to_owned())

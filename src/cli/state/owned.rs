@@ -9,7 +9,7 @@ use super::objects::CopiedObject;
 #[cfg(feature = "cluster")]
 use crate::cluster::WatchedObject;
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::{DeviceDetails, Snapshot, UnreadableObject};
+use tollgate_engine::impact::{Snapshot, StoredDetails, UnreadableObject};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Objects of a cluster, copied or shared with a watch, which outlive the texts that they were read from.
@@ -46,17 +46,17 @@ impl OwnedObjects {
     pub(in crate::cli) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for (api_version, kind, object) in self.objects() {
-            state.add_as(api_version, kind, object);
+            state.add_with_type(api_version, kind, object);
         }
-        self.listed.iter().for_each(|kind| state.note_listed(*kind));
+        self.listed.iter().for_each(|kind| state.mark_listed(*kind));
         state
     }
 
     /// Returns a snapshot: the data of the objects from which impact is computed.
     pub(in crate::cli) fn snapshot(&self) -> Result<Snapshot, UnreadableObject> {
-        let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: true, counters: true });
+        let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
         for (api_version, kind, object) in self.objects() {
-            snapshot.apply_as(api_version, kind, object)?;
+            snapshot.apply_as_type(api_version, kind, object)?;
         }
         Ok(snapshot)
     }

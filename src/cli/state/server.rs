@@ -63,7 +63,7 @@ impl RecordedServer {
         match &self.live.served {
             Ok(served) => {
                 let versions = |kind: &ApiKind| {
-                    let names: Vec<&str> = served.of(*kind).map(Version::name).collect();
+                    let names: Vec<&str> = served.versions_of(*kind).map(Version::name).collect();
                     (!names.is_empty()).then(|| format!("{}: [{}]", kind.name(), names.join(", ")))
                 };
                 let kinds: Vec<String> = recorded_kinds().filter_map(|kind| versions(&kind)).collect();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tollgate_api::profile::Profile;
 use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
-use tollgate_document::source::{Lines, documents};
+use tollgate_document::source::{LineIndex, documents};
 use tollgate_engine::engine::{
     Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Review, Verdict, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 /// Time of a test that sets no `now`. A fixed time, so that results do not change when entries expire.
 const DEFAULT_NOW: &str = "2026-01-01T00:00:00Z";
@@ -34,8 +34,8 @@ pub(super) struct CaseOutcome {
 
 impl TestFile {
     /// Parses a test file; errors have line and column.
-    pub(super) fn read(file: &str, text: &str) -> Result<TestFile, String> {
-        let lines = Lines::of(text);
+    pub(super) fn parse(file: &str, text: &str) -> Result<TestFile, String> {
+        let lines = LineIndex::from_text(text);
         let document = match documents(text).next() {
             Some(Ok(document)) => document,
             Some(Err(fault)) => return Err(fault.input_error(file, &lines).to_string()),
@@ -50,7 +50,9 @@ impl TestFile {
         let tests = root.get("tests").items();
         Ok(TestFile {
             policies: named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect()),
-            lines: tests.map(|test| lines.position(document.offset + test.span().start as usize).0).collect(),
+            lines: tests
+                .map(|test| lines.line_and_column(document.offset + test.span().start as usize).0)
+                .collect(),
             json: root.to_json(),
         })
     }
@@ -63,7 +65,8 @@ impl TestFile {
             "" => "kep-5055",
             name => name,
         };
-        let profile = Profile::meant_by(profile).ok_or_else(|| format!("unknown profile `{profile}`"))?;
+        let profile =
+            Profile::from_name_or_version(profile).ok_or_else(|| format!("unknown profile `{profile}`"))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
@@ -76,18 +79,18 @@ impl TestFile {
             given.items().for_each(|namespace| all.add(namespace));
             all
         });
-        let now = text_or(root.get("now"), DEFAULT_NOW);
+        let now = string_or_default(root.get("now"), DEFAULT_NOW);
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
-            failure: why_failed(&engine, test, text_or(test.get("now"), now), &namespaces),
+            failure: run_case(&engine, test, string_or_default(test.get("now"), now), &namespaces),
         });
         Ok(cases.collect())
     }
 }
 
 /// Returns the text of a value; `default` if it is absent or empty.
-fn text_or<'d>(value: Value<'d>, default: &'d str) -> &'d str {
+fn string_or_default<'d>(value: Value<'d>, default: &'d str) -> &'d str {
     Some(value.str()).filter(|text| !text.is_empty()).unwrap_or(default)
 }
 
@@ -108,15 +111,10 @@ fn read_state(state: Value<'_>) -> Result<Snapshot, String> {
 }
 
 /// Runs one case and returns why it failed; `None` if it passed.
-fn why_failed(
-    engine: &Engine,
-    test: Value<'_>,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-) -> Option<String> {
+fn run_case(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
-        match Request::read(review) {
+        match Request::from_review(review) {
             Ok(request) => request,
             Err(bad) => return Some(bad.detail),
         }
@@ -170,9 +168,9 @@ fn why_failed(
 fn decision_word(decision: &Decision) -> &'static str {
     let worst = decision.verdict.findings().iter().map(|diagnostic| diagnostic.level).max();
     match worst {
-        Some(Level::Deny) => "deny",
-        Some(Level::Warn) => "warn",
-        Some(Level::Audit) => "audit",
+        Some(FindingLevel::Deny) => "deny",
+        Some(FindingLevel::Warn) => "warn",
+        Some(FindingLevel::Audit) => "audit",
         None => "allow",
     }
 }

@@ -8,28 +8,30 @@ use super::follow::{StateEvent, StateFollower};
 use super::known::KnownState;
 use crate::cli::clock;
 use crate::cli::console::Console;
-use crate::cli::devices::one_profile;
+use crate::cli::devices::require_one_profile;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
-use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, keep_needed_fields};
+use crate::cli::snapshot::{OptionalFields, WORKLOAD_KINDS, keep_needed_fields};
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, Cluster, ListedKind, NAMESPACES, NODES, ObjectWatch, PODS, ProjectFn, RULES,
-    SLICES, TEMPLATES, Timing, WatchState, WatchedKindStatus,
+    CLAIM_TEMPLATES, Cluster, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES, ObjectWatch,
+    POD_DISRUPTION_BUDGETS, PODS, ProjectFn, RESOURCE_CLAIMS, RESOURCE_SLICES, Timing, WatchState,
+    WatchedKindStatus,
 };
 use tollgate_api::profile::Profile;
 use tollgate_forecast::ObjectKind;
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Kinds that the map of devices needs; without permission to list them, the command fails.
-const NEEDED_KINDS: [ListedKind; 5] = [SLICES, CLASSES, CLAIMS, RULES, PODS];
+const NEEDED_KINDS: [ListedKind; 5] =
+    [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
 /// Kinds that forecasts and plans also read; without them, outcomes are unknown.
-const FORECAST_KINDS: [ListedKind; 4] = [NAMESPACES, NODES, TEMPLATES, BUDGETS];
+const FORECAST_KINDS: [ListedKind; 4] = [NAMESPACES, NODES, CLAIM_TEMPLATES, POD_DISRUPTION_BUDGETS];
 
 /// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 /// Interval for checking whether the watches are current.
-const CHECK_PERIOD: Duration = Duration::from_millis(500);
+const WATCH_CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// Time to wait after a change for more changes, because they come in groups.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 /// Maximum delay before an interrupted watch is opened again. Short, because a person waits.
@@ -62,15 +64,15 @@ impl ClusterSource {
         console: &mut Console,
     ) -> Result<(ClusterSource, KnownState), Failure> {
         let asked = release.live_server()?;
-        let profile = one_profile(&release.live_profiles()?)?;
-        let keep = Projection { with_parameters: false, annotations: &[], with_messages: false };
+        let profile = require_one_profile(&release.live_profiles()?)?;
+        let keep = OptionalFields { with_parameters: false, annotations: &[], with_messages: false };
         let project: ProjectFn = Arc::new(move |kind, _, object| Ok(keep_needed_fields(kind, object, keep)));
         let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
         let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
         let watch = ObjectWatch::start(&cluster, &NEEDED_KINDS, &wanted, &project, role);
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
-        watch.notes().iter().for_each(|note| console.note(note));
+        watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
         let unreachable = start_probe(&cluster)?;
         let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, unreachable };
@@ -80,14 +82,18 @@ impl ClusterSource {
 
     /// Returns why the state may be outdated; `None` if all watches are current.
     fn staleness_reason(&self) -> Option<String> {
-        if self.watch.age().is_none() {
+        if self.watch.stale_for().is_none() {
             return self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         }
         let failures = self.watch.failures();
         // Most often all watches are lost for the same reason.
         let others = failures.len().saturating_sub(1);
         let first = failures.into_iter().next().unwrap_or_default();
-        Some(if others == 0 { first } else { format!("{first} (and {})", counted(others, "other resource")) })
+        Some(if others == 0 {
+            first
+        } else {
+            format!("{first} (and {})", count_with_noun(others, "other resource"))
+        })
     }
 
     /// Returns the current objects of the watches as a state.
@@ -108,7 +114,7 @@ impl ClusterSource {
         KnownState {
             profile: self.profile,
             source: self.name.clone(),
-            taken: clock::now(),
+            taken: clock::now_rfc3339(),
             is_dump: false,
             trouble: self.staleness_reason(),
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
@@ -128,7 +134,7 @@ fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure>
     let check = move || {
         let mut failed = 0;
         loop {
-            let error = cluster.release().err();
+            let error = cluster.server_release().err();
             failed = if error.is_some() { failed + 1 } else { 0 };
             let why = error.filter(|_| failed >= MAX_FAILED_PROBES).map(|error| error.to_string());
             *found.lock().unwrap_or_else(PoisonError::into_inner) = why;
@@ -141,13 +147,13 @@ fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure>
 
 fn object_kind(kind: ListedKind) -> Option<ObjectKind> {
     let version = kind.versions.first().copied().unwrap_or_default();
-    ObjectKind::of(&kind.api_version(version), kind.kind)
+    ObjectKind::from_type_meta(&kind.api_version(version), kind.kind)
 }
 
 impl StateFollower for ClusterSource {
     fn next(&mut self) -> StateEvent {
         loop {
-            let revision = self.watch.wait_for_change(self.revision, CHECK_PERIOD);
+            let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
             let trouble = self.staleness_reason();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be old.

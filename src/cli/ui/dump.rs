@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::follow::{StateEvent, StateFollower};
 use super::known::KnownState;
 use crate::cli::console::Console;
-use crate::cli::devices::{self, one_profile};
+use crate::cli::devices::{self, require_one_profile};
 use crate::cli::forecast::NEEDED_KINDS;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::{ReleaseArgs, StateArgs};
@@ -15,7 +15,7 @@ use crate::cli::state::{self, StateObjects};
 use crate::files::{self, Input};
 
 /// Interval for checking whether the files have changed.
-const CHECK_PERIOD: Duration = Duration::from_millis(500);
+const FILE_CHECK_PERIOD: Duration = Duration::from_millis(500);
 
 /// Follows the files of `--state`, which are read again when they change.
 #[derive(Debug)]
@@ -40,18 +40,18 @@ impl DumpSource {
         self.seen = self.file_versions();
         let texts = state::read_texts(&self.state.paths)?;
         let objects = StateObjects::parse(&texts)?;
-        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let profile = require_one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let inventory = &objects.inventory;
         let lacks = |kinds| inventory.missing_kinds(kinds).filter(|_| !self.state.assume_complete);
-        let mut incomplete = inventory.incomplete_parts_with(&devices::READ_KINDS);
-        incomplete.extend(lacks(&devices::NEEDED_KINDS));
+        let mut incomplete = inventory.incomplete_parts_with(&devices::REPORT_KINDS);
+        incomplete.extend(lacks(&devices::REQUIRED_DUMP_KINDS));
         let mut missing = inventory.incomplete_parts();
         missing.extend(lacks(&NEEDED_KINDS));
         let names: Vec<String> = self.state.paths.iter().map(|path| path.display().to_string()).collect();
         Ok(KnownState {
             profile,
             source: names.join(", "),
-            taken: inventory.time().unwrap_or_default().to_owned(),
+            taken: inventory.snapshot_time().unwrap_or_default().to_owned(),
             is_dump: true,
             trouble: None,
             incomplete,
@@ -62,7 +62,7 @@ impl DumpSource {
     }
 
     fn file_versions(&self) -> Vec<FileVersion> {
-        let Ok(inputs) = files::collect_complete(&self.state.paths) else { return Vec::new() };
+        let Ok(inputs) = files::collect_all_or_fail(&self.state.paths) else { return Vec::new() };
         let version = |input: &Input| {
             let found = match input {
                 Input::File(path) => time_and_size(path),
@@ -84,7 +84,7 @@ impl StateFollower for DumpSource {
     fn next(&mut self) -> StateEvent {
         let is_stdin = self.state.paths.iter().any(|path| path.as_os_str() == "-");
         loop {
-            std::thread::sleep(CHECK_PERIOD);
+            std::thread::sleep(FILE_CHECK_PERIOD);
             if is_stdin || self.file_versions() == self.seen {
                 continue;
             }

@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use super::known::KnownState;
-use super::site::ProgramSite;
+use super::site::UiPages;
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use tollgate_ui::Board;
 
 /// Minimum time between two reports.
-const REPORT_PERIOD: Duration = Duration::from_secs(1);
+const MIN_PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows the state of a dump or cluster.
 pub(super) trait StateFollower: Send {
@@ -33,7 +33,7 @@ pub(super) enum StateEvent {
 pub(super) fn start_following(
     mut source: Box<dyn StateFollower>,
     board: Arc<Board>,
-    site: Arc<ProgramSite>,
+    site: Arc<UiPages>,
 ) -> Result<(), Failure> {
     let follow = move || {
         loop {
@@ -43,7 +43,7 @@ pub(super) fn start_following(
                 StateEvent::Changed(state) => site.set_state(*state),
                 StateEvent::Old(why) => board.set_trouble(why),
             }
-            thread::sleep(REPORT_PERIOD.saturating_sub(start.elapsed()));
+            thread::sleep(MIN_PUBLISH_INTERVAL.saturating_sub(start.elapsed()));
         }
     };
     thread::Builder::new().name("state".to_owned()).spawn(follow).map_err(anyhow::Error::from)?;

@@ -7,8 +7,8 @@ use crate::cli::state::OwnedObjects;
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::{
-    ClassMemory, DeviceCounts, DeviceState, Holder as ReportedHolder, ReportedClass, ReportedDevice,
-    ReportedTaint, report_devices_again,
+    ClassCache, DeviceCounts, DeviceState, Holder as ReportedHolder, ReportedClass, ReportedDevice,
+    ReportedTaint, report_devices_cached,
 };
 use tollgate_picture::Text;
 use tollgate_picture::bars::Class;
@@ -38,16 +38,16 @@ pub(super) struct KnownState {
 impl KnownState {
     /// The report of `tollgate devices`, as pages draw it: as a value, because writing and reading JSON takes as
     /// long as the report itself in a large cluster.
-    pub(super) fn devices_report(&self, memory: &mut ClassMemory) -> DevicesReport {
+    pub(super) fn devices_report(&self, memory: &mut ClassCache) -> DevicesReport {
         let state = self.objects.state();
-        let report = report_devices_again(&state, self.profile, memory);
+        let report = report_devices_cached(&state, self.profile, memory);
         let class_name = |class: &usize| report.classes.get(*class).map_or("", |class| class.name).into();
         let classes = report.classes.iter().zip(report.class_counts());
         DevicesReport {
             profile: self.profile.name.into(),
             at: self.taken.as_str().into(),
-            devices: report.devices.iter().map(|device| shown_device(device, &class_name)).collect(),
-            classes: classes.map(|(class, counts)| shown_class(class, counts)).collect(),
+            devices: report.devices.iter().map(|device| device_for_page(device, &class_name)).collect(),
+            classes: classes.map(|(class, counts)| class_for_page(class, counts)).collect(),
             incomplete: self.incomplete.iter().map(|what| what.as_str().into()).collect(),
         }
     }
@@ -70,13 +70,13 @@ impl KnownState {
     }
 }
 
-fn shown_class(class: &ReportedClass<'_>, counts: DeviceCounts) -> Class {
+fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> Class {
     let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
     let error = class.error.as_deref().map(Text::from);
     Class { name: class.name.into(), total, allocated, tainted, blocked, free, error }
 }
 
-fn shown_device(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Text) -> Device {
+fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Text) -> Device {
     let left = device.capacity_left.iter();
     Device {
         driver: device.driver.into(),
@@ -84,16 +84,16 @@ fn shown_device(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Tex
         device: device.device.into(),
         slice: device.slice.map(Text::from),
         node: device.node.map(Text::from),
-        states: device.states.iter().map(|state| shown_state(*state)).collect(),
+        states: device.states.iter().map(|state| state_for_page(*state)).collect(),
         blocked_by: device.blocked_by.map(|why| why.to_string().into()),
         capacity_left: left.map(|(name, amount)| ((*name).into(), (&*amount.text()).into())).collect(),
         classes: device.classes.iter().map(class_name).collect(),
-        taints: device.taints.iter().map(|taint| shown_taint(taint, device.slice)).collect(),
-        holders: device.holders.iter().map(shown_holder).collect(),
+        taints: device.taints.iter().map(|taint| taint_for_page(taint, device.slice)).collect(),
+        holders: device.holders.iter().map(holder_for_page).collect(),
     }
 }
 
-fn shown_state(state: DeviceState) -> State {
+fn state_for_page(state: DeviceState) -> State {
     match state {
         DeviceState::Allocated => State::Allocated,
         DeviceState::Tainted => State::Tainted,
@@ -104,24 +104,24 @@ fn shown_state(state: DeviceState) -> State {
     }
 }
 
-fn shown_taint(taint: &ReportedTaint<'_>, slice: Option<&str>) -> Taint {
+fn taint_for_page(taint: &ReportedTaint<'_>, slice: Option<&str>) -> Taint {
     let source = match taint.rule {
-        Some(rule) => named("DeviceTaintRule", rule),
-        None => named("ResourceSlice", slice.unwrap_or_default()),
+        Some(rule) => named_object("DeviceTaintRule", rule),
+        None => named_object("ResourceSlice", slice.unwrap_or_default()),
     };
     Taint { key: taint.key.into(), value: taint.value.into(), effect: taint.effect.into(), source }
 }
 
-fn shown_holder(holder: &ReportedHolder<'_>) -> Holder {
+fn holder_for_page(holder: &ReportedHolder<'_>) -> Holder {
     let of_namespace = |name: &str| Namespaced { namespace: holder.namespace.into(), name: name.into() };
     Holder {
         claim: of_namespace(holder.claim),
         pod: holder.pod.map(of_namespace),
-        workload: holder.workload.map(|workload| named(workload.kind, workload.name)),
+        workload: holder.workload.map(|workload| named_object(workload.kind, workload.name)),
         admin_access: holder.admin_access,
     }
 }
 
-fn named(kind: &str, name: &str) -> Named {
+fn named_object(kind: &str, name: &str) -> Named {
     Named { kind: kind.into(), name: name.into() }
 }

@@ -11,20 +11,20 @@ use crate::cli::check::{TextChecker, TextSource};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::picture::StateSource;
-use crate::cli::{clock, console::shell_word, drain, forecast, impact, parse_embedded, taint};
+use crate::cli::{clock, console::quote_for_shell, drain, forecast, impact, parse_embedded, taint};
 use crate::config::{Acceptance, Levels};
 use crate::report::{self, DocumentResult};
 use tollgate_document::source::{documents, list};
 use tollgate_drain::DEFAULT_KEY;
 use tollgate_engine::engine::Engine;
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_ui::{Finding, WhatIf};
 
 /// File name of the rule in messages and commands.
 const RULE_FILE: &str = "rule.yaml";
 /// Maximum number of devices that can be picked at once; each becomes a rule.
-const MAX_TARGETS: usize = 500;
+const MAX_PICKED_DEVICES: usize = 500;
 /// Maximum number of findings that a page shows.
 const MAX_SHOWN_FINDINGS: usize = 100;
 
@@ -42,7 +42,7 @@ pub(super) struct CommandParts {
 /// A question of a page: what happens if these devices are tainted, or this rule is created.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct WhatIfQuestion {
     /// YAML or JSON of DeviceTaintRules and ResourceSlices.
     rule: String,
     /// Targets as on the command line, which take the place of a rule.
@@ -53,9 +53,9 @@ pub(super) struct Question {
     effect: String,
 }
 
-impl Question {
+impl WhatIfQuestion {
     /// Parses a question from the JSON of a page.
-    pub(super) fn parse(json: &[u8]) -> Result<Question, Failure> {
+    pub(super) fn parse(json: &[u8]) -> Result<WhatIfQuestion, Failure> {
         serde_json::from_slice(json)
             .map_err(|error| Failure::Usage(format!("cannot read the question: {error}")))
     }
@@ -111,7 +111,7 @@ impl Question {
         let command: forecast::Arguments = parse_embedded(&words(&[RULE_FILE]))?;
         let forecast = run(&mut |console| {
             let missing = &known.missing;
-            command.report_texts(&rule, &state, known.profile, missing, console).map(drop)
+            command.forecast_texts(&rule, &state, known.profile, missing, console).map(drop)
         })?;
         let plan = if targets.is_empty() {
             String::new()
@@ -119,10 +119,10 @@ impl Question {
             let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
             let command: drain::Drain = parse_embedded(&words(&targets))?;
             run(&mut |console| {
-                let tally = crate::cli::outcome::Tally::default();
+                let tally = crate::cli::outcome::ExitCounts::default();
                 command
                     .print_plan(
-                        (&state, &StateSource::of_part()),
+                        (&state, &StateSource::for_page_part()),
                         known.profile,
                         &known.missing,
                         tally,
@@ -141,9 +141,9 @@ impl Question {
         if self.targets.is_empty() {
             return Ok(self.rule.clone());
         }
-        if self.targets.len() > MAX_TARGETS {
+        if self.targets.len() > MAX_PICKED_DEVICES {
             return Err(Failure::Usage(format!(
-                "{} devices are selected; select at most {MAX_TARGETS}, or whole nodes, pools or drivers",
+                "{} devices are selected; select at most {MAX_PICKED_DEVICES}, or whole nodes, pools or drivers",
                 self.targets.len()
             )));
         }
@@ -170,7 +170,7 @@ impl Question {
 /// Returns what `tollgate validate` reports about the rule.
 fn validate_rule(text: &str, known: &KnownState) -> Vec<Finding> {
     let levels = Levels::default();
-    let now = clock::now();
+    let now = clock::now_rfc3339();
     let engine = Engine::new(vec![known.profile], RuleSet::compile(|_| true));
     let checker = TextChecker {
         engine: &engine,
@@ -181,7 +181,7 @@ fn validate_rule(text: &str, known: &KnownState) -> Vec<Finding> {
         now: &now,
     };
     let mut found = Vec::new();
-    checker.check(RULE_FILE, text, TextSource::Named, &mut |result| add_findings(result, &mut found));
+    checker.check_text(RULE_FILE, text, TextSource::Named, &mut |result| add_findings(result, &mut found));
     found.truncate(MAX_SHOWN_FINDINGS);
     found
 }
@@ -192,16 +192,16 @@ fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
             line: error.line,
             column: error.column,
             is_error: true,
-            message: report::printable(&error.message),
+            message: report::replace_control_chars(&error.message),
             rule: None,
         });
     }
     for located in result.findings {
         let diagnostic = &located.diagnostic;
-        if diagnostic.level == Level::Audit {
+        if diagnostic.level == FindingLevel::Audit {
             continue;
         }
-        let mut message = report::message(diagnostic);
+        let mut message = report::shortened_message(diagnostic);
         if let Some(help) = &diagnostic.finding.help {
             message.push_str("; ");
             message.push_str(help);
@@ -209,8 +209,8 @@ fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
         found.push(Finding {
             line: located.location.line,
             column: located.location.column,
-            is_error: diagnostic.level == Level::Deny,
-            message: report::printable(&message),
+            is_error: diagnostic.level == FindingLevel::Deny,
+            message: report::replace_control_chars(&message),
             rule: Some((diagnostic.finding.rule.id, report::docs_url(diagnostic.finding.rule.id))),
         });
     }
@@ -253,7 +253,7 @@ impl CommandParts {
             ("Create the rule", format!("{kubectl} apply -f {RULE_FILE}")),
         ];
         if !targets.is_empty() {
-            let targets: Vec<String> = targets.iter().map(|target| shell_word(target)).collect();
+            let targets: Vec<String> = targets.iter().map(|target| quote_for_shell(target)).collect();
             let targets = targets.join(" ");
             commands.insert(
                 3,

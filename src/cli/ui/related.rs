@@ -4,7 +4,7 @@
 
 use super::known::KnownState;
 use tollgate_engine::impact::target::{NameSelector, with_partitions};
-use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 use tollgate_forecast::ObjectKind;
 use tollgate_ui::{DeviceName, RelatedDevices};
 
@@ -15,16 +15,16 @@ const MAX_POOL_DEVICES: usize = 2_000;
 /// Returns the devices that share counters with a device: its partitions, and the devices that it is a partition
 /// of.
 pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> RelatedDevices {
-    let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: false, counters: true });
+    let mut snapshot = Snapshot::with_details(StoredDetails { attributes: false, counters: true });
     let mut others = Vec::new();
     let state = known.objects.state();
-    for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {
+    for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let spec = slice.value.get("spec");
         let is_same_pool =
             spec.get("driver").str() == wanted.driver && spec.get("pool").get("name").str() == wanted.pool;
         let api_version = format!("resource.k8s.io/{}", slice.version.name());
         let kind = ObjectKind::ResourceSlice.name();
-        if !is_same_pool || snapshot.apply_as(&api_version, kind, slice.value).is_err() {
+        if !is_same_pool || snapshot.apply_as_type(&api_version, kind, slice.value).is_err() {
             continue;
         }
         let names = spec.get("devices").items().map(|device| device.get("name").str());

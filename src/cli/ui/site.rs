@@ -9,25 +9,25 @@ use std::thread;
 use std::time::Duration;
 
 use super::known::KnownState;
-use super::question::{CommandParts, Question};
+use super::question::{CommandParts, WhatIfQuestion};
 use super::related::related_devices;
 use crate::cli::clock;
-use crate::cli::forecast::{StopFn, stop_when};
+use crate::cli::forecast::{StopFn, run_until_stopped};
 use crate::cli::outcome::Failure;
-use tollgate_forecast::ClassMemory;
+use tollgate_forecast::ClassCache;
 use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
 
 /// Maximum time to compute an answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 
 /// The pages of `tollgate ui`, and the thread that answers their questions.
-pub(super) struct ProgramSite {
-    shared: Arc<SharedSite>,
-    memory: Mutex<ClassMemory>,
+pub(super) struct UiPages {
+    shared: Arc<SharedUiData>,
+    memory: Mutex<ClassCache>,
 }
 
 /// Data that the server of the pages and the thread that answers questions share.
-struct SharedSite {
+struct SharedUiData {
     board: Arc<Board>,
     state: RwLock<Arc<KnownState>>,
     waiting: Mutex<Option<WaitingQuestion>>,
@@ -43,16 +43,16 @@ struct WaitingQuestion {
     answer: oneshot::Sender<Answer>,
 }
 
-impl ProgramSite {
+impl UiPages {
     /// Publishes the first state, and starts the thread that answers questions.
     pub(super) fn start(
         board: Arc<Board>,
         first: KnownState,
         commands: CommandParts,
-    ) -> Result<ProgramSite, Failure> {
-        let mut memory = ClassMemory::default();
+    ) -> Result<UiPages, Failure> {
+        let mut memory = ClassCache::default();
         publish_state(&board, &first, &mut memory);
-        let shared = Arc::new(SharedSite {
+        let shared = Arc::new(SharedUiData {
             board,
             state: RwLock::new(Arc::new(first)),
             waiting: Mutex::default(),
@@ -65,7 +65,7 @@ impl ProgramSite {
             of_thread.answer_next();
         };
         thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
-        Ok(ProgramSite { shared, memory: Mutex::new(memory) })
+        Ok(UiPages { shared, memory: Mutex::new(memory) })
     }
 
     /// Publishes a new state on the pages.
@@ -76,18 +76,18 @@ impl ProgramSite {
     }
 }
 
-fn publish_state(board: &Board, state: &KnownState, memory: &mut ClassMemory) {
+fn publish_state(board: &Board, state: &KnownState, memory: &mut ClassCache) {
     board.publish(state.devices_report(memory), &state.taken, state.trouble.clone());
 }
 
-impl SharedSite {
+impl SharedUiData {
     fn state(&self) -> Arc<KnownState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Parses a question, and turns picked devices into targets. Ignores devices that no longer exist.
-    fn parse_question(&self, json: &[u8]) -> Result<Question, Failure> {
-        let mut question = Question::parse(json)?;
+    fn parse_question(&self, json: &[u8]) -> Result<WhatIfQuestion, Failure> {
+        let mut question = WhatIfQuestion::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device(id));
         question.targets.extend(known.map(|device| device.target()));
@@ -113,7 +113,8 @@ impl SharedSite {
             Err(failure) => WhatIf { errors: vec![failure.message()], ..WhatIf::default() },
         };
         // A bug in one answer must not be the end of all others. The hook has reported it.
-        let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stop_when(stop, work)));
+        let answered =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_until_stopped(stop, work)));
         let failed = |why: &str| WhatIf { errors: vec![why.to_owned()], ..WhatIf::default() };
         let found = match answered {
             Ok(Some(found)) => found,
@@ -131,7 +132,7 @@ impl SharedSite {
     }
 }
 
-impl Site for ProgramSite {
+impl Site for UiPages {
     fn get(&self, path: &str, query: &Query) -> Option<Answer> {
         if path != "/device" {
             return self.shared.board.get(path);

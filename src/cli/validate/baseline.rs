@@ -12,11 +12,11 @@ use super::target::FileTarget;
 use crate::config::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
 use crate::files;
 use crate::report::{Format, Summary};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// The new baseline that a run writes, if it writes one, and the files that were checked.
 #[derive(Debug)]
-pub(super) struct BaselineRun<'r> {
+pub(super) struct NewBaseline<'r> {
     /// Path of a new baseline, and the folder that its paths are relative to.
     target: Option<(&'r Path, PathBuf)>,
     new: Baseline,
@@ -24,10 +24,10 @@ pub(super) struct BaselineRun<'r> {
     checked: HashSet<String>,
 }
 
-impl<'r> BaselineRun<'r> {
+impl<'r> NewBaseline<'r> {
     /// Prepares to write a baseline to `target`, if there is one. Returns an error if the target is an input, or
     /// a file other than a baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
-    pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
+    pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<NewBaseline<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
             let reason = if inputs.iter().any(|input| file.writes_to(input)) {
@@ -45,7 +45,7 @@ impl<'r> BaselineRun<'r> {
             }
         }
         let target = target.map(|path| Ok::<_, Failure>((path, baseline_folder(path)?))).transpose()?;
-        Ok(BaselineRun { target, new: Baseline::default(), checked: HashSet::new() })
+        Ok(NewBaseline { target, new: Baseline::default(), checked: HashSet::new() })
     }
 
     /// Returns the folder that the paths of the new baseline are relative to; `None` if none is written.
@@ -55,10 +55,10 @@ impl<'r> BaselineRun<'r> {
 
     /// Adds a checked file: its findings to the new baseline; or if none is written, its name to the checked
     /// files.
-    pub(super) fn add(&mut self, checked: Option<(String, KnownFindings)>) {
+    pub(super) fn add_checked_file(&mut self, checked: Option<(String, KnownFindings)>) {
         let Some((name, known)) = checked else { return };
         if self.target.is_some() {
-            self.new.add(&name, known);
+            self.new.add_file_findings(&name, known);
         } else {
             self.checked.insert(name);
         }
@@ -71,7 +71,7 @@ impl<'r> BaselineRun<'r> {
         let mut seen = HashSet::new();
         let mut missing = 0_usize;
         for baseline in baselines.filter(|baseline| seen.insert(baseline.folder.clone())) {
-            for (file, count) in baseline.known.files() {
+            for (file, count) in baseline.known.files_with_counts() {
                 if file != "-" && !self.checked.contains(file) && !baseline.folder.join(file).exists() {
                     missing = missing.saturating_add(count);
                 }
@@ -81,10 +81,10 @@ impl<'r> BaselineRun<'r> {
     }
 
     /// Writes the new baseline, if there is a target, and notes how many findings it does not include.
-    pub(super) fn write(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
+    pub(super) fn write_baseline(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
         let Some((path, _)) = &self.target else { return Ok(()) };
         let shown = path.display();
-        files::write_whole(path, self.new.to_yaml().as_bytes()).map_err(|error| {
+        files::write_atomic_or_in_place(path, self.new.to_yaml().as_bytes()).map_err(|error| {
             Failure::Internal(anyhow::anyhow!("--write-baseline {shown}: {}", files::io_reason(&error)))
         })?;
         let others = summary.denied + summary.warned + summary.audited;
@@ -93,7 +93,7 @@ impl<'r> BaselineRun<'r> {
             1 => "; 1 other finding is not included, because it is not a lint".to_owned(),
             count => format!("; {count} other findings are not included, because they are not lints"),
         };
-        console.note(&format!("{shown}: {} written{rest}", counted(self.new.len(), "finding")));
+        console.note(&format!("{shown}: {} written{rest}", count_with_noun(self.new.len(), "finding")));
         Ok(())
     }
 }

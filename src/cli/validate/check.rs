@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
 use super::fix::{FixMode, FixOutcome, count_fixable};
-use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
+use super::settings::{CheckSettings, ConfiguredInput, name_in_baseline};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
 use crate::report::{
-    DocumentResult, DocumentStatus, Format, Mentions, Piece, Report, SkipReason, Statistics, Summary,
+    DocumentResult, DocumentStatus, FileReportPart, Format, ReportRenderer, SkipReason, Statistics, Summary,
+    UncheckedMentionCounts,
 };
 use tollgate_document::source::{InputError, shape};
 use tollgate_engine::engine::Namespaces;
@@ -35,12 +36,12 @@ impl WorkItem {
         match self {
             WorkItem::InputError(error) => error.file.clone(),
             WorkItem::Read(input, _) => input.name(),
-            WorkItem::Search(path) => files::shown(path),
+            WorkItem::Search(path) => files::shown_path(path),
         }
     }
 
     /// Returns the input to read, if it is a manifest; `None` for Markdown and other work.
-    pub(in super::super) fn input(&self) -> Option<&Input> {
+    pub(in super::super) fn manifest_input(&self) -> Option<&Input> {
         match self {
             WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
             _ => None,
@@ -59,7 +60,7 @@ impl WorkItem {
 /// The result of a file: its part of each report, and its counts.
 #[derive(Debug)]
 pub(super) struct FileOutput {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<FileReportPart>,
     /// Path of the file.
     pub(super) path: Option<PathBuf>,
     /// True if a walk found it in a folder.
@@ -82,7 +83,7 @@ impl FileOutput {
         self.path.as_deref().filter(|_| self.is_found)?.parent()
     }
 
-    pub(super) fn has_text(&self) -> bool {
+    pub(super) fn prints_anything(&self) -> bool {
         !self.printed.is_empty()
             || !self.errors.is_empty()
             || self.pieces.first().is_some_and(|piece| !piece.is_empty())
@@ -98,7 +99,7 @@ pub(super) struct FileChecker<'r> {
     pub(super) now: &'r str,
     /// The folder of the new baseline; `None` if none is written.
     pub(super) new_baseline: Option<&'r Path>,
-    pub(super) reports: &'r [Report],
+    pub(super) reports: &'r [ReportRenderer],
     pub(super) limit: u64,
     pub(super) fixes: Option<FixMode>,
 }
@@ -107,23 +108,23 @@ impl FileChecker<'_> {
     /// Returns the name of an input in the baseline, and its known findings; `None` without a baseline.
     fn known_findings(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
-            return Some((baseline_name(input, folder), KnownFindings::collecting()));
+            return Some((name_in_baseline(input, folder), KnownFindings::for_new_baseline()));
         }
         let baseline = settings.baseline.as_ref()?;
-        let name = baseline_name(input, &baseline.folder);
+        let name = name_in_baseline(input, &baseline.folder);
         let known = baseline.known.known_in_file(&name);
         Some((name, known))
     }
 
     /// Reads an input, applies fixes if requested, checks it, and returns its part of the reports.
-    pub(super) fn check_input(&self, work: &ConfiguredWork) -> FileOutput {
+    pub(super) fn check_input(&self, work: &ConfiguredInput) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
         let file = work.name();
         let mut output = FileOutput {
-            pieces: vec![Piece::default(); self.reports.len()],
+            pieces: vec![FileReportPart::default(); self.reports.len()],
             path: work.path().map(Path::to_owned),
-            is_found: matches!(work, WorkItem::Read(_, source) if source.is_found()),
+            is_found: matches!(work, WorkItem::Read(_, source) if source.is_found_in_folder()),
             summary: Summary { files: 1, ..Summary::default() },
             statistics: Statistics::default(),
             printed: String::new(),
@@ -134,7 +135,8 @@ impl FileChecker<'_> {
         let (text, input, settings) = match work {
             WorkItem::InputError(error) => (Err(error.clone()), None, None),
             WorkItem::Search(path) => {
-                let mentions = Mentions { markdown: usize::from(mentions_objects(path)), templates: 0 };
+                let mentions =
+                    UncheckedMentionCounts { markdown: usize::from(mentions_objects(path)), templates: 0 };
                 return FileOutput { summary: Summary { mentions, ..Summary::default() }, ..output };
             }
             WorkItem::Read(input, _) => {
@@ -142,7 +144,8 @@ impl FileChecker<'_> {
             }
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);
-        let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
+        let overrides =
+            checked.map(|(input, settings)| settings.overrides_for_input(input)).unwrap_or_default();
         let claims = match (work, &text) {
             (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown() => {
                 self.claims.claims_for(input, text)
@@ -161,12 +164,12 @@ impl FileChecker<'_> {
             // Several errors about one document are one document.
             let document = (entry.status == DocumentStatus::Unreadable).then_some(entry.document);
             if document.is_none() || document != unreadable {
-                output.summary.add(entry);
+                output.summary.count_document(entry);
             }
             unreadable = document;
-            output.statistics.add(entry);
+            output.statistics.count_findings(entry);
             for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
-                report.add(piece, entry);
+                report.append_document(piece, entry);
             }
         };
         match (&text, work) {
@@ -175,7 +178,7 @@ impl FileChecker<'_> {
                 if let Some(checker) = checker {
                     let mut none = KnownFindings::default();
                     let known = known.as_mut().map_or(&mut none, |(_, known)| known);
-                    checker.check_against(known, &file, text, *source, &mut report);
+                    checker.check_against_baseline(known, &file, text, *source, &mut report);
                 }
             }
             (Err(error), _) => match self.reason_to_skip_unreadable(work) {
@@ -192,7 +195,7 @@ impl FileChecker<'_> {
             output.summary.mentions.templates = 1;
         }
         if let (Some(checker), WorkItem::Read(_, source), Ok(text)) = (checker, work, &text)
-            && self.counts_fixes()
+            && self.needs_fixable_count()
         {
             let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
             count_fixable(&mut output.summary, checker, *source, &file, text);
@@ -215,14 +218,15 @@ impl FileChecker<'_> {
             (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
         }
         for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
-            report.close(piece, &file, &output.summary);
+            report.finish_file(piece, &file, &output.summary);
         }
         output
     }
 
     /// True if a report states the number of fixable findings.
-    fn counts_fixes(&self) -> bool {
-        let counts = |report: &Report| report.format == Format::Text && !report.quiet && !report.statistics;
+    fn needs_fixable_count(&self) -> bool {
+        let counts =
+            |report: &ReportRenderer| report.format == Format::Text && !report.quiet && !report.statistics;
         self.reports.iter().any(counts)
     }
 
@@ -236,7 +240,7 @@ impl FileChecker<'_> {
     /// error.
     fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
-        if !source.is_found() {
+        if !source.is_found_in_folder() {
             return None;
         }
         if files::is_dangling_link(path) {

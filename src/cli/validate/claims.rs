@@ -10,42 +10,42 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::super::check::{FileRole, TextSource};
-use super::super::config::normal_absolute;
+use super::super::config::normalized_absolute_path;
 use super::check::WorkItem;
 use super::layout::MAX_KUSTOMIZATION_BYTES;
-use super::settings::ConfiguredWork;
-use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
+use super::settings::ConfiguredInput;
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, KUSTOMIZATIONS};
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Lines, documents, list};
-use tollgate_engine::engine::KnownClaims;
+use tollgate_document::source::{LineIndex, documents, list};
+use tollgate_engine::engine::ClaimLocations;
 
 /// The claims of a run, found on first use.
 #[derive(Debug)]
 pub(super) struct RunClaims<'r> {
-    work: &'r [ConfiguredWork],
+    work: &'r [ConfiguredInput],
     kustomizations: &'r [PathBuf],
     found: OnceLock<FoundClaims>,
 }
 
 #[derive(Debug, Default)]
 struct FoundClaims {
-    known: KnownClaims,
+    known: ClaimLocations,
     moved: FilesMovedByKustomizations,
 }
 
 impl<'r> RunClaims<'r> {
     /// Prepares to find the claims in these inputs; `kustomizations` are those around them.
-    pub(super) fn new(work: &'r [ConfiguredWork], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
+    pub(super) fn new(work: &'r [ConfiguredInput], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
         RunClaims { work, kustomizations, found: OnceLock::new() }
     }
 
     /// Returns the claims that the pods of a text may refer to; `None` if it refers to none, or its objects are
     /// applied to other namespaces.
-    pub(super) fn claims_for(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
+    pub(super) fn claims_for(&self, input: &Input, text: &str) -> Option<Cow<'_, ClaimLocations>> {
         if !["resourceClaimName", "resourceClaimTemplateName"].iter().any(|field| text.contains(field)) {
             return None;
         }
-        let found = self.found.get_or_init(|| FoundClaims::of(self.work, self.kustomizations));
+        let found = self.found.get_or_init(|| FoundClaims::from_inputs(self.work, self.kustomizations));
         if let Input::File(path) = input
             && found.moved.contains(path)
         {
@@ -60,7 +60,7 @@ impl<'r> RunClaims<'r> {
 }
 
 impl FoundClaims {
-    fn of(work: &[ConfiguredWork], kustomizations: &[PathBuf]) -> FoundClaims {
+    fn from_inputs(work: &[ConfiguredInput], kustomizations: &[PathBuf]) -> FoundClaims {
         let mut found = FoundClaims::default();
         for path in kustomizations {
             found.moved.add_kustomization(path);
@@ -72,7 +72,7 @@ impl FoundClaims {
             if source.is_markdown() || !input.can_be_read_twice() {
                 continue;
             }
-            let Ok(text) = files::read(input, MAX_FILE) else { continue };
+            let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
             if text.contains("targetNamespace") {
                 found.moved.add_flux_kustomizations(&text);
             }
@@ -82,7 +82,7 @@ impl FoundClaims {
             }
         }
         for (input, path, is_object) in with_claims {
-            let Ok(text) = files::read(input, MAX_FILE) else { continue };
+            let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
             let is_moved = !is_object || found.moved.contains(path);
             add_from_text(&mut found.known, &input.name(), &text, is_moved);
         }
@@ -90,13 +90,13 @@ impl FoundClaims {
     }
 }
 
-fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool) {
-    let lines = Lines::of(text);
+fn add_from_text(known: &mut ClaimLocations, file: &str, text: &str, is_moved: bool) {
+    let lines = LineIndex::from_text(text);
     for document in documents(text).flatten() {
         for item in list::objects(document.doc.root()) {
             let value = item.value();
-            let line = lines.position(document.offset + value.span().start as usize).0;
-            known.add(value, file, line, is_moved);
+            let line = lines.line_and_column(document.offset + value.span().start as usize).0;
+            known.add_if_claim(value, file, line, is_moved);
         }
     }
 }
@@ -116,7 +116,7 @@ impl FilesMovedByKustomizations {
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
         if root.namespace {
-            self.paths.insert(normal_absolute(folder));
+            self.paths.insert(normalized_absolute_path(folder));
             self.add_resources(&root, folder);
         }
     }
@@ -124,7 +124,7 @@ impl FilesMovedByKustomizations {
     /// Adds the resources of a kustomization, including nested kustomizations.
     fn add_resources(&mut self, kustomization: &Kustomization, folder: &Path) {
         for resource in &kustomization.resources {
-            let path = normal_absolute(&folder.join(resource));
+            let path = normalized_absolute_path(&folder.join(resource));
             if !self.paths.insert(path.clone()) || !path.is_dir() {
                 continue;
             }
@@ -155,7 +155,7 @@ impl FilesMovedByKustomizations {
         if self.paths.is_empty() && self.ends.is_empty() {
             return false;
         }
-        let path = normal_absolute(path);
+        let path = normalized_absolute_path(path);
         let is_moved =
             |folder: &Path| self.paths.contains(folder) || self.ends.iter().any(|end| folder.ends_with(end));
         path.ancestors().any(is_moved)

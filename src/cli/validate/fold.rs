@@ -2,7 +2,7 @@
 //!
 //! One folder of test data must not bury what the rest of a repository has. A folder is folded beyond
 //! [`MAX_FINDINGS_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they are
-//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_SIDE_BY_SIDE`] of one parent.
+//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_IN_SIBLINGS`] of one parent.
 //!
 //! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it.
 //! At most [`MAX_FINDINGS_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are kept.
@@ -11,22 +11,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::console::shell_word;
+use super::super::console::quote_for_shell;
 use crate::files;
-use crate::report::Piece;
-use tollgate_formats::count::counted;
+use crate::report::FileReportPart;
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::sanitize;
 
 /// Maximum number of findings shown of one folder.
 const MAX_FINDINGS_IN_FOLDER: usize = 20;
 /// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_FINDINGS_IN_FOLDER`] each.
-const MAX_FINDINGS_SIDE_BY_SIDE: usize = 100;
+const MAX_FINDINGS_IN_SIBLINGS: usize = 100;
 /// Maximum number of folded folders that are named at the end.
 const MAX_NAMED_FOLDERS: usize = 5;
 
 /// Decides which findings of a report on a terminal are shown, and counts shown and hidden findings by folder.
 #[derive(Debug)]
-pub(super) struct ReportFolder {
+pub(super) struct FindingCollapser {
     /// The folders that the user named. They are folded, but cannot be excluded.
     roots: Vec<PathBuf>,
     folders: BTreeMap<PathBuf, FolderCounts>,
@@ -55,9 +55,9 @@ struct ParentCounts {
     shown: usize,
 }
 
-impl ReportFolder {
-    pub(super) fn new(roots: &[PathBuf]) -> ReportFolder {
-        ReportFolder {
+impl FindingCollapser {
+    pub(super) fn new(roots: &[PathBuf]) -> FindingCollapser {
+        FindingCollapser {
             roots: roots.to_vec(),
             folders: BTreeMap::new(),
             parents: HashMap::new(),
@@ -68,18 +68,18 @@ impl ReportFolder {
 
     /// Adds the part of a file to the report, and returns what to print now. `folder` is `None` for a file that
     /// the user named, which is shown whole.
-    pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
+    pub(super) fn add_file(&mut self, folder: Option<&Path>, piece: &FileReportPart) -> String {
         let mut out = String::new();
         if self.current.as_deref() != folder {
             out = self.complete_folder();
             self.current = folder.map(Path::to_owned);
         }
         let Some(folder) = folder else {
-            out.extend(piece.split_findings().map(|(text, _)| text));
+            out.extend(piece.findings_and_other_text().map(|(text, _)| text));
             return out;
         };
         let counts = self.folders.entry(folder.to_owned()).or_default();
-        for (text, is_finding) in piece.split_findings() {
+        for (text, is_finding) in piece.findings_and_other_text() {
             counts.found += usize::from(is_finding);
             if !is_finding || counts.found <= MAX_FINDINGS_IN_FOLDER {
                 self.held.push((text.to_owned(), is_finding));
@@ -104,7 +104,7 @@ impl ReportFolder {
             parent.folded.get_or_insert_with(|| folder.clone()) == &folder
         } else {
             parent.shown += findings;
-            parent.shown <= MAX_FINDINGS_SIDE_BY_SIDE
+            parent.shown <= MAX_FINDINGS_IN_SIBLINGS
                 || folder.parent().is_none_or(is_root)
                 || is_root(&folder)
         };
@@ -113,18 +113,18 @@ impl ReportFolder {
     }
 
     /// Returns the rest of the report, and the text about hidden findings that follows its summary.
-    pub(super) fn end(mut self) -> (String, String) {
+    pub(super) fn finish_report(mut self) -> (String, String) {
         let rest = self.complete_folder();
-        let mut folded = self.folded_folders();
+        let mut folded = self.folders_with_hidden();
         // The largest first: that one is the reason.
         folded.sort_by_key(|(_, hidden)| std::cmp::Reverse(*hidden));
         let mut out = String::new();
         for (folder, hidden) in folded.iter().take(MAX_NAMED_FOLDERS) {
-            let name = files::shown(folder);
+            let name = files::shown_path(folder);
             let exclude =
                 self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
-            let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
-            _ = writeln!(out, "Not shown: {} in {name}{exclude}.", counted(*hidden, "finding"));
+            let (name, exclude) = (sanitize::sanitize_line(&name), exclude.unwrap_or_default());
+            _ = writeln!(out, "Not shown: {} in {name}{exclude}.", count_with_noun(*hidden, "finding"));
         }
         let others = folded.get(MAX_NAMED_FOLDERS..).unwrap_or_default();
         if !others.is_empty() {
@@ -139,7 +139,7 @@ impl ReportFolder {
 
     /// Returns the folders with hidden findings, and the number of each. Several folders are replaced by their
     /// parent if it has no others.
-    fn folded_folders(&self) -> Vec<(PathBuf, usize)> {
+    fn folders_with_hidden(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
         for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
             let parent = folder.parent().unwrap_or(folder);
@@ -148,7 +148,7 @@ impl ReportFolder {
         let mut named = Vec::new();
         for (parent, folders) in by_parent {
             let is_outside = self.roots.iter().any(|root| root.starts_with(parent));
-            if folders.len() > 1 && !is_outside && self.is_named_as_one(parent) {
+            if folders.len() > 1 && !is_outside && self.is_named_by_parent(parent) {
                 named.push((parent.to_owned(), folders.iter().map(|(_, hidden)| hidden).sum()));
             } else {
                 named.extend(folders.into_iter().map(|(folder, hidden)| (folder.to_owned(), hidden)));
@@ -158,11 +158,11 @@ impl ReportFolder {
     }
 
     /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings
-    /// have more than [`MAX_FINDINGS_SIDE_BY_SIDE`] together, or every folder below it has more than [`MAX_FINDINGS_IN_FOLDER`].
-    fn is_named_as_one(&self, parent: &Path) -> bool {
+    /// have more than [`MAX_FINDINGS_IN_SIBLINGS`] together, or every folder below it has more than [`MAX_FINDINGS_IN_FOLDER`].
+    fn is_named_by_parent(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
-        self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_FINDINGS_SIDE_BY_SIDE)
+        self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_FINDINGS_IN_SIBLINGS)
             || below.all(|(_, counts)| counts.found > MAX_FINDINGS_IN_FOLDER)
     }
 
@@ -175,7 +175,7 @@ impl ReportFolder {
             return None;
         }
         // A glob is relative to the working folder, or else to the folder that was named.
-        let shown = files::shown(folder);
+        let shown = files::shown_path(folder);
         let is_below_here = !shown.starts_with("..") && Path::new(&shown).is_relative();
         let path = if is_below_here { shown } else { below_root.to_str()?.to_owned() };
         let mut glob = String::from("/");
@@ -185,7 +185,7 @@ impl ReportFolder {
             }
             glob.push(letter);
         }
-        Some(shell_word(&format!("{glob}/")))
+        Some(quote_for_shell(&format!("{glob}/")))
     }
 }
 
@@ -193,21 +193,21 @@ impl ReportFolder {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::ReportFolder;
-    use crate::report::Piece;
+    use super::FindingCollapser;
+    use crate::report::FileReportPart;
 
     /// The numbers of findings shown by folder, and the end.
     fn fold(roots: &[&str], findings: &[(&str, usize)]) -> (Vec<(String, usize)>, String) {
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
-        let mut folds = ReportFolder::new(&roots);
+        let mut folds = FindingCollapser::new(&roots);
         let mut out = String::new();
         for (folder, count) in findings {
             for _ in 0..*count {
-                let piece = Piece::of_finding(&format!("{folder}\n"));
-                out += &folds.add(Some(Path::new(folder)), &piece);
+                let piece = FileReportPart::from_finding(&format!("{folder}\n"));
+                out += &folds.add_file(Some(Path::new(folder)), &piece);
             }
         }
-        let (rest, end) = folds.end();
+        let (rest, end) = folds.finish_report();
         out += &rest;
         let mut shown: Vec<(String, usize)> = Vec::new();
         for line in out.lines() {

@@ -8,7 +8,7 @@ use super::super::outcome::Failure;
 use super::check::WorkItem;
 use super::layout::RepositoryLayout;
 use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
-use crate::report::NotRead;
+use crate::report::UnreadPathCounts;
 use tollgate_formats::sanitize;
 
 /// Flags for searching folders.
@@ -56,7 +56,7 @@ impl WalkArgs {
 #[derive(Debug, Default)]
 pub(in super::super) struct FoundInputs {
     pub(in super::super) work: Vec<WorkItem>,
-    pub(super) not_read: NotRead,
+    pub(super) not_read: UnreadPathCounts,
     /// Markdown files in folders that are not checked.
     markdown: Vec<PathBuf>,
     /// The kustomizations around the inputs.
@@ -72,7 +72,7 @@ pub(in super::super) fn find_inputs(
     let mut found = FoundInputs::default();
     for path in paths {
         if path.as_os_str() != "-" && path.is_dir() {
-            found.add_folder(path, files::walk(path, options), console);
+            found.add_folder(path, files::find_manifests(path, options), console);
         } else {
             found.add_named(path);
         }
@@ -143,5 +143,5 @@ impl FoundInputs {
 fn no_manifests_note(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
-    format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::line(&folder))
+    format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::sanitize_line(&folder))
 }

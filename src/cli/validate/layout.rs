@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::super::check::FileRole;
-use super::super::config::normal_absolute;
+use super::super::config::normalized_absolute_path;
 use crate::files::{self, FolderWalk, Input};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
@@ -26,12 +26,12 @@ pub(super) struct RepositoryLayout {
 impl RepositoryLayout {
     /// Determines charts and patches from the charts and kustomizations that a walk found.
     pub(super) fn from_walk(walk: &FolderWalk) -> RepositoryLayout {
-        let mut named = NamedFiles::default();
+        let mut named = KustomizationFiles::default();
         walk.kustomizations.iter().for_each(|path| named.add_kustomization(path));
         // A file that some kustomization uses as a whole object is one.
         let patches = named.patches.difference(&named.resources).cloned().collect();
         RepositoryLayout {
-            charts: walk.charts.iter().map(|folder| normal_absolute(folder)).collect(),
+            charts: walk.charts.iter().map(|folder| normalized_absolute_path(folder)).collect(),
             patches,
         }
     }
@@ -41,7 +41,7 @@ impl RepositoryLayout {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;
         }
-        let path = normal_absolute(path);
+        let path = normalized_absolute_path(path);
         let is_chart = |folder: Option<&Path>| folder.is_some_and(|folder| self.charts.contains(folder));
         if self.patches.contains(&path) {
             FileRole::KustomizePatch
@@ -60,19 +60,19 @@ impl RepositoryLayout {
 
 /// Files that kustomizations name as patches or resources.
 #[derive(Default)]
-struct NamedFiles {
+struct KustomizationFiles {
     patches: HashSet<PathBuf>,
     resources: HashSet<PathBuf>,
 }
 
-impl NamedFiles {
+impl KustomizationFiles {
     /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
     fn add_kustomization(&mut self, path: &Path) {
         let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES) else { return };
         let Some(folder) = path.parent() else { return };
         for document in documents(&text).flatten() {
             let root = document.doc.root();
-            let file = |value: Value<'_>| normal_absolute(&folder.join(value.str()));
+            let file = |value: Value<'_>| normalized_absolute_path(&folder.join(value.str()));
             for field in ["patches", "patchesJson6902"] {
                 self.patches.extend(root.get(field).items().map(|patch| file(patch.get("path"))));
             }
@@ -86,13 +86,13 @@ impl NamedFiles {
 mod tests {
     use std::path::Path;
 
-    use super::{FileRole, RepositoryLayout, normal_absolute};
+    use super::{FileRole, RepositoryLayout, normalized_absolute_path};
 
     #[test]
     fn roles_are_told_by_places() {
         let layout = RepositoryLayout {
-            charts: [normal_absolute(Path::new("charts/gpu"))].into(),
-            patches: [normal_absolute(Path::new("prod/../base/patch.yaml"))].into(),
+            charts: [normalized_absolute_path(Path::new("charts/gpu"))].into(),
+            patches: [normalized_absolute_path(Path::new("prod/../base/patch.yaml"))].into(),
         };
         for (path, role) in [
             ("charts/gpu/values.yaml", FileRole::ChartFile),

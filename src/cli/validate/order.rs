@@ -1,7 +1,7 @@
 //! Runs work on all cores and delivers the results in order.
 //!
 //! Workers take the next item and queue its result; the caller's thread delivers the results in the order of the items.
-//! A worker never runs further ahead than [`MAX_RESULTS_AHEAD`] items, so memory is bounded however slow one item is.
+//! A worker never runs further ahead than [`MAX_UNDELIVERED_RESULTS`] items, so memory is bounded however slow one item is.
 //!
 //! Invariant: an item that panics is reported as such, and all other items are still delivered.
 
@@ -13,14 +13,14 @@ use std::time::Duration;
 use super::super::outcome::Failure;
 
 /// Maximum number of results that wait for an earlier one.
-const MAX_RESULTS_AHEAD: usize = 256;
+const MAX_UNDELIVERED_RESULTS: usize = 256;
 /// Stack size of a worker; large, because the CEL parser is recursive.
 const WORKER_STACK_BYTES: usize = 16 << 20;
 /// Interval at which the caller gets [`Event::Waiting`] while no result is ready.
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The next result in the order of the inputs, a crash, or the news that the next result is not ready yet.
-pub(super) enum Event<'w, W, O> {
+pub(super) enum DeliveryEvent<'w, W, O> {
     /// The next result.
     Done(O),
     /// The processing of this item panicked.
@@ -53,7 +53,7 @@ impl<O> SharedQueue<O> {
 pub(super) fn run_in_order<W: Sync, O: Send>(
     work: &[W],
     perform: impl Fn(&W) -> O + Sync,
-    mut deliver: impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
+    mut deliver: impl FnMut(DeliveryEvent<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let queue = ResultQueue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
     let shared = SharedQueue { queue: Mutex::new(queue), ready: Condvar::new(), space: Condvar::new() };
@@ -78,7 +78,7 @@ pub(super) fn run_in_order<W: Sync, O: Send>(
 fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &SharedQueue<O>) {
     loop {
         let mut queue = shared.lock();
-        while queue.taken >= queue.delivered + MAX_RESULTS_AHEAD && !queue.stopped {
+        while queue.taken >= queue.delivered + MAX_UNDELIVERED_RESULTS && !queue.stopped {
             queue = shared.space.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let index = queue.taken;
@@ -94,7 +94,7 @@ fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &SharedQueue
 fn deliver_all<W, O>(
     work: &[W],
     shared: &SharedQueue<O>,
-    deliver: &mut impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
+    deliver: &mut impl FnMut(DeliveryEvent<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for (index, item) in work.iter().enumerate() {
         let mut queue = shared.lock();
@@ -107,21 +107,21 @@ fn deliver_all<W, O>(
             queue = guard;
             if waited.timed_out() {
                 drop(queue);
-                deliver(Event::Waiting)?;
+                deliver(DeliveryEvent::Waiting)?;
                 queue = shared.lock();
             }
         };
         queue.delivered = index + 1;
         drop(queue);
         shared.space.notify_all();
-        deliver(output.map_or(Event::Crashed(item), Event::Done))?;
+        deliver(output.map_or(DeliveryEvent::Crashed(item), DeliveryEvent::Done))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Failure, run_in_order};
+    use super::{DeliveryEvent, Failure, run_in_order};
 
     #[test]
     fn results_come_in_order_and_a_crash_costs_one() {
@@ -133,9 +133,9 @@ mod tests {
         };
         let result = run_in_order(&work, perform, |event| {
             match event {
-                Event::Done(item) => seen.push(item),
-                Event::Crashed(item) => seen.push(*item + 10_000),
-                Event::Waiting => {}
+                DeliveryEvent::Done(item) => seen.push(item),
+                DeliveryEvent::Crashed(item) => seen.push(*item + 10_000),
+                DeliveryEvent::Waiting => {}
             }
             if seen.len() < 1500 { Ok(()) } else { Err(Failure::Usage(String::new())) }
         });

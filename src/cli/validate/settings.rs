@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::config::{ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, Settings, real_path};
+use super::super::config::{
+    ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, real_path,
+};
 use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{EngineArgs, FailOn};
@@ -36,7 +38,7 @@ impl LoadedBaseline {
             return Err(Failure::Input(format!("{name}: not a regular file")));
         }
         let text = files::read_text(path, MAX_BASELINE_BYTES)?;
-        let known = Baseline::read(&name, &text).map_err(|errors| {
+        let known = Baseline::parse(&name, &text).map_err(|errors| {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let others = match errors.len() {
                 0 | 1 => String::new(),
@@ -56,7 +58,7 @@ pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Returns the name of an input in a baseline: its path relative to `folder`; `-` for stdin.
-pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
+pub(super) fn name_in_baseline(input: &Input, folder: &Path) -> String {
     let Input::File(path) = input else { return "-".to_owned() };
     let real = real_path(path).unwrap_or_else(|| path.clone());
     let shared = real.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
@@ -72,7 +74,7 @@ impl<'c> CheckSettings<'c> {
         state: Option<&Arc<Snapshot>>,
     ) -> Result<CheckSettings<'c>, Failure> {
         let GivenSettings { engine, fail_on, levels, namespaces, .. } = given;
-        let settings = Settings::new(engine, fail_on, levels, namespaces, config)?;
+        let settings = MergedSettings::new(engine, fail_on, levels, namespaces, config)?;
         let mut configured = ConfiguredEngine::load(settings)?;
         if let Some(state) = state {
             configured.engine = configured.engine.with_snapshot(Arc::clone(state));
@@ -80,7 +82,9 @@ impl<'c> CheckSettings<'c> {
         let baseline = match (given.baseline, config) {
             _ if given.is_writing_baseline => None,
             (Some(path), _) => Some(LoadedBaseline::read(path)?),
-            (None, Some(config)) => config.baseline()?.as_deref().map(LoadedBaseline::read).transpose()?,
+            (None, Some(config)) => {
+                config.baseline_path()?.as_deref().map(LoadedBaseline::read).transpose()?
+            }
             (None, None) => None,
         };
         Ok(CheckSettings { config, configured, baseline })
@@ -92,13 +96,13 @@ impl<'c> CheckSettings<'c> {
     }
 
     /// Returns the overrides that apply to an input.
-    pub(super) fn overrides(&self, input: &Input) -> Vec<&Override> {
+    pub(super) fn overrides_for_input(&self, input: &Input) -> Vec<&Override> {
         let Some(config) = self.config.filter(|config| !config.file.overrides.is_empty()) else {
             return Vec::new();
         };
         match input {
-            Input::Stdin => config.overrides(None),
-            Input::File(path) => config.overrides(real_path(path).as_deref()),
+            Input::Stdin => config.overrides_for_file(None),
+            Input::File(path) => config.overrides_for_file(real_path(path).as_deref()),
         }
     }
 }
@@ -117,22 +121,22 @@ pub(super) struct GivenSettings<'a> {
 
 /// An input with the index of its settings.
 #[derive(Debug)]
-pub(super) struct ConfiguredWork {
+pub(super) struct ConfiguredInput {
     pub(super) item: WorkItem,
     pub(super) settings: usize,
 }
 
 /// The configuration files of the inputs of a run.
 #[derive(Debug)]
-pub(super) struct Configurations {
+pub(super) struct InputConfigurations {
     lookup: ConfigLookup,
     /// Indexes of the configurations that inputs use, in the order of their first input.
     used: Vec<Option<usize>>,
 }
 
-impl Configurations {
-    pub(super) fn new(arguments: &ConfigArgs) -> Result<Configurations, Failure> {
-        Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
+impl InputConfigurations {
+    pub(super) fn new(arguments: &ConfigArgs) -> Result<InputConfigurations, Failure> {
+        Ok(InputConfigurations { lookup: arguments.lookup()?, used: Vec::new() })
     }
 
     /// Assigns to each input the index of its settings. Also returns how many inputs were left out because a
@@ -140,17 +144,17 @@ impl Configurations {
     pub(super) fn assign_settings(
         &mut self,
         work: Vec<WorkItem>,
-    ) -> Result<(Vec<ConfiguredWork>, usize), Failure> {
+    ) -> Result<(Vec<ConfiguredInput>, usize), Failure> {
         let mut assigned = Vec::with_capacity(work.len());
         let mut excluded = 0;
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.settings_index(input, source.is_found())?,
+                WorkItem::Read(input, source) => self.settings_index(input, source.is_found_in_folder())?,
                 WorkItem::Search(path) => self.settings_index(&Input::File(path.clone()), true)?,
             };
             match number {
-                Some(settings) => assigned.push(ConfiguredWork { item, settings }),
+                Some(settings) => assigned.push(ConfiguredInput { item, settings }),
                 None => excluded += 1,
             }
         }

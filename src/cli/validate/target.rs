@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
-use super::fold::ReportFolder;
+use super::fold::FindingCollapser;
 use crate::config::{Baseline, MAX_BASELINE_BYTES};
 use crate::files;
-use crate::report::{Format, Report, Statistics, Summary};
+use crate::report::{Format, ReportRenderer, Statistics, Summary};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
@@ -73,7 +73,7 @@ pub(super) fn parse_file_target(text: &str) -> Result<FileTarget, String> {
 /// The open destinations of all reports; the first report goes to stdout.
 #[derive(Debug)]
 pub(super) struct ReportTargets<'r> {
-    reports: &'r [Report],
+    reports: &'r [ReportRenderer],
     pub(super) console: &'r mut Console,
     files: Vec<BufWriter<IgnoreBrokenPipe<File>>>,
     /// For each report, whether a part was written.
@@ -81,7 +81,7 @@ pub(super) struct ReportTargets<'r> {
     /// True if the first report goes to stderr, because stdout contains patches or fixed texts.
     pub(super) is_on_stderr: bool,
     /// Folds the first report; `None` if it is shown whole.
-    pub(super) folds: Option<ReportFolder>,
+    pub(super) folds: Option<FindingCollapser>,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -89,7 +89,7 @@ impl<'r> ReportTargets<'r> {
     ///
     /// Creating a file truncates it, so inputs must have been compared with [`FileTarget::writes_to`] before.
     pub(super) fn open(
-        reports: &'r [Report],
+        reports: &'r [ReportRenderer],
         targets: &[FileTarget],
         console: &'r mut Console,
     ) -> Result<ReportTargets<'r>, Failure> {
@@ -118,38 +118,42 @@ impl<'r> ReportTargets<'r> {
     }
 
     /// Writes the header of each report.
-    pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.write_each(Report::begin)
+    pub(super) fn write_headers(&mut self) -> Result<(), Failure> {
+        self.write_each(ReportRenderer::header)
     }
 
     /// Writes the part of a file to each report.
-    pub(super) fn write(&mut self, output: &FileOutput) -> Result<(), Failure> {
+    pub(super) fn write_file_part(&mut self, output: &FileOutput) -> Result<(), Failure> {
         for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
             match self.folds.as_mut().filter(|_| index == 0) {
                 Some(folds) => {
-                    let text = folds.add(output.folder(), piece);
+                    let text = folds.add_file(output.folder(), piece);
                     self.write_to(index, &text)?;
                 }
-                None => self.write_to(index, piece.text(started == Some(false)))?,
+                None => self.write_to(index, piece.text_trimmed_if_first(started == Some(false)))?,
             }
         }
         Ok(())
     }
 
     /// Writes the footer of each report.
-    pub(super) fn end(&mut self, summary: &Summary, statistics: &Statistics) -> Result<(), Failure> {
-        let (rest, folded) = self.folds.take().map(ReportFolder::end).unwrap_or_default();
+    pub(super) fn write_footers(
+        &mut self,
+        summary: &Summary,
+        statistics: &Statistics,
+    ) -> Result<(), Failure> {
+        let (rest, folded) = self.folds.take().map(FindingCollapser::finish_report).unwrap_or_default();
         self.write_to(0, &rest)?;
-        self.write_each(|report| report.end(summary, statistics))?;
+        self.write_each(|report| report.footer(summary, statistics))?;
         self.write_to(0, &folded)?;
         for file in &mut self.files {
             file.flush()?;
         }
-        Ok(self.console.finish()?)
+        Ok(self.console.flush_stdout()?)
     }
 
-    fn write_each(&mut self, text: impl Fn(&Report) -> String) -> Result<(), Failure> {
+    fn write_each(&mut self, text: impl Fn(&ReportRenderer) -> String) -> Result<(), Failure> {
         for (index, report) in self.reports.iter().enumerate() {
             self.write_to(index, &text(report))?;
         }

@@ -2,7 +2,7 @@
 //! deleted.
 
 use serde_json::{Value, json};
-use tollgate::cluster::POLICIES;
+use tollgate::cluster::POLICY_KINDS;
 
 use super::{Double, status};
 
@@ -15,7 +15,7 @@ const GROUP: &str = "/apis/tollgate.dev/v1alpha1";
 impl Double {
     /// The definitions of all kinds of policies are installed, and there is the Lease of the manifests.
     pub(crate) fn install_policies(&self) {
-        for kind in POLICIES {
+        for kind in POLICY_KINDS {
             self.serves(&format!("{GROUP}/{}", kind.resource));
         }
         self.change(|state| state.policy_verbs = &["get", "list", "create"]);
@@ -29,7 +29,7 @@ impl Double {
     /// Somebody deletes the definitions: first all objects go, and then the kinds.
     pub(crate) fn delete_definitions(&self) {
         self.change(|state| state.policy_verbs = &["get", "list"]);
-        for kind in POLICIES {
+        for kind in POLICY_KINDS {
             let collection = format!("{GROUP}/{}", kind.resource);
             for object in self.objects(&collection) {
                 self.delete(&collection, object["metadata"]["name"].as_str().expect("a name"));
@@ -40,7 +40,7 @@ impl Double {
     /// The definitions are gone.
     pub(crate) fn forget_definitions(&self) {
         self.change(|state| {
-            for kind in POLICIES {
+            for kind in POLICY_KINDS {
                 state.objects.remove(&format!("{GROUP}/{}", kind.resource));
             }
             state.end_watches();
@@ -53,7 +53,7 @@ impl Double {
         (path == GROUP).then_some(())?;
         let state = self.state();
         let verbs = state.policy_verbs;
-        let resources: Vec<Value> = POLICIES
+        let resources: Vec<Value> = POLICY_KINDS
             .iter()
             .filter(|kind| state.objects.contains_key(&format!("{GROUP}/{}", kind.resource)))
             .map(|kind| json!({"name": kind.resource, "kind": kind.kind, "verbs": verbs}))

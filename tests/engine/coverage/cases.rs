@@ -6,7 +6,7 @@
 use tollgate_api::view::{Taint, Toleration, View as _};
 use tollgate_document::doc;
 use tollgate_engine::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
+    EffectSet, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 use tollgate_engine::tolerance::tolerates;
 
@@ -69,8 +69,9 @@ fn random_entry(dice: &mut Dice<'_>) -> PolicyEntry {
         _ => Some((0..dice.roll(4)).map(|_| dice.pick(&["", "u", "v"]).into()).collect()),
     };
     let effects = match dice.roll(3) {
-        0 => Effects::ALL,
-        _ => (0..=dice.roll(2)).fold(Effects::EMPTY, |all, _| all.or(Effects::named(dice.pick(&EFFECTS)))),
+        0 => EffectSet::ALL,
+        _ => (0..=dice.roll(2))
+            .fold(EffectSet::EMPTY, |all, _| all.union(EffectSet::from_name(dice.pick(&EFFECTS)))),
     };
     let seconds = (dice.roll(2) == 0).then(|| [0, 60, 600][dice.roll(3)]);
     PolicyEntry { keys: KeyPattern::parse(keys).unwrap(), values, effects, seconds }
@@ -87,7 +88,7 @@ fn has(entry: &PolicyEntry, key: &str, value: &str, effect: &str, duration: Opti
     };
     let value_in = entry.values.as_ref().is_none_or(|values| values.iter().any(|one| **one == *value));
     let in_time = duration.is_none_or(|duration| entry.seconds.is_none_or(|limit| duration <= limit));
-    key_in && value_in && entry.effects.contains(Effects::named(effect)) && in_time
+    key_in && value_in && entry.effects.contains(EffectSet::from_name(effect)) && in_time
 }
 
 /// Every (taint, duration) of the universe that the toleration tolerates.
@@ -127,7 +128,7 @@ pub(crate) fn compare_coverage(dice: &mut Dice<'_>, tally: &mut Tally) {
     let text = random_toleration(dice);
     let document = doc::parse(&text).unwrap();
     let toleration = Toleration::of(document.root());
-    let tolerated = ToleratedTaints::as_written(toleration);
+    let tolerated = ToleratedTaints::from_toleration(toleration);
     let mut taints: Vec<(String, String, String, Option<i64>)> = vec![];
     each_taint(toleration, |key, value, effect, duration| {
         taints.push((key.to_owned(), value.to_owned(), effect.to_owned(), duration));
@@ -170,7 +171,7 @@ pub(crate) fn compare_containment(dice: &mut Dice<'_>) {
         inside &= tolerates(outer, Taint::of(document.root())) && duration.is_none_or(|d| d <= limit);
     });
     assert_eq!(
-        ToleratedTaints::as_written(outer).contains(&ToleratedTaints::as_written(inner)),
+        ToleratedTaints::from_toleration(outer).contains(&ToleratedTaints::from_toleration(inner)),
         inside,
         "{other} in {one}"
     );

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use tollgate::Profile;
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
-use tollgate_api::schema::{Field, StructTy, Ty};
+use tollgate_api::schema::{Field, FieldType, StructSchema};
 
 /// A field of a kind, with the path of fields that leads to it.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct HostileField {
 
 impl HostileField {
     /// The type of the field.
-    pub(crate) fn ty(&self) -> &'static Ty {
+    pub(crate) fn ty(&self) -> &'static FieldType {
         &self.way.last().expect("a place has a field").ty
     }
 
@@ -44,7 +44,7 @@ pub(crate) fn places(profile: &'static Profile) -> Vec<HostileField> {
     for kind in ApiKind::ALL {
         for &version in profile.versions(kind) {
             let mut way = Vec::new();
-            descend(fields::root(kind, version), &mut way, &mut |way| {
+            descend(fields::root_struct(kind, version), &mut way, &mut |way| {
                 let last = way.last().map(|field| std::ptr::from_ref::<Field>(field));
                 if met.insert((last, kind.has_full_schema())) {
                     all.push(HostileField { kind, version, way: way.to_vec() });
@@ -55,7 +55,11 @@ pub(crate) fn places(profile: &'static Profile) -> Vec<HostileField> {
     all
 }
 
-fn descend(ty: &'static StructTy, way: &mut Vec<&'static Field>, found: &mut dyn FnMut(&[&'static Field])) {
+fn descend(
+    ty: &'static StructSchema,
+    way: &mut Vec<&'static Field>,
+    found: &mut dyn FnMut(&[&'static Field]),
+) {
     for field in ty.fields {
         way.push(field);
         found(way);
@@ -69,11 +73,11 @@ fn descend(ty: &'static StructTy, way: &mut Vec<&'static Field>, found: &mut dyn
 }
 
 /// The struct that a type contains, directly or in lists and maps.
-fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
+fn inside(ty: &'static FieldType) -> Option<&'static StructSchema> {
     match ty {
-        Ty::Struct(inner) | Ty::StringOr(inner) => Some(inner),
-        Ty::List(item) => inside(item),
-        Ty::Map { value, .. } => inside(value),
+        FieldType::Struct(inner) | FieldType::StringOr(inner) => Some(inner),
+        FieldType::List(item) => inside(item),
+        FieldType::Map { value, .. } => inside(value),
         _ => None,
     }
 }
@@ -125,10 +129,10 @@ impl Style {
         [Style::Letters, Style::Controls, Style::Digits, Style::Parts, Style::Again];
 
     /// The styles that apply to a field of this type.
-    pub(crate) fn of(ty: &Ty) -> &'static [Style] {
+    pub(crate) fn of(ty: &FieldType) -> &'static [Style] {
         match ty {
-            Ty::List(_) | Ty::Map { .. } => &Style::OF_LISTS,
-            Ty::Struct(_) | Ty::StringOr(_) => &Style::OF_STRUCTS,
+            FieldType::List(_) | FieldType::Map { .. } => &Style::OF_LISTS,
+            FieldType::Struct(_) | FieldType::StringOr(_) => &Style::OF_STRUCTS,
             _ => &Style::OF_SCALARS,
         }
     }
@@ -179,7 +183,7 @@ fn object(place: &HostileField, style: Style, bytes: usize, turned: bool) -> Str
     };
     let leaf = Leaf { style, bytes, turned };
     let mut out = format!(r#"{{"apiVersion":"{api_version}","kind":"{}""#, place.kind.name());
-    let root = fields::root(place.kind, place.version);
+    let root = fields::root_struct(place.kind, place.version);
     leaf.members(&mut out, root, &place.way, true);
     out.push('}');
     out
@@ -195,7 +199,7 @@ struct Leaf {
 
 impl Leaf {
     /// Writes the members of a struct on the path: its scalars, and the next step.
-    fn members(self, out: &mut String, ty: &'static StructTy, way: &[&'static Field], is_root: bool) {
+    fn members(self, out: &mut String, ty: &'static StructSchema, way: &[&'static Field], is_root: bool) {
         let Some((next, rest)) = way.split_first() else { return };
         for field in ty.fields {
             if field.json != next.json && !(is_root && matches!(field.json, "apiVersion" | "kind")) {
@@ -221,19 +225,19 @@ impl Leaf {
         }
     }
 
-    fn down(self, out: &mut String, ty: &'static Ty, rest: &[&'static Field]) {
+    fn down(self, out: &mut String, ty: &'static FieldType, rest: &[&'static Field]) {
         match ty {
-            Ty::Struct(inner) | Ty::StringOr(inner) => {
+            FieldType::Struct(inner) | FieldType::StringOr(inner) => {
                 out.push('{');
                 self.members(out, inner, rest, false);
                 out.push('}');
             }
-            Ty::List(item) => {
+            FieldType::List(item) => {
                 out.push('[');
                 self.down(out, item, rest);
                 out.push(']');
             }
-            Ty::Map { value, .. } => {
+            FieldType::Map { value, .. } => {
                 out.push_str("{\"a.example.com/a\":");
                 self.down(out, value, rest);
                 out.push('}');
@@ -243,7 +247,7 @@ impl Leaf {
     }
 
     /// Writes the field at the end of the path.
-    fn last(self, out: &mut String, ty: &'static Ty) {
+    fn last(self, out: &mut String, ty: &'static FieldType) {
         let unit = match self.style {
             Style::Letters => Some("abcdefgh"),
             Style::Controls => Some("\\u0001\\u009b\\\"<\u{e9}"),
@@ -253,12 +257,12 @@ impl Leaf {
         };
         if let Some(unit) = unit {
             let text = unit.repeat(self.bytes / unit.len());
-            let quote = if self.style == Style::Digits && matches!(ty, Ty::Int) { "" } else { "\"" };
+            let quote = if self.style == Style::Digits && matches!(ty, FieldType::Int) { "" } else { "\"" };
             _ = write!(out, "{quote}{text}{quote}");
             return;
         }
         match ty {
-            Ty::List(item) => {
+            FieldType::List(item) => {
                 out.push('[');
                 if self.style == Style::LongKey {
                     self.long_key(out, item);
@@ -267,7 +271,7 @@ impl Leaf {
                 }
                 out.push(']');
             }
-            Ty::Map { value, .. } => {
+            FieldType::Map { value, .. } => {
                 out.push('{');
                 if self.style == Style::LongKey {
                     _ = write!(out, "\"{}\":", "k".repeat(self.bytes / 2));
@@ -289,11 +293,11 @@ impl Leaf {
     }
 
     /// Writes errors into one element until they take half of the bytes.
-    fn long_key(self, out: &mut String, ty: &'static Ty) {
+    fn long_key(self, out: &mut String, ty: &'static FieldType) {
         let leaf = Leaf { bytes: self.bytes / 2, ..self };
         let Some(inner) = inside(ty) else { return element(out, ty, Style::WrongType, 0) };
         out.push('{');
-        match inner.fields.iter().find(|field| matches!(field.ty, Ty::List(_))) {
+        match inner.fields.iter().find(|field| matches!(field.ty, FieldType::List(_))) {
             Some(field) => {
                 _ = write!(out, "\"{}\":[", field.json);
                 leaf.fill(out, |out, _| out.push_str("[]"));
@@ -324,8 +328,14 @@ fn comma(out: &mut String) {
 
 /// Writes a field beside the path with realistic scalars, or nothing.
 fn sketch(out: &mut String, field: &'static Field, style: Style) {
-    let is_scalar =
-        !matches!(field.ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::List(_) | Ty::Map { .. } | Ty::Raw);
+    let is_scalar = !matches!(
+        field.ty,
+        FieldType::Struct(_)
+            | FieldType::StringOr(_)
+            | FieldType::List(_)
+            | FieldType::Map { .. }
+            | FieldType::Raw
+    );
     let is_status = matches!(field.json, "deletionTimestamp" | "deletionGracePeriodSeconds");
     if is_scalar && !is_status && style != Style::Empty {
         comma(out);
@@ -338,13 +348,13 @@ fn sketch(out: &mut String, field: &'static Field, style: Style) {
 }
 
 /// Writes one value of a type.
-fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
+fn element(out: &mut String, ty: &'static FieldType, style: Style, index: usize) {
     let index = if style == Style::Repeated { 0 } else { index };
     match style {
         Style::Null => return out.push_str("null"),
         Style::WrongType => {
             let wrong = match ty {
-                Ty::Struct(_) | Ty::Map { .. } => "7",
+                FieldType::Struct(_) | FieldType::Map { .. } => "7",
                 _ => "{}",
             };
             return out.push_str(wrong);
@@ -352,17 +362,19 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
         _ => {}
     }
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => match style {
+        FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid => match style {
             Style::Empty => out.push_str("\"\""),
             Style::Odd => _ = write!(out, "\"\\u0001 <{index}> {}\"", "ö".repeat(100)),
             _ => _ = write!(out, "\"a-{index}\""),
         },
-        Ty::Int => _ = write!(out, "{}", if style == Style::Odd { i64::MIN } else { 1 }),
-        Ty::Bool => out.push_str("true"),
-        Ty::Quantity => out.push_str(if style == Style::Odd { "\"-1e-999\"" } else { "\"1\"" }),
-        Ty::Time => out.push_str(if style == Style::Odd { "\"soon\"" } else { "\"2026-01-01T00:00:00Z\"" }),
-        Ty::Raw => _ = write!(out, "{{\"a\":[{index},{{\"b\":null}}]}}"),
-        Ty::Struct(inner) | Ty::StringOr(inner) => {
+        FieldType::Int => _ = write!(out, "{}", if style == Style::Odd { i64::MIN } else { 1 }),
+        FieldType::Bool => out.push_str("true"),
+        FieldType::Quantity => out.push_str(if style == Style::Odd { "\"-1e-999\"" } else { "\"1\"" }),
+        FieldType::Time => {
+            out.push_str(if style == Style::Odd { "\"soon\"" } else { "\"2026-01-01T00:00:00Z\"" })
+        }
+        FieldType::Raw => _ = write!(out, "{{\"a\":[{index},{{\"b\":null}}]}}"),
+        FieldType::Struct(inner) | FieldType::StringOr(inner) => {
             out.push('{');
             if style == Style::Unknown {
                 out.push_str("\"stranger\":0");
@@ -374,12 +386,12 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
             }
             out.push('}');
         }
-        Ty::List(item) => {
+        FieldType::List(item) => {
             out.push('[');
             element(out, item, style, index);
             out.push(']');
         }
-        Ty::Map { value, .. } => {
+        FieldType::Map { value, .. } => {
             out.push_str("{\"a\":");
             element(out, value, style, index);
             out.push('}');

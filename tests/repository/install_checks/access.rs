@@ -149,12 +149,12 @@ fn uses_policy_resources(all: &Installation) -> bool {
 /// namespace, and roles that are not aggregated to other roles.
 #[cfg(feature = "online")]
 fn policy_resources(all: &Installation) -> Vec<String> {
-    use tollgate::cluster::{POLICIES, POLICY_LEASE};
+    use tollgate::cluster::{POLICY_KINDS, POLICY_LEASE};
     if !uses_policy_resources(all) {
         return Vec::new();
     }
     let mut faults = Vec::new();
-    for kind in POLICIES {
+    for kind in POLICY_KINDS {
         let name = json!(kind.full_name());
         let found = all.find("CustomResourceDefinition", &name);
         faults.extend(fault_unless(found.is_some(), || format!("there is no definition of {name}")));

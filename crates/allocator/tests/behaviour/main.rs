@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 use tollgate_allocator::{
-    AllocatedDevice, Allocator, Candidate, Claims, Classes, Inventory, Node, NodePools, Outcome,
-    SelectorError, Selectors, Semantics, UnallocatedClaim, Usage,
+    AllocatedDevice, AllocationOutcome, Allocator, AllocatorSemantics, Candidate, ClaimsToAllocate, Classes,
+    DeviceUsage, Inventory, Node, NodePools, SelectorError, Selectors, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, Class, NodeSelector, Slice, TaintRule, View as _};
@@ -35,7 +35,7 @@ impl Selectors for AnyDevice {
 
 /// Allocates claims with these specs. Returns the devices with their consumed capacity, or the error text.
 fn allocate(
-    semantics: Semantics,
+    semantics: AllocatorSemantics,
     version: Version,
     slices: &[String],
     rules: &[String],
@@ -54,16 +54,16 @@ fn allocate(
         version,
         spec: ClaimSpec(spec.root()),
     });
-    let claims = match Claims::new(claims, [], &classes, &semantics) {
+    let claims = match ClaimsToAllocate::new(claims, [], &classes, &semantics) {
         Ok(claims) => claims,
         Err(reason) => return reason.to_string(),
     };
-    let usage = Usage::default();
+    let usage = DeviceUsage::default();
     let allocator =
         Allocator { inventory: &inventory, usage: &usage, selectors: &AnyDevice, max_steps: MAX_STEPS };
     let node = Node { name: "n1", labels: Value::absent() };
     match allocator.allocate(&inventory.pools_for(node), &claims) {
-        Outcome::Allocated(allocations) => {
+        AllocationOutcome::Allocated(allocations) => {
             let mut text = String::new();
             for device in allocations.iter().flat_map(|allocation| &allocation.devices) {
                 let _ = write!(text, "{}={} ", device.request_name(), device.device);
@@ -73,15 +73,15 @@ fn allocate(
             }
             text.trim_end().to_owned()
         }
-        Outcome::Unschedulable(reason) => reason.to_string(),
-        Outcome::Failed(error) => error.to_string(),
-        Outcome::Unsupported(what) => format!("not supported: {what}"),
-        Outcome::GaveUp { steps } => format!("gave up after {steps} steps"),
+        AllocationOutcome::Unschedulable(reason) => reason.to_string(),
+        AllocationOutcome::Failed(error) => error.to_string(),
+        AllocationOutcome::Unsupported(what) => format!("not supported: {what}"),
+        AllocationOutcome::GaveUp { steps } => format!("gave up after {steps} steps"),
     }
 }
 
 fn in_1_37(slices: &[String], specs: &[String]) -> String {
-    allocate(Semantics::V1_37, Version::V1, slices, &[], specs)
+    allocate(AllocatorSemantics::V1_37, Version::V1, slices, &[], specs)
 }
 
 #[test]
@@ -113,16 +113,16 @@ fn a_request_beyond_64_bits() {
     };
     let error = "claim app/c1, request r: checking capacity for device d.example.com/p/d0: capacity \"mem\": capacity \
                  request cannot be represented in the device's range arithmetic: request 10E";
-    assert_eq!(answer(Semantics::V1_36), "r=d0 mem:0");
-    assert_eq!(answer(Semantics::V1_37), format!("{error} is not a representable milli value"));
-    let whole_numbers = Semantics { fractional_ranges: false, ..Semantics::V1_37 };
+    assert_eq!(answer(AllocatorSemantics::V1_36), "r=d0 mem:0");
+    assert_eq!(answer(AllocatorSemantics::V1_37), format!("{error} is not a representable milli value"));
+    let whole_numbers = AllocatorSemantics { fractional_ranges: false, ..AllocatorSemantics::V1_37 };
     assert_eq!(answer(whole_numbers), format!("{error} exceeds MaxInt64"));
 }
 
 #[test]
 fn feature_gates() {
-    let with = |change: fn(&mut Semantics), slice: &String, spec: &String| {
-        let mut semantics = Semantics::V1_37;
+    let with = |change: fn(&mut AllocatorSemantics), slice: &String, spec: &String| {
+        let mut semantics = AllocatorSemantics::V1_37;
         change(&mut semantics);
         allocate(semantics, Version::V1, std::slice::from_ref(slice), &[], std::slice::from_ref(spec))
     };
@@ -178,8 +178,8 @@ fn a_rule_without_selector() {
         let (slices, rules) = (std::slice::from_ref(&free), std::slice::from_ref(&rule));
         allocate(semantics, Version::V1, slices, rules, &[exactly("")])
     };
-    assert_eq!(answer(Semantics::V1_37_0), "cannot allocate all claims");
-    assert_eq!(answer(Semantics::V1_37), "r=d0");
+    assert_eq!(answer(AllocatorSemantics::V1_37_0), "cannot allocate all claims");
+    assert_eq!(answer(AllocatorSemantics::V1_37), "r=d0");
 }
 
 #[test]
@@ -198,13 +198,17 @@ fn counters_beside_devices() {
     let slices = [slice_named("a", 3), slice_named("b", 2)];
     let specs = vec![exactly(""); 3];
     let answer = |semantics, slices: &[String]| allocate(semantics, Version::V1, slices, &[], &specs);
-    assert_eq!(answer(Semantics::V1_34, &slices), "r=a0 r=b0 r=b1", "each slice has counters of its own");
+    assert_eq!(
+        answer(AllocatorSemantics::V1_34, &slices),
+        "r=a0 r=b0 r=b1",
+        "each slice has counters of its own"
+    );
     let twice = "invalid resource pools were encountered";
-    assert_eq!(answer(Semantics::V1_35, &slices), twice, "the set is there twice");
+    assert_eq!(answer(AllocatorSemantics::V1_35, &slices), twice, "the set is there twice");
     let [here, there] = slices;
     let elsewhere = [here, there.replace(r#""nodeName":"n1""#, r#""nodeName":"n2""#)];
     assert_eq!(
-        answer(Semantics::V1_34, &elsewhere),
+        answer(AllocatorSemantics::V1_34, &elsewhere),
         "cannot allocate all claims",
         "a slice does not reach the node"
     );
@@ -216,7 +220,7 @@ fn the_flat_version() {
     let spec =
         r#"{"devices":{"requests":[{"name":"r","deviceClassName":"c","capacity":{"requests":{"m":"5"}}}]}}"#;
     let answer = |spec: String| {
-        allocate(Semantics::V1_37, Version::V1beta1, std::slice::from_ref(&basic), &[], &[spec])
+        allocate(AllocatorSemantics::V1_37, Version::V1beta1, std::slice::from_ref(&basic), &[], &[spec])
     };
     assert_eq!(answer(spec.to_owned()), "cannot allocate all claims");
     assert_eq!(answer(spec.replace('5', "4")), "r=d0");
@@ -224,13 +228,15 @@ fn the_flat_version() {
 
 fn first_device<'d>(
     inventory: &Inventory<'d>,
-    usage: &Usage<'d>,
+    usage: &DeviceUsage<'d>,
     pools: &NodePools<'d>,
-    claims: &Claims<'d>,
+    claims: &ClaimsToAllocate<'d>,
 ) -> Option<AllocatedDevice<'d>> {
     let allocator = Allocator { inventory, usage, selectors: &AnyDevice, max_steps: MAX_STEPS };
     match allocator.allocate(pools, claims) {
-        Outcome::Allocated(allocations) => allocations.into_iter().next()?.devices.into_iter().next(),
+        AllocationOutcome::Allocated(allocations) => {
+            allocations.into_iter().next()?.devices.into_iter().next()
+        }
         _ => None,
     }
 }
@@ -240,21 +246,21 @@ fn held_devices_are_given_back() {
     let text = slice(r#""devices":[{"name":"d0"},{"name":"d1"}]"#);
     let (slices, spec, class) = (parse(&text).unwrap(), exactly(""), parse("{}").unwrap());
     let spec = parse(&spec).unwrap();
-    let semantics = Semantics::V1_37;
+    let semantics = AllocatorSemantics::V1_37;
     let inventory = Inventory::new(semantics, [(Version::V1, Slice(slices.root()))], []);
     let classes: Classes<'_> = [("c", Class(class.root()))].into_iter().collect();
     let claim =
         UnallocatedClaim { namespace: "app", name: "c1", version: Version::V1, spec: ClaimSpec(spec.root()) };
-    let claims = Claims::new([claim], [], &classes, &semantics).unwrap();
+    let claims = ClaimsToAllocate::new([claim], [], &classes, &semantics).unwrap();
     let pools = inventory.pools_for(Node { name: "n1", labels: Value::absent() });
-    let mut usage = Usage::default();
+    let mut usage = DeviceUsage::default();
     let mut given = Vec::new();
     while let Some(device) = first_device(&inventory, &usage, &pools, &claims) {
-        usage.hold(&device.holding().unwrap());
+        usage.add_holding(&device.holding().unwrap());
         given.push(device);
     }
     assert_eq!(given.iter().map(|device| device.device).collect::<Vec<_>>(), ["d0", "d1"]);
-    usage.release(&given.first().and_then(AllocatedDevice::holding).unwrap());
+    usage.remove_holding(&given.first().and_then(AllocatedDevice::holding).unwrap());
     assert_eq!(first_device(&inventory, &usage, &pools, &claims).unwrap().device, "d0");
 }
 

@@ -3,8 +3,9 @@
 use super::model::Choice;
 use super::world::{self, POOLS, World};
 use tollgate_allocator::{
-    AllocatedDevice, Allocation, AllocationError, Allocator, Candidate, Claims, Classes, DEFAULT_MAX_STEPS,
-    DistinctMemory, Inventory, Node, Outcome, SelectorError, Selectors, Semantics, UnallocatedClaim, Usage,
+    AllocatedDevice, Allocation, AllocationError, AllocationOutcome, Allocator, AllocatorSemantics,
+    Candidate, ClaimsToAllocate, Classes, DEFAULT_MAX_STEPS, DeviceUsage, DistinctComparedValues, Inventory,
+    Node, SelectorError, Selectors, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{AllocationResult, Attribute, ClaimSpec, Class, Slice};
@@ -20,29 +21,29 @@ pub(crate) struct Tally {
 
 /// Asks the allocators of both releases about a state, and checks their answers.
 pub(crate) fn check(world: &World, tally: &mut Tally) {
-    for semantics in [Semantics::V1_36, Semantics::V1_37] {
+    for semantics in [AllocatorSemantics::V1_36, AllocatorSemantics::V1_37] {
         with_outcome(world, semantics, |outcome, world| match outcome {
-            Outcome::Allocated(allocations) => {
+            AllocationOutcome::Allocated(allocations) => {
                 tally.found += 1;
                 let choices = choices(&allocations);
                 let miscount = world.wrong_device_count(&choices, semantics.all_skips_used_up_shares);
                 assert_eq!(miscount, None, "{world:#?}");
                 // One release forgets values that must be distinct.
-                let is_exact = semantics.distinct_memory == DistinctMemory::All;
+                let is_exact = semantics.distinct_memory == DistinctComparedValues::All;
                 let flaw =
                     world.first_violation(&choices).filter(|flaw| is_exact || !flaw.starts_with("claim"));
                 assert_eq!(flaw, None, "{choices:?} {world:#?}");
             }
-            Outcome::Unschedulable(_) if semantics == Semantics::V1_37 => {
+            AllocationOutcome::Unschedulable(_) if semantics == AllocatorSemantics::V1_37 => {
                 tally.none += 1;
                 assert_eq!(world.solution(), None, "{world:#?}");
             }
-            Outcome::Unschedulable(_) => {}
+            AllocationOutcome::Unschedulable(_) => {}
             // All devices are asked for, and a constraint keeps one out: the search ends, though an alternative may do.
-            Outcome::Failed(AllocationError::ConstraintBroken { .. }) => tally.broken += 1,
-            Outcome::Failed(error) => panic!("{error}: {world:#?}"),
-            Outcome::Unsupported(what) => panic!("{what}: {world:#?}"),
-            Outcome::GaveUp { steps } => panic!("gave up after {steps} steps: {world:#?}"),
+            AllocationOutcome::Failed(AllocationError::ConstraintBroken { .. }) => tally.broken += 1,
+            AllocationOutcome::Failed(error) => panic!("{error}: {world:#?}"),
+            AllocationOutcome::Unsupported(what) => panic!("{what}: {world:#?}"),
+            AllocationOutcome::GaveUp { steps } => panic!("gave up after {steps} steps: {world:#?}"),
         });
     }
 }
@@ -62,14 +63,18 @@ fn docs(texts: &[String]) -> Vec<Doc<'_>> {
 }
 
 /// Looks at what the allocator makes of a world.
-fn with_outcome(world: &World, semantics: Semantics, look: impl FnOnce(Outcome<'_>, &World)) {
+fn with_outcome(
+    world: &World,
+    semantics: AllocatorSemantics,
+    look: impl FnOnce(AllocationOutcome<'_>, &World),
+) {
     let (slices, results) = (world.slices(), world.results());
     let specs: Vec<String> = world.claims.iter().map(world::Claim::spec).collect();
     let (slices, results, specs) = (docs(&slices), docs(&results), docs(&specs));
     let slices = slices.iter().map(|slice| (Version::V1, Slice(slice.root())));
     let inventory = Inventory::new(semantics, slices, []);
     let results = results.iter().map(|result| AllocationResult(result.root()));
-    let usage = Usage::of_results(&inventory, results);
+    let usage = DeviceUsage::from_results(&inventory, results);
     let class = parse("{}").expect("JSON");
     let classes: Classes<'_> = [("c", Class(class.root()))].into_iter().collect();
     let unallocated = specs.iter().map(|spec| UnallocatedClaim {
@@ -78,7 +83,7 @@ fn with_outcome(world: &World, semantics: Semantics, look: impl FnOnce(Outcome<'
         version: Version::V1,
         spec: ClaimSpec(spec.root()),
     });
-    let claims = Claims::new(unallocated, [], &classes, &semantics).expect("the class exists");
+    let claims = ClaimsToAllocate::new(unallocated, [], &classes, &semantics).expect("the class exists");
     let allocator = Allocator {
         inventory: &inventory,
         usage: &usage,

@@ -2,8 +2,8 @@
 
 use crate::case_lines;
 use tollgate_allocator::{
-    Allocator, Candidate, Claims, Classes, DEFAULT_MAX_STEPS, Inventory, Node, Outcome, Semantics,
-    UnallocatedClaim, Usage,
+    AllocationOutcome, Allocator, AllocatorSemantics, Candidate, ClaimsToAllocate, Classes,
+    DEFAULT_MAX_STEPS, DeviceUsage, Inventory, Node, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, ClaimSpec, Class, Slice};
@@ -27,18 +27,20 @@ fn devices_without_an_obstacle_can_be_taken() {
         };
         let is_schedulable = |node: &Value<'_>| node.get("spec").get("unschedulable").bool() != Some(true);
         let nodes: Vec<Node<'_>> = items("Node").filter(is_schedulable).map(Node::from_object).collect();
-        for semantics in [Semantics::V1_36, Semantics::V1_37_0] {
+        for semantics in [AllocatorSemantics::V1_36, AllocatorSemantics::V1_37_0] {
             let slices = items("ResourceSlice").map(|slice| (Version::V1, Slice(slice)));
             let inventory = Inventory::new(semantics, slices, []);
             let allocations = items("ResourceClaim").filter_map(|claim| Claim(claim).status().allocation());
             let results =
                 allocations.flat_map(|allocation| allocation.devices().results().iter().collect::<Vec<_>>());
-            let usage = Usage::of_results(&inventory, results);
+            let usage = DeviceUsage::from_results(&inventory, results);
             let (namespace, name, version, spec) = ("app", "c", Version::V1, ClaimSpec(probe.root()));
             let claim = UnallocatedClaim { namespace, name, version, spec };
-            let claims = Claims::new([claim], [], &classes, &semantics).expect("the class exists");
-            let obstacles = inventory.obstacles(&usage, Some(&nodes));
-            for device in inventory.published().filter(|device| !usage.is_held(device.key())) {
+            let claims = ClaimsToAllocate::new([claim], [], &classes, &semantics).expect("the class exists");
+            let obstacles = inventory.device_obstacles(&usage, Some(&nodes));
+            for device in
+                inventory.published_devices().filter(|device| !usage.is_held_or_shared(device.key()))
+            {
                 let wanted = device.candidate.index;
                 let selectors = |_: &str, device: Candidate<'_>| Ok(device.index == wanted);
                 let allocator = Allocator {
@@ -49,7 +51,7 @@ fn devices_without_an_obstacle_can_be_taken() {
                 };
                 let is_taken = nodes.iter().any(|node| {
                     let outcome = allocator.allocate(&inventory.pools_for(*node), &claims);
-                    matches!(outcome, Outcome::Allocated(_))
+                    matches!(outcome, AllocationOutcome::Allocated(_))
                 });
                 let obstacle = obstacles.get(wanted).copied().flatten();
                 let id = case.get("id").text();

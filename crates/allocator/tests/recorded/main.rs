@@ -6,10 +6,12 @@ mod stand_in;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use tollgate_allocator::condition::{PostFilter, error_message, rejected_message, unschedulable_message};
+use tollgate_allocator::condition::{
+    PostFilterResult, prefilter_rejection_message, scheduler_error_message, unschedulable_message,
+};
 use tollgate_allocator::{
-    Allocation, Allocator, AvailableOn, Claims, Classes, DEFAULT_MAX_STEPS, Inventory, Node, Outcome,
-    Semantics, UnallocatedClaim, Usage,
+    Allocation, AllocationNodes, AllocationOutcome, Allocator, AllocatorSemantics, ClaimsToAllocate, Classes,
+    DEFAULT_MAX_STEPS, DeviceUsage, Inventory, Node, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, Class, NodeRequirement, Slice, TaintRule, View as _};
@@ -43,7 +45,9 @@ fn recorded_cases() {
         let doc = parse(line).expect("JSON");
         let case = doc.root();
         let topic = topics.entry(case.get("topic").text().to_owned()).or_default();
-        for (release, semantics) in [("1.36", Semantics::V1_36), ("1.37", Semantics::V1_37_0)] {
+        for (release, semantics) in
+            [("1.36", AllocatorSemantics::V1_36), ("1.37", AllocatorSemantics::V1_37_0)]
+        {
             let expected = case.get("result").get(release);
             let expected = if expected.text() == "same" { case.get("result").get("1.36") } else { expected };
             let actual = allocate_case(case, semantics);
@@ -101,7 +105,7 @@ struct Device {
     consumed: BTreeMap<String, String>,
 }
 
-fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
+fn allocate_case(case: Value<'_>, semantics: AllocatorSemantics) -> Answer {
     let items = |kind: &'static str| {
         let before = case.get("before").get("items").items();
         before.chain(case.get("create").items()).filter(move |item| item.get("kind").text() == kind)
@@ -111,7 +115,7 @@ fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
     let claims: Vec<Claim<'_>> = items("ResourceClaim").map(Claim).collect();
     let results = claims.iter().filter_map(|claim| claim.status().allocation());
     let results = results.flat_map(|allocation| allocation.devices().results().iter().collect::<Vec<_>>());
-    let usage = Usage::of_results(&inventory, results);
+    let usage = DeviceUsage::from_results(&inventory, results);
     let name = |object: Value<'_>| object.get("metadata").get("name").text().to_owned();
     let names: Vec<String> = items("DeviceClass").map(name).collect();
     let classes: Classes<'_> =
@@ -123,7 +127,7 @@ fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
         let wanted = reference.get("resourceClaimName").text();
         let claim = *claims.iter().find(|claim| claim.metadata().name() == wanted).expect("a claim");
         match claim.status().allocation() {
-            Some(allocation) => allocated.push(AvailableOn::from_status(allocation)),
+            Some(allocation) => allocated.push(AllocationNodes::from_status(allocation)),
             None => unallocated.push(UnallocatedClaim {
                 namespace: claim.metadata().namespace(),
                 name: claim.metadata().name(),
@@ -133,9 +137,11 @@ fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
         }
     }
     let nodes = items("Node").count();
-    let claims = match Claims::new(unallocated, allocated, &classes, &semantics) {
+    let claims = match ClaimsToAllocate::new(unallocated, allocated, &classes, &semantics) {
         Ok(claims) => claims,
-        Err(reason) => return unschedulable(rejected_message(&semantics, nodes, &reason.to_string())),
+        Err(reason) => {
+            return unschedulable(prefilter_rejection_message(&semantics, nodes, &reason.to_string()));
+        }
     };
     let allocator = Allocator {
         inventory: &inventory,
@@ -150,18 +156,18 @@ fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
             continue;
         }
         match allocator.allocate(&inventory.pools_for(Node::from_object(node)), &claims) {
-            Outcome::Allocated(allocations) => {
+            AllocationOutcome::Allocated(allocations) => {
                 return Answer::Scheduled(allocations.iter().map(describe).collect());
             }
-            Outcome::Unschedulable(reason) => *reasons.entry(reason.to_string()).or_default() += 1,
-            Outcome::Failed(error) => {
-                return Answer::Not { reason: "SchedulerError", message: error_message(&error) };
+            AllocationOutcome::Unschedulable(reason) => *reasons.entry(reason.to_string()).or_default() += 1,
+            AllocationOutcome::Failed(error) => {
+                return Answer::Not { reason: "SchedulerError", message: scheduler_error_message(&error) };
             }
-            Outcome::Unsupported(what) => panic!("{what}"),
-            Outcome::GaveUp { steps } => panic!("gave up after {steps} steps"),
+            AllocationOutcome::Unsupported(what) => panic!("{what}"),
+            AllocationOutcome::GaveUp { steps } => panic!("gave up after {steps} steps"),
         }
     }
-    unschedulable(unschedulable_message(&semantics, nodes, &reasons, PostFilter::NothingChanged))
+    unschedulable(unschedulable_message(&semantics, nodes, &reasons, PostFilterResult::NothingChanged))
 }
 
 fn unschedulable(message: String) -> Answer {
@@ -188,12 +194,12 @@ fn describe(allocation: &Allocation<'_>) -> (Vec<Device>, String) {
     let requirement = |requirement: &NodeRequirement<'_>| requirement.json().to_json();
     let join = |list: &[NodeRequirement<'_>]| list.iter().map(requirement).collect::<Vec<_>>().join(",");
     let nodes = match &allocation.nodes {
-        AvailableOn::AllNodes => String::new(),
-        AvailableOn::Node(name) => {
+        AllocationNodes::AllNodes => String::new(),
+        AllocationNodes::Node(name) => {
             format!(r#"fields {{"key":"metadata.name","operator":"In","values":["{name}"]}} labels "#)
         }
-        AvailableOn::Selector(_) => panic!("only stored allocations have selectors"),
-        AvailableOn::Matching { fields, labels } => {
+        AllocationNodes::Selector(_) => panic!("only stored allocations have selectors"),
+        AllocationNodes::Matching { fields, labels } => {
             format!("fields {} labels {}", join(fields), join(labels))
         }
     };
@@ -222,7 +228,7 @@ fn recorded_allocations(result: Value<'_>) -> Vec<(Vec<Device>, String)> {
         }
     };
     let describe = |claim: Value<'_>| {
-        let term = claim.get("nodeSelector").get("nodeSelectorTerms").at(0);
+        let term = claim.get("nodeSelector").get("nodeSelectorTerms").item(0);
         let join = |list: Value<'_>| list.items().map(Value::to_json).collect::<Vec<_>>().join(",");
         let nodes =
             format!("fields {} labels {}", join(term.get("matchFields")), join(term.get("matchExpressions")));

@@ -7,20 +7,20 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::schema::{StructTy, Ty, Unlisted};
+use super::super::schema::{FieldType, StructSchema, UnlistedFields};
 use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
 /// A copy of the document as the server decodes it: unknown fields dropped, duplicate keys merged.
 pub(super) fn merged_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
-    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
 }
 
 /// Writes the struct that results from decoding `values` into it one after the other, as Go does for duplicate
 /// keys.
-fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
+fn write_struct(out: &mut Builder<'_>, ty: &'static StructSchema, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
     out.open(ValueKind::Object, span);
     for field in ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)) {
@@ -34,14 +34,14 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
             write_merged(out, &field.ty, field.pointer, &given, schema);
         }
     }
-    if ty.unlisted != Unlisted::Dropped {
+    if ty.unlisted != UnlistedFields::Dropped {
         copy_unknown(out, ty, values, schema);
     }
     out.close(span.end);
 }
 
 /// Copies the members that `ty` does not list, the last one of each name.
-fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
+fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructSchema, values: &[Value<'_>], schema: Schema) {
     let unknown = |key: &str| ty.field(key, schema.fields).is_none();
     let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
     for_last_of_each_key(members, |key, member| {
@@ -66,8 +66,14 @@ fn for_last_of_each_key<'d>(
 
 /// Writes the result of decoding the values `given`, one after the other, into the same field of type `ty`.
 /// `pointer` is true if the Go field is a pointer.
-fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
-    let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
+fn write_merged(
+    out: &mut Builder<'_>,
+    ty: &'static FieldType,
+    pointer: bool,
+    given: &[Value<'_>],
+    schema: Schema,
+) {
+    let nil_is_empty = pointer || matches!(ty, FieldType::List(_) | FieldType::Map { .. });
     let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);
     let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
         Some(rest) if nil_is_empty || since_null == 0 => Cow::Borrowed(rest),
@@ -79,9 +85,9 @@ fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[
         return;
     };
     match ty {
-        Ty::StringOr(_) if last.kind() == ValueKind::String => out.copy(*last),
-        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, inner, &live, schema),
-        Ty::List(item) => {
+        FieldType::StringOr(_) if last.kind() == ValueKind::String => out.copy(*last),
+        FieldType::Struct(inner) | FieldType::StringOr(inner) => write_struct(out, inner, &live, schema),
+        FieldType::List(item) => {
             // Item by item through all lists at once; one that is at its end is not asked again.
             let mut lists: Vec<Items<'_>> = live.iter().map(|list| list.items()).collect();
             let mut slot: Vec<Value<'_>> = Vec::new();
@@ -97,7 +103,7 @@ fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[
             }
             out.close(last.span().end);
         }
-        Ty::Map { value: inner, .. } => {
+        FieldType::Map { value: inner, .. } => {
             out.open(ValueKind::Object, last.span());
             for_last_of_each_key(live.iter().flat_map(|map| map.members()), |key, member| {
                 out.copy(key);

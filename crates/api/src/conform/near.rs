@@ -5,29 +5,29 @@ use std::borrow::Borrow;
 /// The known word that was probably intended; `None` if there is not exactly one. It has the same letters in
 /// another case or with other hyphens, differs by one or two letters, or begins with the written text.
 pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
-    let written = bare_letters(written);
+    let written = normalize_word(written);
     if written.is_empty() {
         return None;
     }
     let only =
         |mut found: Box<dyn Iterator<Item = &'k str> + '_>| found.next().filter(|_| found.next().is_none());
-    if let Some(same) = only(Box::new(known.clone().filter(|word| bare_letters(word) == written))) {
+    if let Some(same) = only(Box::new(known.clone().filter(|word| normalize_word(word) == written))) {
         return Some(same);
     }
     // A letter more or less in a short word makes another word.
     let allowed = |word: &str| 1 + word.len().min(written.len()) / 5;
-    let steps = |word: &str| distance(&bare_letters(word), &written);
+    let steps = |word: &str| distance(&normalize_word(word), &written);
     let least = known.clone().map(|word| (steps(word), word)).filter(|(steps, word)| *steps <= allowed(word));
     let least = least.map(|(steps, _)| steps).min();
     if let Some(least) = least {
         return only(Box::new(known.filter(move |word| steps(word) == least)));
     }
-    let is_beginning = |word: &&str| written.len() >= 4 && bare_letters(word).starts_with(&written);
+    let is_beginning = |word: &&str| written.len() >= 4 && normalize_word(word).starts_with(&written);
     only(Box::new(known.filter(is_beginning)))
 }
 
 /// The words as a hint: ``use `A`, `B` or `C` ``; empty if there are none.
-pub fn one_of(known: &[&str]) -> String {
+pub fn hint_use_one_of(known: &[&str]) -> String {
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => format!("use {last}"),
@@ -37,7 +37,7 @@ pub fn one_of(known: &[&str]) -> String {
 }
 
 /// The words as a list in a sentence, `A, B and C`; empty if there are none.
-pub fn and_list<S: Borrow<str>>(words: &[S]) -> String {
+pub fn join_with_and<S: Borrow<str>>(words: &[S]) -> String {
     let Some((last, others)) = words.split_last() else { return String::new() };
     let last: &str = last.borrow();
     if others.is_empty() { last.to_owned() } else { format!("{} and {last}", others.join(", ")) }
@@ -45,13 +45,13 @@ pub fn and_list<S: Borrow<str>>(words: &[S]) -> String {
 
 /// True for two spellings of one word: in another case, or with other hyphens.
 pub(super) fn is_same_word(one: &str, other: &str) -> bool {
-    bare_letters(one) == bare_letters(other)
+    normalize_word(one) == normalize_word(other)
 }
 
 /// The word in lower case, without hyphens, underscores and blanks, so that `tolerationSeconds`, `toleration_seconds`
 /// and `TolerationSeconds` are equal.
-fn bare_letters(word: &str) -> String {
-    let head = tollgate_formats::gofmt::head(word, 256);
+fn normalize_word(word: &str) -> String {
+    let head = tollgate_formats::gofmt::byte_prefix(word, 256);
     head.chars().filter(|letter| !matches!(letter, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
@@ -63,7 +63,7 @@ pub fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{and_list, distance, nearest, one_of};
+    use super::{distance, hint_use_one_of, join_with_and, nearest};
 
     #[test]
     fn distance_counts_edits_and_swaps() {
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn words_are_listed_as_people_do() {
-        assert_eq!(one_of(&["A", "B", "C"]), "use `A`, `B` or `C`");
-        assert_eq!(one_of(&["A"]), "use `A`");
-        assert_eq!(and_list(&["A", "B", "C"]), "A, B and C");
-        assert_eq!(and_list(&["A".to_owned()]), "A");
+        assert_eq!(hint_use_one_of(&["A", "B", "C"]), "use `A`, `B` or `C`");
+        assert_eq!(hint_use_one_of(&["A"]), "use `A`");
+        assert_eq!(join_with_and(&["A", "B", "C"]), "A, B and C");
+        assert_eq!(join_with_and(&["A".to_owned()]), "A");
     }
 }

@@ -3,9 +3,9 @@
 //! Four sources for fields, in this order: the usual wrong places, other words for the same field, the same field in
 //! another release, a near miss in spelling. A hint never changes a verdict. Fixes are in `mend`.
 
-pub use super::near::{and_list, distance, nearest, one_of};
+pub use super::near::{distance, hint_use_one_of, join_with_and, nearest};
 
-use super::super::schema::{StructTy, Ty};
+use super::super::schema::{FieldType, StructSchema};
 use super::Schema;
 use crate::profile::Profile;
 use tollgate_document::doc::{Syntax, Value, ValueKind};
@@ -109,7 +109,7 @@ const MISPLACED_FIELDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Other words for fields: the struct, the word, and the name of the field.
-const OTHER_WORDS: &[(&str, &str, &str)] = &[
+const FIELD_SYNONYMS: &[(&str, &str, &str)] = &[
     ("DeviceTaintRuleSpec", "selector", "deviceSelector"),
     ("DeviceTaintSelector", "driverName", "driver"),
     ("DeviceTaintSelector", "poolName", "pool"),
@@ -165,17 +165,17 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
 ];
 
 /// The field of a struct for which another word is commonly used; `None` if the word is unknown.
-pub(super) fn field_for_word(ty: &StructTy, name: &str) -> Option<&'static str> {
+pub(super) fn field_for_synonym(ty: &StructSchema, name: &str) -> Option<&'static str> {
     let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
-    OTHER_WORDS.iter().find(is_meant).map(|(_, _, field)| *field)
+    FIELD_SYNONYMS.iter().find(is_meant).map(|(_, _, field)| *field)
 }
 
 /// The field that was probably intended by an unknown name: by a synonym or by its spelling. `None` if there
 /// is not exactly one.
-pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> Option<&'static str> {
+pub(super) fn meant_field(ty: &'static StructSchema, name: &str, schema: Schema) -> Option<&'static str> {
     let known =
         || ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
-    let word = field_for_word(ty, name).filter(|word| known().any(|json| json == *word));
+    let word = field_for_synonym(ty, name).filter(|word| known().any(|json| json == *word));
     // A field of another release is spelt right.
     let is_elsewhere = ty.fields.iter().any(|field| field.json == name);
     word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
@@ -183,7 +183,7 @@ pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> 
 
 /// A hint for the unknown field `name` of `ty`, if there is one.
 pub(super) fn hint_for_field(
-    ty: &'static StructTy,
+    ty: &'static StructSchema,
     name: &str,
     schema: Schema,
     at: &Path<'_>,
@@ -193,7 +193,7 @@ pub(super) fn hint_for_field(
         return Some((*hint).to_owned());
     }
     match meant_field(ty, name, schema) {
-        Some(json) if field_for_word(ty, name).is_some() => {
+        Some(json) if field_for_synonym(ty, name).is_some() => {
             return Some(format!("the field is named `{json}`"));
         }
         Some(json) => return Some(format!("did you mean `{json}`?")),
@@ -210,7 +210,7 @@ pub(super) fn hint_for_field(
             .collect();
         return Some(match releases.as_slice() {
             [] => format!("`{name}` exists only in a draft of KEP-5055, not in any Kubernetes release"),
-            _ => format!("`{name}` is available only in Kubernetes {}", and_list(&releases)),
+            _ => format!("`{name}` is available only in Kubernetes {}", join_with_and(&releases)),
         });
     }
     if ty.name == schema.root.name || name.len() > 64 {
@@ -225,22 +225,23 @@ pub(super) fn hint_for_field(
         .collect();
     (names.len() <= 12).then(|| {
         let path = at.owned().print(PathStyle::User);
-        format!("the fields of `{path}` are {}", and_list(&names))
+        format!("the fields of `{path}` are {}", join_with_and(&names))
     })
 }
 
 /// A hint on how to write a value of the wrong type, if there is one.
-pub(super) fn hint_for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
-    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
+pub(super) fn hint_for_value(value: Value<'_>, ty: &FieldType) -> Option<String> {
+    let wants_text =
+        matches!(ty, FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid);
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
     let is_short = (1..=40).contains(&written.len());
     let is_yaml = value.doc().syntax() == Syntax::Yaml;
     match (value.kind(), ty) {
-        (ValueKind::Object, Ty::List(_)) if value.is_empty() => {
+        (ValueKind::Object, FieldType::List(_)) if value.is_empty() => {
             Some("`{}` is an empty object: write `[]` for an empty list".to_owned())
         }
-        (ValueKind::Object, Ty::List(_)) => Some(
+        (ValueKind::Object, FieldType::List(_)) => Some(
             if is_yaml {
                 "this is a list: write `- ` before the first field"
             } else {
@@ -248,25 +249,27 @@ pub(super) fn hint_for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
             }
             .to_owned(),
         ),
-        (ValueKind::String, Ty::List(_)) if is_short => Some(format!("this is a list: write `[{written}]`")),
-        (ValueKind::Array, Ty::Struct(_)) => {
+        (ValueKind::String, FieldType::List(_)) if is_short => {
+            Some(format!("this is a list: write `[{written}]`"))
+        }
+        (ValueKind::Array, FieldType::Struct(_)) => {
             Some("this is one object, not a list: remove the `-`".to_owned())
         }
-        (ValueKind::Array, Ty::Map { .. }) => {
+        (ValueKind::Array, FieldType::Map { .. }) => {
             Some("this is a map: write `key: value` without `-`".to_owned())
         }
         (ValueKind::Array, _) if wants_text => {
             Some("this is one value, not a list: remove the `-`".to_owned())
         }
         (ValueKind::Null | ValueKind::Array | ValueKind::Object, _) => None,
-        (ValueKind::String, Ty::Int) if is_short => Some(integer_hint(value.text(), written)),
-        (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not an integer")),
-        (ValueKind::String, Ty::Bool) if is_short => Some(match meant_bool(value.text()) {
+        (ValueKind::String, FieldType::Int) if is_short => Some(integer_hint(value.text(), written)),
+        (ValueKind::Number, FieldType::Int) if is_short => Some(format!("`{written}` is not an integer")),
+        (ValueKind::String, FieldType::Bool) if is_short => Some(match meant_bool(value.text()) {
             Some(meant) => format!("remove the quotes: `{meant}`"),
             None => "write `true` or `false`, without quotes".to_owned(),
         }),
-        (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
-        (_, Ty::Time) => Some(hint_for_time("")),
+        (_, FieldType::Bool) => Some("write `true` or `false`".to_owned()),
+        (_, FieldType::Time) => Some(hint_for_time("")),
         (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
             let what = if kind == ValueKind::Bool { "a boolean" } else { "a number" };
             Some(if is_yaml {
@@ -275,13 +278,13 @@ pub(super) fn hint_for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
                 format!("add quotes: \"{written}\"")
             })
         }
-        (kind, Ty::Struct(inner)) if is_short && member_for_scalar(inner, kind).is_some() => {
+        (kind, FieldType::Struct(inner)) if is_short && member_for_scalar(inner, kind).is_some() => {
             let key = member_for_scalar(inner, kind).unwrap_or_default();
             Some(format!("this is an object: write `{{{key}: {written}}}`"))
         }
-        (_, Ty::Struct(inner)) => {
+        (_, FieldType::Struct(inner)) => {
             let names: Vec<&str> = inner.fields.iter().take(4).map(|field| field.json).collect();
-            Some(format!("this is an object with fields such as {}", and_list(&names)))
+            Some(format!("this is an object with fields such as {}", join_with_and(&names)))
         }
         _ => None,
     }
@@ -289,7 +292,7 @@ pub(super) fn hint_for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
 
 /// The member of the struct `ty` that a scalar of this kind, written instead of the object, probably
 /// represents.
-pub(super) fn member_for_scalar(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
+pub(super) fn member_for_scalar(ty: &StructSchema, kind: ValueKind) -> Option<&'static str> {
     match (ty.name, kind) {
         ("DeviceAttribute", ValueKind::String) => Some("string"),
         ("DeviceAttribute", ValueKind::Number) => Some("int"),
@@ -339,7 +342,7 @@ pub(super) fn corrected_time(text: &str) -> Option<String> {
         let (hours, minutes) = tail.split_at_checked(3)?;
         out = format!("{head}{hours}:{minutes}");
     }
-    (text.len() <= 64 && out != text && tollgate_formats::gotime::parse(&out).is_ok()).then_some(out)
+    (text.len() <= 64 && out != text && tollgate_formats::gotime::parse_rfc3339(&out).is_ok()).then_some(out)
 }
 
 /// A hint for a text that is not a time.

@@ -1,81 +1,85 @@
 //! Metadata, conditions and node selectors, the same in every version.
 
-use super::{STRINGS, meta_struct};
+use super::{STRING_LIST, meta_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
 /// OwnerReference, printed whole when refused.
-pub static OWNER_REFERENCE: StructTy = meta_struct(
+pub static OWNER_REFERENCE: StructSchema = meta_struct(
     "OwnerReference",
     &[
-        a!("apiVersion", Ty::Str),
-        a!("kind", Ty::Str),
-        a!("name", Ty::Str),
-        a!("uid", Ty::Uid),
-        p!("controller", Ty::Bool),
-        p!("blockOwnerDeletion", Ty::Bool),
+        a!("apiVersion", FieldType::Str),
+        a!("kind", FieldType::Str),
+        a!("name", FieldType::Str),
+        a!("uid", FieldType::Uid),
+        p!("controller", FieldType::Bool),
+        p!("blockOwnerDeletion", FieldType::Bool),
     ],
 );
-pub(super) static MANAGED_FIELDS: StructTy = meta_struct(
+pub(super) static MANAGED_FIELDS: StructSchema = meta_struct(
     "ManagedFieldsEntry",
     &[
-        f!("manager", Ty::Str),
-        f!("operation", Ty::CoreNamed("ManagedFieldsOperationType")),
-        f!("apiVersion", Ty::Str),
-        p!("time", Ty::Time),
-        f!("fieldsType", Ty::Str),
-        p!("fieldsV1", Ty::Raw),
-        f!("subresource", Ty::Str),
+        f!("manager", FieldType::Str),
+        f!("operation", FieldType::CoreNamed("ManagedFieldsOperationType")),
+        f!("apiVersion", FieldType::Str),
+        p!("time", FieldType::Time),
+        f!("fieldsType", FieldType::Str),
+        p!("fieldsV1", FieldType::Raw),
+        f!("subresource", FieldType::Str),
     ],
 );
-pub(super) static OBJECT_META: StructTy = meta_struct(
+pub(super) static OBJECT_META: StructSchema = meta_struct(
     "ObjectMeta",
     &[
-        f!("name", Ty::Str),
-        f!("generateName", Ty::Str),
-        f!("namespace", Ty::Str),
-        f!("selfLink", Ty::Str),
-        f!("uid", Ty::Uid),
-        f!("resourceVersion", Ty::Str),
-        f!("generation", Ty::Int),
-        f!("creationTimestamp", Ty::Time),
-        p!("deletionTimestamp", Ty::Time),
-        p!("deletionGracePeriodSeconds", Ty::Int),
-        f!("labels", Ty::Map { key: "string", value: &Ty::Str }),
-        f!("annotations", Ty::Map { key: "string", value: &Ty::Str }),
-        f!("ownerReferences", Ty::List(&Ty::Struct(&OWNER_REFERENCE))),
-        f!("finalizers", STRINGS),
-        f!("managedFields", Ty::List(&Ty::Struct(&MANAGED_FIELDS))),
+        f!("name", FieldType::Str),
+        f!("generateName", FieldType::Str),
+        f!("namespace", FieldType::Str),
+        f!("selfLink", FieldType::Str),
+        f!("uid", FieldType::Uid),
+        f!("resourceVersion", FieldType::Str),
+        f!("generation", FieldType::Int),
+        f!("creationTimestamp", FieldType::Time),
+        p!("deletionTimestamp", FieldType::Time),
+        p!("deletionGracePeriodSeconds", FieldType::Int),
+        f!("labels", FieldType::Map { key: "string", value: &FieldType::Str }),
+        f!("annotations", FieldType::Map { key: "string", value: &FieldType::Str }),
+        f!("ownerReferences", FieldType::List(&FieldType::Struct(&OWNER_REFERENCE))),
+        f!("finalizers", STRING_LIST),
+        f!("managedFields", FieldType::List(&FieldType::Struct(&MANAGED_FIELDS))),
     ],
 );
-pub(super) static CONDITION: StructTy = meta_struct(
+pub(super) static CONDITION: StructSchema = meta_struct(
     "Condition",
     &[
-        a!("type", Ty::Str),
-        a!("status", Ty::CoreNamed("ConditionStatus")),
-        f!("observedGeneration", Ty::Int),
-        a!("lastTransitionTime", Ty::Time),
-        a!("reason", Ty::Str),
-        a!("message", Ty::Str),
+        a!("type", FieldType::Str),
+        a!("status", FieldType::CoreNamed("ConditionStatus")),
+        f!("observedGeneration", FieldType::Int),
+        a!("lastTransitionTime", FieldType::Time),
+        a!("reason", FieldType::Str),
+        a!("message", FieldType::Str),
     ],
 );
-pub(super) const CONDITIONS: Ty = Ty::List(&Ty::Struct(&CONDITION));
-pub(super) const META: Field = f!("metadata", Ty::Struct(&OBJECT_META));
-pub(super) const API_VERSION: Field = f!("apiVersion", Ty::Str);
-pub(super) const KIND: Field = f!("kind", Ty::Str);
+pub(super) const CONDITIONS: FieldType = FieldType::List(&FieldType::Struct(&CONDITION));
+pub(super) const META: Field = f!("metadata", FieldType::Struct(&OBJECT_META));
+pub(super) const API_VERSION: Field = f!("apiVersion", FieldType::Str);
+pub(super) const KIND: Field = f!("kind", FieldType::Str);
 
-pub(super) static NODE_REQUIREMENT: StructTy = meta_struct(
+pub(super) static NODE_REQUIREMENT: StructSchema = meta_struct(
     "NodeSelectorRequirement",
-    &[a!("key", Ty::Str), a!("operator", Ty::CoreNamed("NodeSelectorOperator")), f!("values", STRINGS)],
+    &[
+        a!("key", FieldType::Str),
+        a!("operator", FieldType::CoreNamed("NodeSelectorOperator")),
+        f!("values", STRING_LIST),
+    ],
 );
 /// The fields of NodeSelectorTerm.
-pub static NODE_TERM: StructTy = meta_struct(
+pub static NODE_TERM: StructSchema = meta_struct(
     "NodeSelectorTerm",
     &[
-        f!("matchExpressions", Ty::List(&Ty::Struct(&NODE_REQUIREMENT))),
-        f!("matchFields", Ty::List(&Ty::Struct(&NODE_REQUIREMENT))),
+        f!("matchExpressions", FieldType::List(&FieldType::Struct(&NODE_REQUIREMENT))),
+        f!("matchFields", FieldType::List(&FieldType::Struct(&NODE_REQUIREMENT))),
     ],
 );
-pub(super) static NODE_SELECTOR: StructTy =
-    meta_struct("NodeSelector", &[a!("nodeSelectorTerms", Ty::List(&Ty::Struct(&NODE_TERM)))]);
-pub(super) const NODES: Ty = Ty::Struct(&NODE_SELECTOR);
+pub(super) static NODE_SELECTOR: StructSchema =
+    meta_struct("NodeSelector", &[a!("nodeSelectorTerms", FieldType::List(&FieldType::Struct(&NODE_TERM)))]);
+pub(super) const NODE_SELECTOR_TYPE: FieldType = FieldType::Struct(&NODE_SELECTOR);

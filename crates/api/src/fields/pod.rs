@@ -4,49 +4,53 @@ use super::meta::{API_VERSION, KIND, META};
 use super::other_apis::classic::CLAIM_TEMPLATE;
 use super::{meta_struct, partial_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty, Unlisted};
+use crate::schema::{Field, FieldType, StructSchema, UnlistedFields};
 
 /// The fields of PodResourceClaim. Newer releases may define more ways to name a claim.
-pub static POD_CLAIM: StructTy = StructTy {
+pub static POD_CLAIM: StructSchema = StructSchema {
     // The rule about the source of a claim tells of the former `source`.
-    unlisted: Unlisted::ReportedExcept(&["source"]),
+    unlisted: UnlistedFields::ReportedExcept(&["source"]),
     ..meta_struct(
         "PodResourceClaim",
         &[
-            a!("name", Ty::Str),
-            p!("resourceClaimName", Ty::Str),
-            p!("resourceClaimTemplateName", Ty::Str),
-            p!("template", Ty::Struct(&CLAIM_TEMPLATE)),
+            a!("name", FieldType::Str),
+            p!("resourceClaimName", FieldType::Str),
+            p!("resourceClaimTemplateName", FieldType::Str),
+            p!("template", FieldType::Struct(&CLAIM_TEMPLATE)),
         ],
     )
 };
-pub(super) static CONTAINER_CLAIM: StructTy =
-    meta_struct("ResourceClaim", &[a!("name", Ty::Str), f!("request", Ty::Str)]);
-pub(super) static RESOURCES: StructTy =
-    partial_struct("ResourceRequirements", &[f!("claims", Ty::List(&Ty::StringOr(&CONTAINER_CLAIM)))]);
-pub(super) static CONTAINER: StructTy =
-    partial_struct("Container", &[a!("name", Ty::Str), f!("resources", Ty::Struct(&RESOURCES))]);
-pub(super) const CONTAINERS: Ty = Ty::List(&Ty::Struct(&CONTAINER));
-pub(super) static POD_SPEC: StructTy = partial_struct(
+pub(super) static CONTAINER_CLAIM: StructSchema =
+    meta_struct("ResourceClaim", &[a!("name", FieldType::Str), f!("request", FieldType::Str)]);
+pub(super) static RESOURCES: StructSchema = partial_struct(
+    "ResourceRequirements",
+    &[f!("claims", FieldType::List(&FieldType::StringOr(&CONTAINER_CLAIM)))],
+);
+pub(super) static CONTAINER: StructSchema = partial_struct(
+    "Container",
+    &[a!("name", FieldType::Str), f!("resources", FieldType::Struct(&RESOURCES))],
+);
+pub(super) const CONTAINERS: FieldType = FieldType::List(&FieldType::Struct(&CONTAINER));
+pub(super) static POD_SPEC: StructSchema = partial_struct(
     "PodSpec",
     &[
         f!("initContainers", CONTAINERS),
         f!("containers", CONTAINERS),
         f!("ephemeralContainers", CONTAINERS),
-        f!("resourceClaims", Ty::List(&Ty::Struct(&POD_CLAIM))),
+        f!("resourceClaims", FieldType::List(&FieldType::Struct(&POD_CLAIM))),
     ],
 );
-pub(super) const SPEC: Field = f!("spec", Ty::Struct(&POD_SPEC));
-pub(super) static POD: StructTy = partial_struct("Pod", &[API_VERSION, KIND, META, SPEC]);
-pub(super) static POD_TEMPLATE: StructTy = partial_struct("PodTemplateSpec", &[META, SPEC]);
-pub(super) const TEMPLATE: Field = f!("template", Ty::Struct(&POD_TEMPLATE));
+pub(super) const POD_SPEC_FIELD: Field = f!("spec", FieldType::Struct(&POD_SPEC));
+pub(super) static POD: StructSchema = partial_struct("Pod", &[API_VERSION, KIND, META, POD_SPEC_FIELD]);
+pub(super) static POD_TEMPLATE: StructSchema = partial_struct("PodTemplateSpec", &[META, POD_SPEC_FIELD]);
+pub(super) const POD_TEMPLATE_FIELD: Field = f!("template", FieldType::Struct(&POD_TEMPLATE));
 
 /// A kind whose spec has a template of pods.
 macro_rules! workload {
     ($kind:ident, $name:literal, $spec:ident, $spec_name:literal) => {
-        pub(super) static $spec: StructTy = partial_struct($spec_name, &[TEMPLATE]);
-        pub(super) static $kind: StructTy =
-            partial_struct($name, &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&$spec))]);
+        pub(super) static $spec: StructSchema = partial_struct($spec_name, &[POD_TEMPLATE_FIELD]);
+        pub(super) static $kind: StructSchema =
+            partial_struct($name, &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&$spec))]);
     };
 }
 workload!(DEPLOYMENT, "Deployment", DEPLOYMENT_SPEC, "DeploymentSpec");
@@ -55,9 +59,9 @@ workload!(DAEMON_SET, "DaemonSet", DAEMON_SET_SPEC, "DaemonSetSpec");
 workload!(REPLICA_SET, "ReplicaSet", REPLICA_SET_SPEC, "ReplicaSetSpec");
 workload!(JOB, "Job", JOB_SPEC, "JobSpec");
 
-pub(super) static JOB_TEMPLATE: StructTy =
-    partial_struct("JobTemplateSpec", &[META, f!("spec", Ty::Struct(&JOB_SPEC))]);
-pub(super) static CRON_JOB_SPEC: StructTy =
-    partial_struct("CronJobSpec", &[f!("jobTemplate", Ty::Struct(&JOB_TEMPLATE))]);
-pub(super) static CRON_JOB: StructTy =
-    partial_struct("CronJob", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CRON_JOB_SPEC))]);
+pub(super) static JOB_TEMPLATE: StructSchema =
+    partial_struct("JobTemplateSpec", &[META, f!("spec", FieldType::Struct(&JOB_SPEC))]);
+pub(super) static CRON_JOB_SPEC: StructSchema =
+    partial_struct("CronJobSpec", &[f!("jobTemplate", FieldType::Struct(&JOB_TEMPLATE))]);
+pub(super) static CRON_JOB: StructSchema =
+    partial_struct("CronJob", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CRON_JOB_SPEC))]);

@@ -3,49 +3,50 @@
 use super::claim::{OPAQUE_FIELD, SELECTORS};
 use super::meta::{API_VERSION, CONDITIONS, KIND, META};
 use super::taint::TAINT;
-use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api};
+use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
-pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
+pub(super) static CLASS_CONFIG: StructSchema = api_struct("DeviceClassConfiguration", &[OPAQUE_FIELD]);
 /// DeviceClassSpec, whose lists are compared on updates.
-pub static CLASS_SPEC: StructTy = api(
+pub static CLASS_SPEC: StructSchema = api_struct(
     "DeviceClassSpec",
     &[
         SELECTORS,
-        f!("config", Ty::List(&Ty::Struct(&CLASS_CONFIG))),
-        p!("extendedResourceName", Ty::Str, SINCE_1_34),
+        f!("config", FieldType::List(&FieldType::Struct(&CLASS_CONFIG))),
+        p!("extendedResourceName", FieldType::Str, SINCE_1_34),
     ],
 );
-pub(super) static CLASS: StructTy =
-    api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
+pub(super) static CLASS: StructSchema =
+    api_struct("DeviceClass", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLASS_SPEC))]);
 
 /// DeviceTaintRules can select devices by device class and CEL expression in Kubernetes 1.33 and 1.34, and in the
 /// second draft of KEP-5055 (profile `kep-5055-r2`).
-pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(DRAFT_R2);
+pub(super) const CLASS_SELECTION_RELEASES: Availability = Availability::between(33, 34).or(DRAFT_R2);
 /// DeviceTaintSelector, whose list is compared on updates.
-pub static TAINT_SELECTOR: StructTy = api(
+pub static TAINT_SELECTOR: StructSchema = api_struct(
     "DeviceTaintSelector",
     &[
-        p!("deviceClassName", Ty::Str, BY_CLASS),
-        p!("driver", Ty::Str),
-        p!("pool", Ty::Str),
-        p!("device", Ty::Str),
-        Field { known: BY_CLASS, ..SELECTORS },
+        p!("deviceClassName", FieldType::Str, CLASS_SELECTION_RELEASES),
+        p!("driver", FieldType::Str),
+        p!("pool", FieldType::Str),
+        p!("device", FieldType::Str),
+        Field { known: CLASS_SELECTION_RELEASES, ..SELECTORS },
     ],
 );
-pub(super) static RULE_SPEC: StructTy = api(
+pub(super) static RULE_SPEC: StructSchema = api_struct(
     "DeviceTaintRuleSpec",
-    &[p!("deviceSelector", Ty::Struct(&TAINT_SELECTOR)), f!("taint", Ty::Struct(&TAINT))],
+    &[p!("deviceSelector", FieldType::Struct(&TAINT_SELECTOR)), f!("taint", FieldType::Struct(&TAINT))],
 );
-pub(super) static RULE_STATUS: StructTy = api("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
-pub(super) static TAINT_RULE: StructTy = api(
+pub(super) static RULE_STATUS: StructSchema =
+    api_struct("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
+pub(super) static TAINT_RULE: StructSchema = api_struct(
     "DeviceTaintRule",
     &[
         API_VERSION,
         KIND,
         META,
-        f!("spec", Ty::Struct(&RULE_SPEC)),
-        f!("status", Ty::Struct(&RULE_STATUS), SINCE_1_35),
+        f!("spec", FieldType::Struct(&RULE_SPEC)),
+        f!("status", FieldType::Struct(&RULE_STATUS), SINCE_1_35),
     ],
 );

@@ -1,149 +1,163 @@
 //! ResourceSlice: flat devices, `basic` devices, and v1alpha3's bare capacities.
 
-use super::meta::{API_VERSION, KIND, META, NODES};
+use super::meta::{API_VERSION, KIND, META, NODE_SELECTOR_TYPE};
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
-use super::{DRAFT_R2, QUANTITIES, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRINGS, api};
+use super::{DRAFT_R2, QUANTITY_MAP, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRING_LIST, api_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
-pub(super) static POOL: StructTy =
-    api("ResourcePool", &[a!("name", Ty::Str), a!("generation", Ty::Int), a!("resourceSliceCount", Ty::Int)]);
-pub(super) static COUNTER: StructTy = api("Counter", &[a!("value", Ty::Quantity)]);
-pub(super) const COUNTERS: Field = f!("counters", Ty::Map { key: "string", value: &Ty::Struct(&COUNTER) });
+pub(super) static POOL: StructSchema = api_struct(
+    "ResourcePool",
+    &[a!("name", FieldType::Str), a!("generation", FieldType::Int), a!("resourceSliceCount", FieldType::Int)],
+);
+pub(super) static COUNTER: StructSchema = api_struct("Counter", &[a!("value", FieldType::Quantity)]);
+pub(super) const COUNTERS: Field =
+    f!("counters", FieldType::Map { key: "string", value: &FieldType::Struct(&COUNTER) });
 /// CounterSet, printed whole when duplicate.
-pub static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUNTERS]);
+pub static COUNTER_SET: StructSchema = api_struct("CounterSet", &[a!("name", FieldType::Str), COUNTERS]);
 /// DeviceCounterConsumption, printed whole when duplicate.
-pub static CONSUMPTION: StructTy = api(
+pub static CONSUMPTION: StructSchema = api_struct(
     "DeviceCounterConsumption",
-    &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, SINCE_1_37)],
+    &[a!("counterSet", FieldType::Str), COUNTERS, f!("compatibilityGroups", STRING_LIST, SINCE_1_37)],
 );
 /// The fields of DeviceAttribute.
-pub static ATTRIBUTE: StructTy = api(
+pub static ATTRIBUTE: StructSchema = api_struct(
     "DeviceAttribute",
     &[
-        p!("int", Ty::Int),
-        p!("bool", Ty::Bool),
-        p!("string", Ty::Str),
-        p!("version", Ty::Str),
-        f!("ints", Ty::List(&Ty::Int), SINCE_1_36),
-        f!("bools", Ty::List(&Ty::Bool), SINCE_1_36),
-        f!("strings", STRINGS, SINCE_1_36),
-        f!("versions", STRINGS, SINCE_1_36),
+        p!("int", FieldType::Int),
+        p!("bool", FieldType::Bool),
+        p!("string", FieldType::Str),
+        p!("version", FieldType::Str),
+        f!("ints", FieldType::List(&FieldType::Int), SINCE_1_36),
+        f!("bools", FieldType::List(&FieldType::Bool), SINCE_1_36),
+        f!("strings", STRING_LIST, SINCE_1_36),
+        f!("versions", STRING_LIST, SINCE_1_36),
     ],
 );
-pub(super) static POLICY_RANGE: StructTy = api(
+pub(super) static POLICY_RANGE: StructSchema = api_struct(
     "CapacityRequestPolicyRange",
-    &[p!("min", Ty::Quantity), p!("max", Ty::Quantity), p!("step", Ty::Quantity)],
+    &[p!("min", FieldType::Quantity), p!("max", FieldType::Quantity), p!("step", FieldType::Quantity)],
 );
-pub(super) static REQUEST_POLICY: StructTy = api(
+pub(super) static REQUEST_POLICY: StructSchema = api_struct(
     "CapacityRequestPolicy",
     &[
-        p!("default", Ty::Quantity),
-        f!("validValues", Ty::List(&Ty::Quantity)),
-        p!("validRange", Ty::Struct(&POLICY_RANGE)),
+        p!("default", FieldType::Quantity),
+        f!("validValues", FieldType::List(&FieldType::Quantity)),
+        p!("validRange", FieldType::Struct(&POLICY_RANGE)),
     ],
 );
-pub(super) static CAPACITY: StructTy = api(
+pub(super) static CAPACITY: StructSchema = api_struct(
     "DeviceCapacity",
-    &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), SINCE_1_34)],
+    &[a!("value", FieldType::Quantity), p!("requestPolicy", FieldType::Struct(&REQUEST_POLICY), SINCE_1_34)],
 );
-pub(super) static NODE_RESOURCE_1_36: StructTy = api(
+pub(super) static NODE_RESOURCE_1_36: StructSchema = api_struct(
     "NodeAllocatableResourceMapping",
-    &[p!("capacityKey", Ty::Named("QualifiedName")), p!("allocationMultiplier", Ty::Quantity)],
+    &[p!("capacityKey", FieldType::Named("QualifiedName")), p!("allocationMultiplier", FieldType::Quantity)],
 );
-pub(super) static NODE_RESOURCE_MAPPING: StructTy = api(
+pub(super) static NODE_RESOURCE_MAPPING: StructSchema = api_struct(
     "NodeAllocatableMapping",
     &[
-        p!("capacityKey", Ty::Named("QualifiedName")),
-        p!("capacityMultiplier", Ty::Quantity),
-        p!("deviceMultiplier", Ty::Quantity),
+        p!("capacityKey", FieldType::Named("QualifiedName")),
+        p!("capacityMultiplier", FieldType::Quantity),
+        p!("deviceMultiplier", FieldType::Quantity),
     ],
 );
-pub(super) static NODE_RESOURCE_OVERHEAD: StructTy =
-    api("NodeAllocatableOverhead", &[p!("perPod", Ty::Quantity), p!("perContainer", Ty::Quantity)]);
-pub(super) static NODE_RESOURCE: StructTy = api(
+pub(super) static NODE_RESOURCE_OVERHEAD: StructSchema = api_struct(
+    "NodeAllocatableOverhead",
+    &[p!("perPod", FieldType::Quantity), p!("perContainer", FieldType::Quantity)],
+);
+pub(super) static NODE_RESOURCE: StructSchema = api_struct(
     "NodeAllocatableResource",
-    &[p!("mapping", Ty::Struct(&NODE_RESOURCE_MAPPING)), p!("overhead", Ty::Struct(&NODE_RESOURCE_OVERHEAD))],
+    &[
+        p!("mapping", FieldType::Struct(&NODE_RESOURCE_MAPPING)),
+        p!("overhead", FieldType::Struct(&NODE_RESOURCE_OVERHEAD)),
+    ],
 );
 pub(super) const ATTRIBUTES: Field =
-    f!("attributes", Ty::Map { key: "QualifiedName", value: &Ty::Struct(&ATTRIBUTE) });
+    f!("attributes", FieldType::Map { key: "QualifiedName", value: &FieldType::Struct(&ATTRIBUTE) });
 pub(super) const CAPACITIES: Field =
-    f!("capacity", Ty::Map { key: "QualifiedName", value: &Ty::Struct(&CAPACITY) });
-pub(super) const CONSUMES: Field = f!("consumesCounters", Ty::List(&Ty::Struct(&CONSUMPTION)));
-pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", Ty::Bool, SINCE_1_34);
-pub(super) const BINDING: Field = f!("bindingConditions", STRINGS, SINCE_1_34);
-pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS, SINCE_1_34);
-pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, SINCE_1_34);
+    f!("capacity", FieldType::Map { key: "QualifiedName", value: &FieldType::Struct(&CAPACITY) });
+pub(super) const CONSUMES_COUNTERS: Field =
+    f!("consumesCounters", FieldType::List(&FieldType::Struct(&CONSUMPTION)));
+pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", FieldType::Bool, SINCE_1_34);
+pub(super) const BINDING_CONDITIONS: Field = f!("bindingConditions", STRING_LIST, SINCE_1_34);
+pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRING_LIST, SINCE_1_34);
+pub(super) const ALLOW_MULTIPLE_ALLOCATIONS: Field =
+    p!("allowMultipleAllocations", FieldType::Bool, SINCE_1_34);
 pub(super) const NODE_MAPPINGS: Field = f!(
     "nodeAllocatableResourceMappings",
-    Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
+    FieldType::Map { key: "v1.ResourceName", value: &FieldType::Struct(&NODE_RESOURCE_1_36) },
     Availability::release(36)
 );
 pub(super) const NODE_RESOURCES: Field = f!(
     "nodeAllocatableResources",
-    Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE) },
+    FieldType::Map { key: "v1.ResourceName", value: &FieldType::Struct(&NODE_RESOURCE) },
     SINCE_1_37
 );
 
 /// A device: the rows that are its own, and those of every version.
 macro_rules! device {
     ($name:literal, $($own:expr)?) => {
-        api(
+        api_struct(
             $name,
             &[
                 $($own,)?
                 ATTRIBUTES,
                 CAPACITIES,
-                CONSUMES,
-                p!("nodeName", Ty::Str),
-                p!("nodeSelector", NODES),
-                p!("allNodes", Ty::Bool),
+                CONSUMES_COUNTERS,
+                p!("nodeName", FieldType::Str),
+                p!("nodeSelector", NODE_SELECTOR_TYPE),
+                p!("allNodes", FieldType::Bool),
                 DEVICE_TAINTS,
                 BINDS_TO_NODE,
-                BINDING,
+                BINDING_CONDITIONS,
                 BINDING_FAILURE,
-                MULTIPLE,
+                ALLOW_MULTIPLE_ALLOCATIONS,
                 NODE_MAPPINGS,
                 NODE_RESOURCES,
             ],
         )
     };
 }
-pub(super) static DEVICE: StructTy = device!("Device", a!("name", Ty::Str));
-pub(super) static BASIC_DEVICE: StructTy = device!("BasicDevice",);
+pub(super) static DEVICE: StructSchema = device!("Device", a!("name", FieldType::Str));
+pub(super) static BASIC_DEVICE: StructSchema = device!("BasicDevice",);
 /// v1alpha3 of 1.33: a capacity is a bare quantity.
-pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api(
+pub(super) static BASIC_DEVICE_V1ALPHA3: StructSchema = api_struct(
     "BasicDevice",
     &[
         ATTRIBUTES,
-        f!("capacity", QUANTITIES),
-        CONSUMES,
-        p!("nodeName", Ty::Str),
-        p!("nodeSelector", NODES),
-        p!("allNodes", Ty::Bool),
+        f!("capacity", QUANTITY_MAP),
+        CONSUMES_COUNTERS,
+        p!("nodeName", FieldType::Str),
+        p!("nodeSelector", NODE_SELECTOR_TYPE),
+        p!("allNodes", FieldType::Bool),
         DEVICE_TAINTS,
     ],
 );
-pub(super) static DEVICE_V1BETA1: StructTy =
-    api("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE))]);
-pub(super) static DEVICE_V1ALPHA3: StructTy =
-    api("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE_V1ALPHA3))]);
+pub(super) static DEVICE_V1BETA1: StructSchema =
+    api_struct("Device", &[a!("name", FieldType::Str), p!("basic", FieldType::Struct(&BASIC_DEVICE))]);
+pub(super) static DEVICE_V1ALPHA3: StructSchema = api_struct(
+    "Device",
+    &[a!("name", FieldType::Str), p!("basic", FieldType::Struct(&BASIC_DEVICE_V1ALPHA3))],
+);
 
-pub(super) const DRIVER: Field = a!("driver", Ty::Str);
-pub(super) const POOL_FIELD: Field = a!("pool", Ty::Struct(&POOL));
-pub(super) const NODE_SELECTOR_FIELD: Field = p!("nodeSelector", NODES);
-pub(super) const PER_DEVICE: Field = p!("perDeviceNodeSelection", Ty::Bool);
-pub(super) const SHARED_COUNTERS: Field = f!("sharedCounters", Ty::List(&Ty::Struct(&COUNTER_SET)));
+pub(super) const DRIVER: Field = a!("driver", FieldType::Str);
+pub(super) const POOL_FIELD: Field = a!("pool", FieldType::Struct(&POOL));
+pub(super) const NODE_SELECTOR_FIELD: Field = p!("nodeSelector", NODE_SELECTOR_TYPE);
+pub(super) const PER_DEVICE_NODE_SELECTION: Field = p!("perDeviceNodeSelection", FieldType::Bool);
+pub(super) const SHARED_COUNTERS: Field =
+    f!("sharedCounters", FieldType::List(&FieldType::Struct(&COUNTER_SET)));
 pub(super) const PARTITION_TYPE: Field =
-    p!("partitionTypeAttribute", Ty::Named("FullyQualifiedName"), SINCE_1_37);
+    p!("partitionTypeAttribute", FieldType::Named("FullyQualifiedName"), SINCE_1_37);
 pub(super) const SKIP_OPERATIONS: Field =
-    f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), SINCE_1_37);
-pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), DRAFT_R2);
+    f!("skipNodeOperations", FieldType::List(&FieldType::Named("SkipNodeOperation")), SINCE_1_37);
+pub(super) const SLICE_TAINTS: Field =
+    f!("taints", FieldType::List(&FieldType::Struct(&SLICE_TAINT)), DRAFT_R2);
 
 /// The spec of a slice: how a version declares its node and its devices.
 macro_rules! slice_spec {
     ($node_name:expr, $all_nodes:expr, $device:ident) => {
-        api(
+        api_struct(
             "ResourceSliceSpec",
             &[
                 DRIVER,
@@ -151,8 +165,8 @@ macro_rules! slice_spec {
                 $node_name,
                 NODE_SELECTOR_FIELD,
                 $all_nodes,
-                f!("devices", Ty::List(&Ty::Struct(&$device))),
-                PER_DEVICE,
+                f!("devices", FieldType::List(&FieldType::Struct(&$device))),
+                PER_DEVICE_NODE_SELECTION,
                 SHARED_COUNTERS,
                 PARTITION_TYPE,
                 SKIP_OPERATIONS,
@@ -161,27 +175,31 @@ macro_rules! slice_spec {
         )
     };
 }
-pub(super) static SLICE_SPEC: StructTy =
-    slice_spec!(p!("nodeName", Ty::Str), p!("allNodes", Ty::Bool), DEVICE);
-pub(super) static SLICE_SPEC_V1BETA1: StructTy =
-    slice_spec!(f!("nodeName", Ty::Str), f!("allNodes", Ty::Bool), DEVICE_V1BETA1);
-pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api(
+pub(super) static SLICE_SPEC: StructSchema =
+    slice_spec!(p!("nodeName", FieldType::Str), p!("allNodes", FieldType::Bool), DEVICE);
+pub(super) static SLICE_SPEC_V1BETA1: StructSchema =
+    slice_spec!(f!("nodeName", FieldType::Str), f!("allNodes", FieldType::Bool), DEVICE_V1BETA1);
+pub(super) static SLICE_SPEC_V1ALPHA3: StructSchema = api_struct(
     "ResourceSliceSpec",
     &[
         DRIVER,
         POOL_FIELD,
-        f!("nodeName", Ty::Str),
+        f!("nodeName", FieldType::Str),
         NODE_SELECTOR_FIELD,
-        f!("allNodes", Ty::Bool),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE_V1ALPHA3))),
-        PER_DEVICE,
+        f!("allNodes", FieldType::Bool),
+        f!("devices", FieldType::List(&FieldType::Struct(&DEVICE_V1ALPHA3))),
+        PER_DEVICE_NODE_SELECTION,
         SHARED_COUNTERS,
         SLICE_TAINTS,
     ],
 );
-pub(super) static SLICE: StructTy =
-    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC))]);
-pub(super) static SLICE_V1BETA1: StructTy =
-    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1BETA1))]);
-pub(super) static SLICE_V1ALPHA3: StructTy =
-    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1ALPHA3))]);
+pub(super) static SLICE: StructSchema =
+    api_struct("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC))]);
+pub(super) static SLICE_V1BETA1: StructSchema = api_struct(
+    "ResourceSlice",
+    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC_V1BETA1))],
+);
+pub(super) static SLICE_V1ALPHA3: StructSchema = api_struct(
+    "ResourceSlice",
+    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC_V1ALPHA3))],
+);

@@ -2,73 +2,81 @@
 
 use super::claim::{ADMIN_ACCESS, OPAQUE_FIELD};
 use super::meta::CONDITIONS;
-use super::slice::{BINDING, BINDING_FAILURE, NODE_SELECTOR_FIELD, SKIP_OPERATIONS};
+use super::slice::{BINDING_CONDITIONS, BINDING_FAILURE, NODE_SELECTOR_FIELD, SKIP_OPERATIONS};
 use super::taint::TOLERATIONS;
-use super::{QUANTITIES, SINCE_1_34, STRINGS, api};
+use super::{QUANTITY_MAP, SINCE_1_34, STRING_LIST, api_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
-pub(super) static RESULT: StructTy = api(
+pub(super) static REQUEST_ALLOCATION_RESULT: StructSchema = api_struct(
     "DeviceRequestAllocationResult",
     &[
-        a!("request", Ty::Str),
-        a!("driver", Ty::Str),
-        a!("pool", Ty::Str),
-        a!("device", Ty::Str),
+        a!("request", FieldType::Str),
+        a!("driver", FieldType::Str),
+        a!("pool", FieldType::Str),
+        a!("device", FieldType::Str),
         ADMIN_ACCESS,
         TOLERATIONS,
-        BINDING,
+        BINDING_CONDITIONS,
         BINDING_FAILURE,
-        p!("shareID", Ty::Uid, SINCE_1_34),
-        f!("consumedCapacity", QUANTITIES, SINCE_1_34),
+        p!("shareID", FieldType::Uid, SINCE_1_34),
+        f!("consumedCapacity", QUANTITY_MAP, SINCE_1_34),
         SKIP_OPERATIONS,
     ],
 );
-pub(super) static ALLOCATION_CONFIG: StructTy = api(
+pub(super) static ALLOCATION_CONFIG: StructSchema = api_struct(
     "DeviceAllocationConfiguration",
-    &[a!("source", Ty::Named("AllocationConfigSource")), f!("requests", STRINGS), OPAQUE_FIELD],
+    &[a!("source", FieldType::Named("AllocationConfigSource")), f!("requests", STRING_LIST), OPAQUE_FIELD],
 );
-pub(super) static DEVICE_ALLOCATION: StructTy = api(
+pub(super) static DEVICE_ALLOCATION: StructSchema = api_struct(
     "DeviceAllocationResult",
-    &[f!("results", Ty::List(&Ty::Struct(&RESULT))), f!("config", Ty::List(&Ty::Struct(&ALLOCATION_CONFIG)))],
+    &[
+        f!("results", FieldType::List(&FieldType::Struct(&REQUEST_ALLOCATION_RESULT))),
+        f!("config", FieldType::List(&FieldType::Struct(&ALLOCATION_CONFIG))),
+    ],
 );
 /// AllocationResult, printed whole when changed.
-pub static ALLOCATION: StructTy = api(
+pub static ALLOCATION: StructSchema = api_struct(
     "AllocationResult",
     &[
-        f!("devices", Ty::Struct(&DEVICE_ALLOCATION)),
+        f!("devices", FieldType::Struct(&DEVICE_ALLOCATION)),
         NODE_SELECTOR_FIELD,
-        p!("allocationTimestamp", Ty::Time, SINCE_1_34),
+        p!("allocationTimestamp", FieldType::Time, SINCE_1_34),
     ],
 );
 /// ResourceClaimConsumerReference, printed whole when duplicate.
-pub static CONSUMER: StructTy = api(
+pub static CONSUMER: StructSchema = api_struct(
     "ResourceClaimConsumerReference",
-    &[f!("apiGroup", Ty::Str), a!("resource", Ty::Str), a!("name", Ty::Str), a!("uid", Ty::Uid)],
+    &[
+        f!("apiGroup", FieldType::Str),
+        a!("resource", FieldType::Str),
+        a!("name", FieldType::Str),
+        a!("uid", FieldType::Uid),
+    ],
 );
-pub(super) static NETWORK_DATA: StructTy = api(
+pub(super) static NETWORK_DATA: StructSchema = api_struct(
     "NetworkDeviceData",
-    &[f!("interfaceName", Ty::Str), f!("ips", STRINGS), f!("hardwareAddress", Ty::Str)],
+    &[f!("interfaceName", FieldType::Str), f!("ips", STRING_LIST), f!("hardwareAddress", FieldType::Str)],
 );
 /// AllocatedDeviceStatus, printed whole when duplicate.
-pub static DEVICE_STATUS: StructTy = api(
+pub static DEVICE_STATUS: StructSchema = api_struct(
     "AllocatedDeviceStatus",
     &[
-        a!("driver", Ty::Str),
-        a!("pool", Ty::Str),
-        a!("device", Ty::Str),
-        p!("shareID", Ty::Str, SINCE_1_34),
+        a!("driver", FieldType::Str),
+        a!("pool", FieldType::Str),
+        a!("device", FieldType::Str),
+        p!("shareID", FieldType::Str, SINCE_1_34),
         a!("conditions", CONDITIONS),
-        p!("data", Ty::Raw),
-        p!("networkData", Ty::Struct(&NETWORK_DATA)),
+        p!("data", FieldType::Raw),
+        p!("networkData", FieldType::Struct(&NETWORK_DATA)),
     ],
 );
 /// ResourceClaimStatus, whose parts are compared on updates.
-pub static CLAIM_STATUS: StructTy = api(
+pub static CLAIM_STATUS: StructSchema = api_struct(
     "ResourceClaimStatus",
     &[
-        p!("allocation", Ty::Struct(&ALLOCATION)),
-        f!("reservedFor", Ty::List(&Ty::Struct(&CONSUMER))),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE_STATUS))),
+        p!("allocation", FieldType::Struct(&ALLOCATION)),
+        f!("reservedFor", FieldType::List(&FieldType::Struct(&CONSUMER))),
+        f!("devices", FieldType::List(&FieldType::Struct(&DEVICE_STATUS))),
     ],
 );

@@ -127,7 +127,7 @@ pub struct Gates {
 }
 
 impl Gates {
-    pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
+    pub(super) const ALL_ASSUMED_ON: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
 
     /// Feature gates that were specified explicitly.
     pub(super) const fn chosen(on: GateSet) -> Gates {
@@ -197,12 +197,12 @@ impl Profile {
     }
 
     /// True if the release enables the feature gate by default.
-    pub fn has_on_by_default(&self, gate: Gate) -> bool {
+    pub fn is_gate_on_by_default(&self, gate: Gate) -> bool {
         gate.releases()[1].overlaps(self.fields)
     }
 
     /// True if the release locks the feature gate to enabled.
-    pub fn locks(&self, gate: Gate) -> bool {
+    pub fn locks_gate_on(&self, gate: Gate) -> bool {
         gate.releases()[2].overlaps(self.fields)
     }
 
@@ -210,13 +210,13 @@ impl Profile {
     pub fn gates_off(&self) -> impl Iterator<Item = Gate> {
         let gates = self.gates;
         let is_off = move |gate: &Gate| {
-            !(if gates.are_assumed { self.has_on_by_default(*gate) } else { gates.on.has(*gate) })
+            !(if gates.are_assumed { self.is_gate_on_by_default(*gate) } else { gates.on.has(*gate) })
         };
         self.known_gates().filter(is_off)
     }
 
     /// True if the release has the feature gate and it is enabled; by default if the user specified none.
-    pub fn has_on(&self, gate: Gate) -> bool {
+    pub fn is_gate_on(&self, gate: Gate) -> bool {
         self.known_gates().any(|known| known == gate) && self.gates_off().all(|off| off != gate)
     }
 
@@ -277,19 +277,20 @@ impl Profile {
 
     /// A sentence about the feature gates on which the effect of DeviceTaintRules depends; `None` if it is known which
     /// gates are on, or if the defaults suffice.
-    pub fn rules_depend_on(&self) -> Option<String> {
-        self.effect_depends_on(&RULE_GATES, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
+    pub fn describe_gates_for_rules(&self) -> Option<String> {
+        self.describe_needed_gates(&RULE_GATES, "the rule has")
+            .filter(|_| self.why_rules_do_nothing().is_none())
     }
 
     /// A sentence about the feature gate on which the effect of taints in ResourceSlices depends; `None` if it is known
     /// which gates are on, or if the defaults suffice.
-    pub fn taints_depend_on(&self) -> Option<String> {
-        self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
+    pub fn describe_gates_for_taints(&self) -> Option<String> {
+        self.describe_needed_gates(&[Gate::DRADeviceTaints], "taints have")
     }
 
     /// A sentence about those of `gates` that are disabled by default, if the user did not specify feature
     /// gates. `what` is its subject and verb.
-    fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
+    fn describe_needed_gates(&self, gates: &[Gate], what: &str) -> Option<String> {
         let Gates { are_guessed, are_assumed, .. } = self.gates;
         let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
         let off: Vec<&str> = off.map(Gate::name).collect();
@@ -314,7 +315,7 @@ impl Profile {
 
     /// A sentence that states that a feature gate is disabled, and in which release.
     fn describe_off(&self, gate: Gate) -> String {
-        match (self.gates.are_live, self.has_on_by_default(gate)) {
+        match (self.gates.are_live, self.is_gate_on_by_default(gate)) {
             (true, _) => format!("the feature gate {} is off on this API server", gate.name()),
             (false, true) => format!("the feature gate {} is off", gate.name()),
             (false, false) => {
@@ -328,31 +329,31 @@ impl Profile {
         let mut on = if *choice == GateChoice::All { GateSet::ALL } else { self.default_gates() };
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
-                if !is_on && self.locks(gate) {
+                if !is_on && self.locks_gate_on(gate) {
                     return Err(format!(
                         "the feature gate {} is always on in Kubernetes {} and cannot be turned off",
                         gate.name(),
                         self.name
                     ));
                 }
-                on = self.with_gate(on, gate, is_on);
+                on = self.set_known_gate(on, gate, is_on);
             }
         }
-        Ok(self.under_gates(Gates::chosen(on)).interned())
+        Ok(self.apply_gates(Gates::chosen(on)).interned())
     }
 
     /// The gates that are on by default, together with all gates that the release does not have.
     pub(super) fn default_gates(&self) -> GateSet {
-        self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)))
+        self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.is_gate_on_by_default(gate)))
     }
 
     /// The set with the gate on or off; unchanged if the release does not have that gate.
-    pub(super) fn with_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
+    pub(super) fn set_known_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
         if self.known_gates().any(|known| known == gate) { on.with(gate, is_on) } else { on }
     }
 
     /// The profile with these gates, and the behaviours that they switch.
-    pub(super) fn under_gates(&self, gates: Gates) -> Profile {
+    pub(super) fn apply_gates(&self, gates: Gates) -> Profile {
         let on = gates.on;
         let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);

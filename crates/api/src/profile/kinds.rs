@@ -46,7 +46,7 @@ impl Version {
     }
 
     /// True for versions before v1beta2, in which devices are in `basic` and requests are flat.
-    pub fn is_flat(self) -> bool {
+    pub fn is_before_v1beta2(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)
     }
 }
@@ -103,8 +103,8 @@ pub const CLASSIC_VERSIONS: &[(&str, &str)] = &[("v1alpha1", "1.26"), ("v1alpha2
 /// Name, resource and group of a kind.
 type KindNames = (&'static str, &'static str, &'static str);
 
-const DRA: &str = "resource.k8s.io";
-const CLASSIC: &str = "cdi.k8s.io";
+const DRA_GROUP: &str = "resource.k8s.io";
+const CLASSIC_GROUP: &str = "cdi.k8s.io";
 
 impl ApiKind {
     /// All kinds of objects that Tollgate checks.
@@ -130,14 +130,14 @@ impl ApiKind {
     /// The kind's name, its resource and its group.
     fn names(self) -> KindNames {
         match self {
-            ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),
-            ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA),
-            ApiKind::ResourceClaimTemplate => ("ResourceClaimTemplate", "resourceclaimtemplates", DRA),
-            ApiKind::DeviceTaintRule => ("DeviceTaintRule", "devicetaintrules", DRA),
-            ApiKind::DeviceClass => ("DeviceClass", "deviceclasses", DRA),
-            ApiKind::ResourceSlicePatch => ("ResourceSlicePatch", "resourceslicepatches", DRA),
-            ApiKind::ClassicClass => ("ResourceClass", "resourceclasses", CLASSIC),
-            ApiKind::ClassicClaim => ("ResourceClaim", "resourceclaims", CLASSIC),
+            ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA_GROUP),
+            ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA_GROUP),
+            ApiKind::ResourceClaimTemplate => ("ResourceClaimTemplate", "resourceclaimtemplates", DRA_GROUP),
+            ApiKind::DeviceTaintRule => ("DeviceTaintRule", "devicetaintrules", DRA_GROUP),
+            ApiKind::DeviceClass => ("DeviceClass", "deviceclasses", DRA_GROUP),
+            ApiKind::ResourceSlicePatch => ("ResourceSlicePatch", "resourceslicepatches", DRA_GROUP),
+            ApiKind::ClassicClass => ("ResourceClass", "resourceclasses", CLASSIC_GROUP),
+            ApiKind::ClassicClaim => ("ResourceClaim", "resourceclaims", CLASSIC_GROUP),
             ApiKind::Pod => ("Pod", "pods", ""),
             ApiKind::Deployment => ("Deployment", "deployments", "apps"),
             ApiKind::StatefulSet => ("StatefulSet", "statefulsets", "apps"),
@@ -168,24 +168,24 @@ impl ApiKind {
 
     /// The kind of `resource.k8s.io` with that name; case counts, as it does for the server.
     pub fn parse(name: &str) -> Option<ApiKind> {
-        ApiKind::of(DRA, name)
+        ApiKind::from_group_and_name(DRA_GROUP, name)
     }
 
     /// The kind with that name in a group; the core group has no name.
-    pub fn of(group: &str, name: &str) -> Option<ApiKind> {
+    pub fn from_group_and_name(group: &str, name: &str) -> Option<ApiKind> {
         ApiKind::ALL.into_iter().find(|kind| kind.name() == name && kind.group() == group)
     }
 
     /// True if Tollgate checks every kind of the group: an unknown kind is a mistake, or newer than this version.
-    pub fn is_known_group(group: &str) -> bool {
-        [DRA, CLASSIC].contains(&group)
+    pub fn is_fully_checked_group(group: &str) -> bool {
+        [DRA_GROUP, CLASSIC_GROUP].contains(&group)
     }
 
     /// The version in which every profile serves the kind; `None` where profiles differ.
-    pub fn only_version(self) -> Option<&'static [Version]> {
+    pub fn version_in_all_profiles(self) -> Option<&'static [Version]> {
         match self.group() {
-            DRA => None,
-            CLASSIC => Some(&[Version::V1alpha1]),
+            DRA_GROUP => None,
+            CLASSIC_GROUP => Some(&[Version::V1alpha1]),
             "apps.foundationdb.org" => Some(&[Version::V1beta2]),
             _ => Some(&[Version::V1]),
         }
@@ -193,25 +193,25 @@ impl ApiKind {
 
     /// True if the kind exists only in a design document, so that no API server has ever checked such an object.
     pub fn is_of_drafts(self) -> bool {
-        self.group() == CLASSIC || self == ApiKind::ResourceSlicePatch
+        self.group() == CLASSIC_GROUP || self == ApiKind::ResourceSlicePatch
     }
 
     /// The releases that no longer have a version of the kind: what the API announces (`APILifecycleRemoved`), for
     /// releases to come as well.
-    pub fn removed_since(self, version: Version) -> Availability {
+    pub fn releases_without(self, version: Version) -> Availability {
         match (self, version) {
             (ApiKind::DeviceTaintRule, Version::V1alpha3) => Availability::since(39),
             (ApiKind::DeviceTaintRule, Version::V1beta2) => Availability::since(42),
-            (_, Version::V1alpha3) if self.group() == DRA => Availability::since(34),
-            (_, Version::V1beta1) if self.group() == DRA => Availability::since(38),
-            (_, Version::V1beta2) if self.group() == DRA => Availability::since(39),
+            (_, Version::V1alpha3) if self.group() == DRA_GROUP => Availability::since(34),
+            (_, Version::V1beta1) if self.group() == DRA_GROUP => Availability::since(38),
+            (_, Version::V1beta2) if self.group() == DRA_GROUP => Availability::since(39),
             _ => Availability::NEVER,
         }
     }
 
     /// True if the schema covers the whole object, including its metadata.
     pub fn has_full_schema(self) -> bool {
-        ApiKind::is_known_group(self.group())
+        ApiKind::is_fully_checked_group(self.group())
     }
 
     /// True for pods and workloads with pod templates.

@@ -31,7 +31,7 @@ impl ServedVersions {
     }
 
     /// The served versions of a kind, oldest first.
-    pub fn of(self, kind: ApiKind) -> impl Iterator<Item = Version> {
+    pub fn versions_of(self, kind: ApiKind) -> impl Iterator<Item = Version> {
         Version::ALL.into_iter().filter(move |version| self.has(kind, *version))
     }
 }
@@ -48,7 +48,7 @@ pub struct LiveServer {
 impl Profile {
     /// Adapts this profile to a running server: with the feature gates in `choice`, else those that the
     /// server reports, else the release's defaults, and with the versions that it serves.
-    pub fn on_server(
+    pub fn for_server(
         &self,
         server: &LiveServer,
         choice: Option<&GateChoice>,
@@ -57,22 +57,22 @@ impl Profile {
             (Some(choice), _) => *self.with_gates(choice)?,
             (None, Ok(gates)) => self.with_live_gates(gates),
             (None, Err(_)) => {
-                self.under_gates(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
+                self.apply_gates(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
             }
         };
         Ok(profile.with_discovery(server).interned())
     }
 
-    /// [`Profile::on_server`] for objects that the server sends to a webhook: a gate that it does not report is not
+    /// [`Profile::for_server`] for objects that the server sends to a webhook: a gate that it does not report is not
     /// known to be off, so nothing is denied because of it.
-    pub fn behind_server(
+    pub fn for_webhook_of_server(
         &self,
         server: &LiveServer,
         choice: Option<&GateChoice>,
     ) -> Result<&'static Profile, String> {
         match (choice, &server.gates) {
             (None, Err(_)) => Ok(self.with_discovery(server).interned()),
-            _ => self.on_server(server, choice),
+            _ => self.for_server(server, choice),
         }
     }
 
@@ -83,9 +83,9 @@ impl Profile {
 
     /// This profile with the feature gates that a server reports, and defaults for the others.
     fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
-        let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.with_gate(on, gate, is_on);
+        let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_known_gate(on, gate, is_on);
         let on = gates.iter().fold(self.default_gates(), set);
-        self.under_gates(Gates { are_live: true, ..Gates::chosen(on) })
+        self.apply_gates(Gates { are_live: true, ..Gates::chosen(on) })
     }
 
     /// A copy of the profile that lives as long as the program. Few combinations of gates and versions ever occur, and
@@ -105,9 +105,9 @@ impl Profile {
     /// defaults.
     pub fn describe_gates(&self) -> String {
         let is_on = |gate: Gate| {
-            if self.gates.are_assumed { self.has_on_by_default(gate) } else { self.gates.on.has(gate) }
+            if self.gates.are_assumed { self.is_gate_on_by_default(gate) } else { self.gates.on.has(gate) }
         };
-        let changed = self.known_gates().filter(|gate| is_on(*gate) != self.has_on_by_default(*gate));
+        let changed = self.known_gates().filter(|gate| is_on(*gate) != self.is_gate_on_by_default(*gate));
         let changed: Vec<String> = changed.map(|gate| gate_setting(gate, is_on(gate))).collect();
         let off: Vec<&str> = self.known_gates().filter(|gate| !is_on(*gate)).map(Gate::name).collect();
         let changed = match changed.as_slice() {
@@ -123,7 +123,7 @@ impl Profile {
 
     /// The gates that differ between the server's report and this profile, each as the server has it:
     /// `DRADeviceTaints=true`.
-    pub fn contradictions(&self, server: &LiveServer) -> Vec<String> {
+    pub fn gates_differing_on_server(&self, server: &LiveServer) -> Vec<String> {
         let gates = server.gates.as_deref().unwrap_or_default();
         let is_known = |gate: Gate| self.known_gates().any(|known| known == gate);
         let differs = |(gate, is_on): &&(Gate, bool)| is_known(*gate) && self.gates.on.has(*gate) != *is_on;
@@ -158,45 +158,45 @@ mod tests {
     #[test]
     fn a_server_is_judged_with_the_gates_it_reports() {
         let server = reports(&[(Gate::DRADeviceTaints, false), (Gate::DRADeviceTaintRules, true)]);
-        let profile = release("1.36").on_server(&server, None).expect("gates");
+        let profile = release("1.36").for_server(&server, None).expect("gates");
         assert_eq!(
             profile.describe_gates(),
             "the defaults of 1.36 except DRADeviceTaintRules=true, DRADeviceTaints=false; \
              off: DRADeviceTaints, DRAListTypeAttributes, DRANodeAllocatableResources"
         );
         assert!(profile.gates.are_live && !profile.gates.are_assumed);
-        let again = release("1.36").on_server(&server, None).expect("gates");
+        let again = release("1.36").for_server(&server, None).expect("gates");
         assert!(std::ptr::eq(profile, again), "each combination is kept once");
         // A gate that the release does not have, as a newer server reports it, changes nothing.
         let newer = reports(&[(Gate::DRADerivedAttributes, false)]);
-        let profile = release("1.36").on_server(&newer, None).expect("gates");
+        let profile = release("1.36").for_server(&newer, None).expect("gates");
         assert!(profile.gates.on.has(Gate::DRADerivedAttributes));
         // A server knows best, also of a gate that its release should have on for good.
         let locked = reports(&[(Gate::DRAPrioritizedList, false)]);
-        let profile = release("1.37").on_server(&locked, None).expect("gates");
+        let profile = release("1.37").for_server(&locked, None).expect("gates");
         assert!(!profile.gates.on.has(Gate::DRAPrioritizedList));
     }
 
     #[test]
     fn a_server_that_does_not_tell_has_the_defaults() {
-        let profile = release("1.35").on_server(&silent(), None).expect("gates");
+        let profile = release("1.35").for_server(&silent(), None).expect("gates");
         assert!(!profile.gates.on.has(Gate::DRADeviceTaints) && !profile.gates.are_live);
         // A gate that nobody reports may be on: that is no reason to say that a rule does nothing.
         assert_eq!((profile.why_rules_do_nothing(), profile.why_taints_do_nothing()), (None, None));
         assert_eq!(
-            profile.rules_depend_on().as_deref(),
+            profile.describe_gates_for_rules().as_deref(),
             Some(
                 "the API server does not report its feature gates; the rule has no effect unless the feature gates \
                  DRADeviceTaintRules and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
             )
         );
-        let newest = release("1.37").on_server(&silent(), None).expect("gates");
-        assert_eq!(newest.rules_depend_on(), None, "on by default");
-        let chosen = release("1.36").on_server(&silent(), Some(&GateChoice::Default)).expect("gates");
-        assert!(chosen.rules_depend_on().is_none() && chosen.why_rules_do_nothing().is_some());
+        let newest = release("1.37").for_server(&silent(), None).expect("gates");
+        assert_eq!(newest.describe_gates_for_rules(), None, "on by default");
+        let chosen = release("1.36").for_server(&silent(), Some(&GateChoice::Default)).expect("gates");
+        assert!(chosen.describe_gates_for_rules().is_none() && chosen.why_rules_do_nothing().is_some());
         assert!(profile.describe_gates().starts_with("the defaults of 1.35; off: DRAConsumableCapacity, "));
         // Behind it nothing is denied because a gate may be off, and the words are the same.
-        let behind = release("1.35").behind_server(&silent(), None).expect("gates");
+        let behind = release("1.35").for_webhook_of_server(&silent(), None).expect("gates");
         assert!(behind.gates.on.has(Gate::DRADeviceTaints) && behind.gates.are_assumed);
         assert_eq!(behind.describe_gates(), profile.describe_gates());
         let all = release("1.34").with_gates(&GateChoice::All).expect("gates");
@@ -207,12 +207,12 @@ mod tests {
     fn a_choice_wins_and_is_compared() {
         let server = reports(&[(Gate::DRADeviceTaints, true), (Gate::DRADerivedAttributes, true)]);
         let choice = GateChoice::parse("DRADeviceTaints=false").expect("a choice");
-        let profile = release("1.36").on_server(&server, Some(&choice)).expect("gates");
+        let profile = release("1.36").for_server(&server, Some(&choice)).expect("gates");
         assert!(!profile.gates.on.has(Gate::DRADeviceTaints) && !profile.gates.are_live);
-        assert_eq!(profile.contradictions(&server), ["DRADeviceTaints=true"]);
-        let live = release("1.36").on_server(&server, None).expect("gates");
-        assert_eq!(live.contradictions(&server), [""; 0]);
-        assert_eq!(profile.contradictions(&silent()), [""; 0]);
+        assert_eq!(profile.gates_differing_on_server(&server), ["DRADeviceTaints=true"]);
+        let live = release("1.36").for_server(&server, None).expect("gates");
+        assert_eq!(live.gates_differing_on_server(&server), [""; 0]);
+        assert_eq!(profile.gates_differing_on_server(&silent()), [""; 0]);
     }
 
     #[test]
@@ -221,11 +221,11 @@ mod tests {
             .with(ApiKind::DeviceTaintRule, Version::V1alpha3)
             .with(ApiKind::ResourceSlice, Version::V1beta2);
         let server = LiveServer { served: Ok(served), ..silent() };
-        let profile = release("1.36").on_server(&server, None).expect("gates");
+        let profile = release("1.36").for_server(&server, None).expect("gates");
         assert!(profile.is_served(ApiKind::DeviceTaintRule, Version::V1alpha3));
         assert!(!profile.is_served(ApiKind::ResourceSlice, Version::V1));
         assert!(profile.is_served(ApiKind::Pod, Version::V1), "not a matter of this group");
         assert!(release("1.36").is_served(ApiKind::ResourceSlice, Version::V1));
-        assert_eq!(served.of(ApiKind::ResourceSlice).collect::<Vec<_>>(), [Version::V1beta2]);
+        assert_eq!(served.versions_of(ApiKind::ResourceSlice).collect::<Vec<_>>(), [Version::V1beta2]);
     }
 }

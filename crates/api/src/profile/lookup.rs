@@ -35,7 +35,7 @@ impl Profile {
 
     /// The profile for a name or a version as tools print it (`v1.37`, `1.37.1`, `v1.37.1-gke.100`). Without
     /// a patch version, the newest patch.
-    pub fn meant_by(text: &str) -> Option<&'static Profile> {
+    pub fn from_name_or_version(text: &str) -> Option<&'static Profile> {
         let release = || {
             let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
             let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next());
@@ -54,7 +54,7 @@ impl Profile {
 
     /// The profile of an API server of a version such as `1.37` or `1.37.0` (vendors write `1.37+`), and how well it
     /// matches: the nearest one for an unknown release. `None` if that is no version.
-    pub fn of_server(version: &str) -> Option<(&'static Profile, ProfileMatch)> {
+    pub fn nearest_for_server(version: &str) -> Option<(&'static Profile, ProfileMatch)> {
         let number = |text: &str| -> Option<u64> {
             let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
             text.get(..digits)?.parse().ok()
@@ -90,15 +90,30 @@ mod tests {
         for text in
             ["1.37", "v1.37", "1.37.1", "v1.37.12", "v1.37.1-gke.100", "v1.37.1+k3s1", "1.37+", "v1.37-eks"]
         {
-            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.37"), "{text}");
+            assert_eq!(
+                Profile::from_name_or_version(text).map(|profile| profile.name),
+                Some("1.37"),
+                "{text}"
+            );
         }
         for text in ["1.37.0", "v1.37.0", "1.37.00", "v1.37.0-rc.1", "v1.37.0+k3s1"] {
-            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.37.0"), "{text}");
+            assert_eq!(
+                Profile::from_name_or_version(text).map(|profile| profile.name),
+                Some("1.37.0"),
+                "{text}"
+            );
         }
         for text in ["v1.36.4", "1.36.0", "1.36.99999999999999999999"] {
-            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.36"), "{text}");
+            assert_eq!(
+                Profile::from_name_or_version(text).map(|profile| profile.name),
+                Some("1.36"),
+                "{text}"
+            );
         }
-        assert_eq!(Profile::meant_by("kep-5055-r2").map(|profile| profile.name), Some("kep-5055-r2"));
+        assert_eq!(
+            Profile::from_name_or_version("kep-5055-r2").map(|profile| profile.name),
+            Some("kep-5055-r2")
+        );
         for text in [
             "",
             "v",
@@ -115,7 +130,7 @@ mod tests {
             "1.-37",
             "1.37.1.",
         ] {
-            assert!(Profile::meant_by(text).is_none(), "{text}");
+            assert!(Profile::from_name_or_version(text).is_none(), "{text}");
         }
     }
 
@@ -141,7 +156,7 @@ mod tests {
             ("one.37", None),
         ];
         for (version, expected) in table {
-            let found = Profile::of_server(version).map(|(profile, fit)| (profile.name, fit));
+            let found = Profile::nearest_for_server(version).map(|(profile, fit)| (profile.name, fit));
             assert_eq!(found, expected, "{version}");
         }
     }

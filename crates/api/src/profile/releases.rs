@@ -4,14 +4,15 @@
 //! drafts. The corpus of real verdicts (`tests/conformance`) holds every line of this file.
 
 use super::{
+    AllocatorSemantics,
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, Gates, Limits, Profile, Semantics, UnenforcedLimits,
+    Availability, CounterRules, DeviceIdFormat, Gates, Limits, Profile, UnenforcedLimits,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use tollgate_cel::{self as cel, evaluate};
-use tollgate_formats::names::{KeyWord, Unit};
+use tollgate_formats::names::{KeyErrorWord, LengthUnit};
 
 /// Every profile, in the order they are listed to people.
 pub const ALL: &[&Profile] =
@@ -67,15 +68,15 @@ const V1_33: Profile = Profile {
         patch_taints: None,
     },
     effects: &["NoExecute", "NoSchedule"],
-    gates: Gates::ASSUMED,
+    gates: Gates::ALL_ASSUMED_ON,
     discovered: None,
     cel: cel::V1_33,
     stored_cel: cel::V1_33,
     selectors: evaluate::BEHAVIOUR_V1_33,
-    allocation: Semantics::V1_33,
+    allocation: AllocatorSemantics::V1_33,
     allocates_as: Some("1.36"),
-    label_unit: Unit::Characters,
-    label_key_word: KeyWord::QualifiedName,
+    label_unit: LengthUnit::Characters,
+    label_key_word: KeyErrorWord::QualifiedName,
     admin_access_label: "resource.k8s.io/admin-access",
     counters: CounterRules::Totals,
     declarative: false,
@@ -135,7 +136,7 @@ const V1_34: Profile = Profile {
     cel: cel::V1_34,
     stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
     selectors: evaluate::BEHAVIOUR_V1_34,
-    allocation: Semantics::V1_34,
+    allocation: AllocatorSemantics::V1_34,
     admin_access_label: "resource.kubernetes.io/admin-access",
     c_identifier_is_type_error: false,
     quotes_null: false,
@@ -163,9 +164,9 @@ const V1_35: Profile = Profile {
     cel: cel::V1_35,
     stored_cel: cel::V1_35,
     selectors: evaluate::BEHAVIOUR_V1_35,
-    allocation: Semantics::V1_35,
-    label_unit: Unit::Bytes,
-    label_key_word: KeyWord::LabelKey,
+    allocation: AllocatorSemantics::V1_35,
+    label_unit: LengthUnit::Bytes,
+    label_key_word: KeyErrorWord::LabelKey,
     counters: CounterRules::PerSet,
     stops_at_list_limit: true,
     duplicates_at_key_field: false,
@@ -203,7 +204,7 @@ const V1_36: Profile = Profile {
     stored_cel: cel::V1_36,
     // As with default gates, also if nobody said which are on: with lists, the same expression can have other types.
     selectors: evaluate::BEHAVIOUR_V1_36,
-    allocation: Semantics::V1_36,
+    allocation: AllocatorSemantics::V1_36,
     allocates_as: None,
     bad_map_key_in_path: false,
     list_attributes: true,
@@ -226,7 +227,7 @@ const V1_37: Profile = Profile {
     cel: cel::V1_37,
     stored_cel: cel::V1_37,
     selectors: evaluate::BEHAVIOUR_V1_37,
-    allocation: Semantics::V1_37,
+    allocation: AllocatorSemantics::V1_37,
     declarative: true,
     trusts_stored_cel: true,
     skips_unchanged_capacity: true,
@@ -245,7 +246,7 @@ const V1_37_0: Profile = Profile {
     name: "1.37.0",
     about: "Kubernetes 1.37.0: the scheduler applies a DeviceTaintRule without deviceSelector to every device (fixed \
             after 1.37.0)",
-    allocation: Semantics::V1_37_0,
+    allocation: AllocatorSemantics::V1_37_0,
     ..V1_37
 };
 
@@ -253,7 +254,7 @@ const V1_37_0: Profile = Profile {
 const NEWEST: Profile = V1_37;
 
 /// Every kind and version that some release serves.
-const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
+const RELEASED_VERSIONS: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -262,7 +263,7 @@ const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
 ];
 
 /// Every (version, kind) of every release and draft.
-const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
+const ALL_VERSIONS: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -303,7 +304,7 @@ const KEP_5055_R2: Profile = Profile {
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, with data and evictionsPerSecond",
     is_release: false,
     fields: Availability::DRAFT_R2_ALONE.or(Availability::DRAFT_R2),
-    serves: RELEASED,
+    serves: RELEASED_VERSIONS,
     // A slice has devices or taints, and a device has none.
     limits: Limits { taints_per_device: 0, tainted_devices: 0, ..NEWEST.limits },
     documented: UnenforcedLimits {
@@ -329,7 +330,7 @@ const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
     about: "draft r3 of KEP-5055: up to 16 taints per device, up to 64 devices per tainted slice, and the effect None",
     is_release: false,
-    serves: RELEASED,
+    serves: RELEASED_VERSIONS,
     keeps_stored_effects: true,
     requests_stop_eviction: true,
     empty_effect_stops_eviction: true,
@@ -341,7 +342,7 @@ const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "all fields of the drafts and of the newest release, with all documented limits (default)",
     fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
-    serves: EVERYTHING,
+    serves: ALL_VERSIONS,
     limits: NEWEST.limits,
     documented: UnenforcedLimits {
         patch_taints: KEP_5055_R1.documented.patch_taints,

@@ -9,14 +9,14 @@ use super::{Gate, GateSet};
 /// The behaviours of one release's allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a behaviour that a release has or has not")]
-pub struct Semantics {
+pub struct AllocatorSemantics {
     /// A slice with shared counters is treated as available on every node, regardless of its node selection.
     pub counter_slices_reach_every_node: bool,
     /// Devices and their counters are in one slice and share them with no other slice, and only the slices
     /// available on a node must exist. Otherwise counters belong to the pool, and all its slices must exist.
     pub slices_stand_alone: bool,
     /// The values that a `distinctAttribute` constraint compares a device with.
-    pub distinct_memory: DistinctMemory,
+    pub distinct_memory: DistinctComparedValues,
     /// Requests with `allocationMode: All` omit shareable devices with too little capacity left. Otherwise
     /// such a request fails.
     pub all_skips_used_up_shares: bool,
@@ -45,12 +45,12 @@ pub struct Semantics {
     /// The message for a pod that does not fit states what the plugin did after filtering.
     pub message_has_post_filter: bool,
     /// The enabled features.
-    pub features: Features,
+    pub features: AllocatorFeatures,
 }
 
 /// The values with which a `distinctAttribute` constraint compares the next device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DistinctMemory {
+pub enum DistinctComparedValues {
     /// The last value of each request, and no value after a device of that request was released.
     LastOfEachRequest,
     /// The values of all devices.
@@ -60,7 +60,7 @@ pub enum DistinctMemory {
 /// The feature gates of the scheduler that change allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a gate")]
-pub struct Features {
+pub struct AllocatorFeatures {
     /// Feature gate DRAAdminAccess.
     pub admin_access: bool,
     /// DRAPrioritizedList: `firstAvailable`
@@ -79,9 +79,9 @@ pub struct Features {
     pub extended_resources: bool,
 }
 
-impl Features {
+impl AllocatorFeatures {
     /// All optional features of the allocator enabled.
-    pub const ALL: Features = Features {
+    pub const ALL: AllocatorFeatures = AllocatorFeatures {
         admin_access: true,
         prioritized_list: true,
         partitionable_devices: true,
@@ -95,9 +95,9 @@ impl Features {
     /// Disables the features whose gates are not in `on`. Features that the release does not have stay
     /// disabled.
     #[must_use]
-    const fn with_gates(self, on: GateSet) -> Features {
+    const fn with_gates(self, on: GateSet) -> AllocatorFeatures {
         let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
-        Features {
+        AllocatorFeatures {
             admin_access: self.admin_access && on.has(Gate::DRAAdminAccess),
             prioritized_list: self.prioritized_list && on.has(Gate::DRAPrioritizedList),
             partitionable_devices: self.partitionable_devices && on.has(Gate::DRAPartitionableDevices),
@@ -112,31 +112,34 @@ impl Features {
     }
 }
 
-impl Semantics {
+impl AllocatorSemantics {
     /// Behaviors of the scheduler's allocator in Kubernetes 1.33.
-    pub const V1_33: Semantics = Semantics {
-        features: Features {
+    pub const V1_33: AllocatorSemantics = AllocatorSemantics {
+        features: AllocatorFeatures {
             binding_conditions: false,
             consumable_capacity: false,
             extended_resources: false,
-            ..Features::ALL
+            ..AllocatorFeatures::ALL
         },
-        ..Semantics::V1_34
+        ..AllocatorSemantics::V1_34
     };
 
     /// Behaviors of the scheduler's allocator in Kubernetes 1.34.
-    pub const V1_34: Semantics =
-        Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
+    pub const V1_34: AllocatorSemantics = AllocatorSemantics {
+        counter_slices_reach_every_node: false,
+        slices_stand_alone: true,
+        ..AllocatorSemantics::V1_35
+    };
 
     /// Kubernetes 1.35. It checks pools and slices in random order; the order of 1.36 is one of the possible
     /// orders.
-    pub const V1_35: Semantics = Semantics::V1_36;
+    pub const V1_35: AllocatorSemantics = AllocatorSemantics::V1_36;
 
     /// Behaviors of the scheduler's allocator in Kubernetes 1.36 (seen in 1.36.4).
-    pub const V1_36: Semantics = Semantics {
+    pub const V1_36: AllocatorSemantics = AllocatorSemantics {
         counter_slices_reach_every_node: true,
         slices_stand_alone: false,
-        distinct_memory: DistinctMemory::LastOfEachRequest,
+        distinct_memory: DistinctComparedValues::LastOfEachRequest,
         all_skips_used_up_shares: true,
         bare_share_holds_counters: false,
         fractional_ranges: false,
@@ -148,13 +151,13 @@ impl Semantics {
         rule_without_selector_taints_all: true,
         namespace_selector_sees_no_labels: true,
         message_has_post_filter: true,
-        features: Features::ALL,
+        features: AllocatorFeatures::ALL,
     };
 
     /// Behaviors of the scheduler's allocator in Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
-    pub const V1_37_0: Semantics = Semantics {
+    pub const V1_37_0: AllocatorSemantics = AllocatorSemantics {
         counter_slices_reach_every_node: false,
-        distinct_memory: DistinctMemory::All,
+        distinct_memory: DistinctComparedValues::All,
         all_skips_used_up_shares: false,
         bare_share_holds_counters: true,
         fractional_ranges: true,
@@ -165,16 +168,17 @@ impl Semantics {
         selector_errors_name_device: true,
         namespace_selector_sees_no_labels: false,
         message_has_post_filter: false,
-        ..Semantics::V1_36
+        ..AllocatorSemantics::V1_36
     };
 
     /// Behaviors of the scheduler's allocator in Kubernetes 1.37 after 1.37.0 (kubernetes/kubernetes#141998).
-    pub const V1_37: Semantics = Semantics { rule_without_selector_taints_all: false, ..Semantics::V1_37_0 };
+    pub const V1_37: AllocatorSemantics =
+        AllocatorSemantics { rule_without_selector_taints_all: false, ..AllocatorSemantics::V1_37_0 };
 
     /// The behaviours with these gates on.
     #[must_use]
-    pub const fn with_gates(self, on: GateSet) -> Semantics {
-        Semantics {
+    pub const fn with_gates(self, on: GateSet) -> AllocatorSemantics {
+        AllocatorSemantics {
             fractional_ranges: self.fractional_ranges && on.has(Gate::DRAFractionalCapacityRange),
             ignores_compatibility_groups: self.ignores_compatibility_groups
                 && !on.has(Gate::DRADeviceCompatibilityGroups),

@@ -2,7 +2,7 @@
 
 use super::{ClaimStatus, ObjectMeta, Toleration, view};
 use crate::profile::Version;
-use tollgate_document::doc::Name;
+use tollgate_document::doc::FieldName;
 use tollgate_document::field::{Path, Segment};
 
 view! {
@@ -47,14 +47,14 @@ view! {
     }
 }
 
-const EXACTLY: Name = Name::of("exactly");
+const EXACTLY: FieldName = FieldName::from_text("exactly");
 
 impl<'d> Request<'d> {
     /// Returns the exact request: the member `exactly`, or the request itself in versions without it. `None` if
     /// there is none.
     // upstream v1.36 v1beta1/conversion.go: `exactly` is built if any of its fields is set.
     pub fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
-        if !version.is_flat() {
+        if !version.is_before_v1beta2() {
             let exactly = self.0.field(EXACTLY);
             return (!exactly.is_null()).then_some(RequestBody(exactly));
         }
@@ -71,8 +71,12 @@ impl<'d> Request<'d> {
     }
 
     /// Returns the path of [`Request::exactly`]; `at` is the path of the request.
-    pub fn exactly_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        at.then(if version.is_flat() { Segment::HubField("exactly") } else { Segment::Field("exactly") })
+    pub fn exactly_path<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
+        at.with_segment(if version.is_before_v1beta2() {
+            Segment::HubField("exactly")
+        } else {
+            Segment::Field("exactly")
+        })
     }
 }
 

@@ -22,7 +22,7 @@ impl<T> List<'_, T> {
 
 impl<'d, T: View<'d>> List<'d, T> {
     /// Returns the items of a JSON value as a list of views.
-    pub fn of(value: Value<'d>) -> Self {
+    pub fn from_json(value: Value<'d>) -> Self {
         List { value, item: std::marker::PhantomData }
     }
 
@@ -61,7 +61,7 @@ pub struct Map<'d, T> {
 
 impl<'d, T: View<'d>> Map<'d, T> {
     /// Returns the members of a JSON value as a map of views.
-    pub fn of(value: Value<'d>) -> Self {
+    pub fn from_json(value: Value<'d>) -> Self {
         Map { value, item: std::marker::PhantomData }
     }
 

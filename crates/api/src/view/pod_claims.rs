@@ -6,14 +6,14 @@ use tollgate_document::doc::{Value, ValueKind};
 
 /// A Pod, or a kind with a template of pods.
 #[derive(Clone, Copy, Debug)]
-pub struct Pods<'d> {
+pub struct PodOrWorkload<'d> {
     /// Kind of the object.
     pub kind: ApiKind,
     /// The root value of the object.
     pub value: Value<'d>,
 }
 
-impl<'d> Pods<'d> {
+impl<'d> PodOrWorkload<'d> {
     /// The fields that lead to the PodSpec.
     pub fn spec_path(self) -> &'static [&'static str] {
         match self.kind {
@@ -66,11 +66,11 @@ view! {
 impl<'d> ContainerClaim<'d> {
     /// The name in `resourceClaims` of the pod.
     pub fn name(self) -> &'d str {
-        if self.is_bare() { self.0.str() } else { self.0.get("name").str() }
+        if self.is_name_only() { self.0.str() } else { self.0.get("name").str() }
     }
 
     /// True if it is written as a name only, as in KEP-3063.
-    pub fn is_bare(self) -> bool {
+    pub fn is_name_only(self) -> bool {
         self.json().kind() == ValueKind::String
     }
 }

@@ -7,14 +7,14 @@ use tollgate_document::doc::Value;
 
 impl DeviceBody<'_> {
     /// The device as CEL selectors see it. `None` if a version or quantity is malformed, which no API server accepts.
-    pub fn selector_device(self, driver: &str) -> Option<Device> {
+    pub fn device_for_selectors(self, driver: &str) -> Option<Device> {
         self.device_for_cel(driver, self.allow_multiple_allocations() == Some(true))
     }
 
     /// The device as the CEL selectors of a DeviceTaintRule see it. In 1.33 and 1.34, they cannot read
     /// whether the device allows multiple allocations. `None` as in [`DeviceBody::selector_device`].
     // upstream v1.34 Tracker.applyPatches
-    pub fn rule_selector_device(self, driver: &str) -> Option<Device> {
+    pub fn device_for_rule_selectors(self, driver: &str) -> Option<Device> {
         self.device_for_cel(driver, false)
     }
 

@@ -43,12 +43,12 @@ view! {
 impl<'d> Device<'d> {
     /// All fields except the name; their position depends on the version.
     pub fn body(self, version: Version) -> DeviceBody<'d> {
-        DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })
+        DeviceBody(if version.is_before_v1beta2() { self.0.get("basic") } else { self.0 })
     }
 
     /// Returns the path of [`Device::body`]; `at` is the path of the device.
-    pub fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        if version.is_flat() { at.then(Segment::WireField("basic")) } else { *at }
+    pub fn body_path<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
+        if version.is_before_v1beta2() { at.with_segment(Segment::WireField("basic")) } else { *at }
     }
 }
 
@@ -154,7 +154,7 @@ impl<'d> SliceTaint<'d> {
     }
 
     /// Returns the path of [`SliceTaint::taint`]; `at` is the path of the entry.
-    pub fn taint_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+    pub fn taint_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("taint").is_null() { *at } else { at.field("taint") }
     }
 }
@@ -168,11 +168,11 @@ impl<'d> SliceSpec<'d> {
 
     /// `nodeName`; an empty one is `None` in the flat versions, whose field is not a pointer.
     pub fn node_name_in(self, version: Version) -> Option<&'d str> {
-        self.node_name().filter(|name| !(version.is_flat() && name.is_empty()))
+        self.node_name().filter(|name| !(version.is_before_v1beta2() && name.is_empty()))
     }
 
     /// `allNodes`; false is `None` in the flat versions, whose field is not a pointer.
     pub fn all_nodes_in(self, version: Version) -> Option<bool> {
-        self.all_nodes().filter(|all| !version.is_flat() || *all)
+        self.all_nodes().filter(|all| !version.is_before_v1beta2() || *all)
     }
 }

@@ -30,15 +30,15 @@ impl<'t> Checker<'t, '_> {
             }
         };
         for field in fields {
-            let value = self.check(field.value);
-            let expected = self.field_of(field.at, &message, &field.name);
+            let value = self.check_node(field.value);
+            let expected = self.message_field_type(field.at, &message, &field.name);
             let value = if field.optional { self.unwrap_optional(field.value, &value) } else { value };
             if !self.unifier.is_assignable(&expected, &value) {
                 let text = format!(
                     "expected type of field '{}' is '{}' but provided type is '{}'",
                     field.name,
-                    expected.shown(),
-                    value.shown()
+                    expected.compile_error_spelling(),
+                    value.compile_error_spelling()
                 );
                 self.issues.report(field.at, text);
             }
@@ -47,7 +47,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     /// The type of a field of a message; reports if there is no such field.
-    pub(super) fn field_of(&mut self, at: usize, message: &str, field: &str) -> Type {
+    pub(super) fn message_field_type(&mut self, at: usize, message: &str, field: &str) -> Type {
         let problem = match names::field_lookup(message, field, self.env) {
             FieldLookup::Of(found) => return found,
             FieldLookup::Undefined => format!("undefined field '{field}'"),

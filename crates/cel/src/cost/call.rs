@@ -3,26 +3,26 @@
 //! Most functions cost 1 plus their arguments; the ones listed read or build something whose size matters. The
 //! estimators of the list and set libraries are asked first, then Kubernetes' own, as on the server.
 
-use super::path::{ITEMS, Path, VALUES};
+use super::path::{DevicePath, ITEMS, VALUES};
 use super::{Estimator, set_known};
-use crate::overload::{CallStyle, Decl, Overload};
-use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
+use crate::overload::{CallStyle, DeclaredType, Overload};
+use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, SizeRange};
 use crate::tree::NodeId;
 
 /// The cost of a call without its arguments, and the size of its result.
 pub(super) struct Estimate {
     cost: u64,
-    size: Option<Size>,
+    size: Option<SizeRange>,
 }
 
 impl Estimate {
     /// A cost, and a result of unknown size.
-    pub(super) fn of(cost: u64) -> Estimate {
+    pub(super) fn of_unknown_size(cost: u64) -> Estimate {
         Estimate { cost, size: None }
     }
 
     /// A cost, and a result of that size.
-    pub(super) fn sized(cost: u64, size: Size) -> Estimate {
+    pub(super) fn of_size(cost: u64, size: SizeRange) -> Estimate {
         Estimate { cost, size: Some(size) }
     }
 }
@@ -30,19 +30,19 @@ impl Estimate {
 /// An argument or the target of a call. Its size is the one known before the next argument is read.
 pub(super) struct Operand<'t> {
     pub(super) id: NodeId,
-    pub(super) path: Path<'t>,
-    pub(super) known: Option<Size>,
+    pub(super) path: DevicePath<'t>,
+    pub(super) known: Option<SizeRange>,
 }
 
 impl Operand<'_> {
     /// The known size, or the size derived from the path; otherwise [`Size::UNKNOWN`].
-    pub(super) fn size(&self) -> Size {
-        self.known.or_else(|| self.path.size()).unwrap_or(Size::UNKNOWN)
+    pub(super) fn size(&self) -> SizeRange {
+        self.known.or_else(|| self.path.size()).unwrap_or(SizeRange::UNKNOWN)
     }
 }
 
 /// A call with one of the overloads that it may resolve to.
-pub(super) struct Call<'c, 't> {
+pub(super) struct OverloadCall<'c, 't> {
     pub(super) id: NodeId,
     pub(super) function: &'static str,
     pub(super) overload: &'static Overload,
@@ -50,14 +50,14 @@ pub(super) struct Call<'c, 't> {
     pub(super) args: &'c [Operand<'t>],
 }
 
-impl Call<'_, '_> {
+impl OverloadCall<'_, '_> {
     /// The type of the overload's first parameter, the target of a member call included.
-    pub(super) fn first(&self) -> Option<Decl> {
+    pub(super) fn first_parameter(&self) -> Option<DeclaredType> {
         self.overload.params.first().copied()
     }
 
     /// The type of the overload's second parameter, the target of a member call included.
-    pub(super) fn second(&self) -> Option<Decl> {
+    pub(super) fn second_parameter(&self) -> Option<DeclaredType> {
         self.overload.params.get(1).copied()
     }
 }
@@ -70,45 +70,50 @@ impl<'t> Estimator<'t> {
         let overloads = checked.overloads(id);
         let is = |name: &str| overloads.first().is_some_and(|overload| overload.name == name);
         if let (true, [arg]) = (is("dyn"), args) {
-            let cost = self.cost(*arg).saturating_add(1);
+            let cost = self.node_cost(*arg).saturating_add(1);
             self.copy_sizes(id, *arg);
             return cost;
         }
         let mut arg_costs = Vec::with_capacity(args.len());
         let mut operands = Vec::with_capacity(args.len());
         for arg in args {
-            arg_costs.push(self.cost(*arg));
+            arg_costs.push(self.node_cost(*arg));
             operands.push(self.operand(*arg));
         }
         // `sets.contains(…)` is spelled like a member call and is none.
         let is_member = overloads.first().is_some_and(|overload| overload.style == CallStyle::Member);
         let mut total = 0;
         let target = target.filter(|_| is_member).map(|target| {
-            total = self.cost(target);
+            total = self.node_cost(target);
             self.operand(target)
         });
         let mut worst = 0;
-        let mut size: Option<Size> = None;
+        let mut size: Option<SizeRange> = None;
         for overload in overloads {
-            let call =
-                Call { id, function: overload.name, overload, target: target.as_ref(), args: &operands };
+            let call = OverloadCall {
+                id,
+                function: overload.name,
+                overload,
+                target: target.as_ref(),
+                args: &operands,
+            };
             let estimate = self.estimate_call(&call, &arg_costs);
             worst = worst.max(estimate.cost);
             size = match (size, estimate.size) {
                 (Some(left), Some(right)) => Some(left.union(right)),
                 (left, right) => left.or(right),
             };
-            let step = match (call.function, call.first()) {
-                ("_[_]", Some(Decl::List(_))) => Some(ITEMS),
-                ("_[_]", Some(Decl::Map(..))) => Some(VALUES),
+            let step = match (call.function, call.first_parameter()) {
+                ("_[_]", Some(DeclaredType::List(_))) => Some(ITEMS),
+                ("_[_]", Some(DeclaredType::Map(..))) => Some(VALUES),
                 _ => None,
             };
             if let (Some(step), Some(container)) = (step, args.first()) {
-                size = self.contents(*container).map(|inside| inside.value);
+                size = self.content_sizes(*container).map(|inside| inside.value);
                 let path = self.device_path(*container).extended(step);
                 set_known(&mut self.paths, id, Some(path));
             }
-            size = size.or_else(|| self.size(id));
+            size = size.or_else(|| self.node_size(id));
         }
         set_known(&mut self.sizes, id, size);
         total.saturating_add(worst)
@@ -116,87 +121,102 @@ impl<'t> Estimator<'t> {
 
     /// An argument with its size and path, as known now.
     fn operand(&mut self, id: NodeId) -> Operand<'t> {
-        Operand { id, known: self.size(id), path: self.device_path(id) }
+        Operand { id, known: self.node_size(id), path: self.device_path(id) }
     }
 
     /// The cost of a call, arguments included, and the size of its result.
-    fn estimate_call(&mut self, call: &Call<'_, 't>, arg_costs: &[u64]) -> Estimate {
+    fn estimate_call(&mut self, call: &OverloadCall<'_, 't>, arg_costs: &[u64]) -> Estimate {
         let args = arg_costs.iter().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
         let special = self.list_estimate(call).or_else(|| self.kubernetes_estimate(call));
         match (call.function, arg_costs) {
-            ("_&&_" | "_||_", _) => return Estimate::of(args),
+            ("_&&_" | "_||_", _) => return Estimate::of_unknown_size(args),
             ("_?_:_", [condition, yes, no]) => {
                 return self.conditional_estimate(call, condition.saturating_add(*yes.max(no)));
             }
             _ => {}
         }
-        let estimate = special.or_else(|| self.standard_estimate(call)).unwrap_or_else(|| Estimate::of(1));
+        let estimate =
+            special.or_else(|| self.standard_estimate(call)).unwrap_or_else(|| Estimate::of_unknown_size(1));
         Estimate { cost: estimate.cost.saturating_add(args), ..estimate }
     }
 
     /// The estimate for `a ? b : c`; its result has the size of either alternative.
-    fn conditional_estimate(&mut self, call: &Call<'_, 't>, cost: u64) -> Estimate {
-        let [_, yes, no] = call.args else { return Estimate::of(cost) };
+    fn conditional_estimate(&mut self, call: &OverloadCall<'_, 't>, cost: u64) -> Estimate {
+        let [_, yes, no] = call.args else { return Estimate::of_unknown_size(cost) };
         self.unite_contents(call.id, yes.id, no.id);
-        Estimate::sized(cost, known_size(yes).union(known_size(no)))
+        Estimate::of_size(cost, size_ignoring_path(yes).union(size_ignoring_path(no)))
     }
 
     /// Sets the sizes of a node's contents to cover those of two others, if both are known.
     fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
-        let inside = self.contents(left).zip(self.contents(right)).map(|(left, right)| left.union(right));
+        let inside =
+            self.content_sizes(left).zip(self.content_sizes(right)).map(|(left, right)| left.union(right));
         set_known(&mut self.contents, id, inside);
     }
 
     /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
     /// `functionCost`
-    fn standard_estimate(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
+    fn standard_estimate(&mut self, call: &OverloadCall<'_, 't>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
-            ("format", Some(text), [_]) => Estimate::of(known_size(text).cost(PER_CHARACTER)),
-            ("bytes", None, [text]) if call.first() == Some(Decl::Str) => {
-                let read = known_size(text);
-                // Four bytes per character; the server's product wraps around.
-                let result = Size { min: read.min, max: read.max.wrapping_mul(4) };
-                Estimate::sized(read.cost(PER_CHARACTER), result)
+            ("format", Some(text), [_]) => {
+                Estimate::of_unknown_size(size_ignoring_path(text).max_read_cost(COST_PER_CHARACTER))
             }
-            ("string", None, [bytes]) if call.first() == Some(Decl::Bytes) => {
-                let read = known_size(bytes);
-                Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min / 4, max: read.max })
+            ("bytes", None, [text]) if call.first_parameter() == Some(DeclaredType::Str) => {
+                let read = size_ignoring_path(text);
+                // Four bytes per character; the server's product wraps around.
+                let result = SizeRange { min: read.min, max: read.max.wrapping_mul(4) };
+                Estimate::of_size(read.max_read_cost(COST_PER_CHARACTER), result)
+            }
+            ("string", None, [bytes]) if call.first_parameter() == Some(DeclaredType::Bytes) => {
+                let read = size_ignoring_path(bytes);
+                Estimate::of_size(
+                    read.max_read_cost(COST_PER_CHARACTER),
+                    SizeRange { min: read.min / 4, max: read.max },
+                )
             }
             ("strings.quote", None, [text]) => {
-                let read = known_size(text);
+                let read = size_ignoring_path(text);
                 let max = read.max.wrapping_mul(2).wrapping_add(2);
-                Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min.wrapping_add(2), max })
+                Estimate::of_size(
+                    read.max_read_cost(COST_PER_CHARACTER),
+                    SizeRange { min: read.min.wrapping_add(2), max },
+                )
             }
             ("startsWith" | "endsWith", Some(_), [affix]) => {
-                Estimate::of(known_size(affix).cost(PER_CHARACTER))
+                Estimate::of_unknown_size(size_ignoring_path(affix).max_read_cost(COST_PER_CHARACTER))
             }
-            ("@in", None, [_, list]) if matches!(call.second(), Some(Decl::List(_))) => {
-                Estimate::of(known_size(list).cost(1.0))
+            ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(DeclaredType::List(_))) => {
+                Estimate::of_unknown_size(size_ignoring_path(list).max_read_cost(1.0))
             }
             ("matches", Some(text), [pattern]) => {
-                Estimate::of(pattern_cost(known_size(text), known_size(pattern)))
+                Estimate::of_unknown_size(pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern)))
             }
             ("matches", None, [text, pattern]) if self.env.matches_function_has_cost => {
-                Estimate::of(pattern_cost(known_size(text), known_size(pattern)))
+                Estimate::of_unknown_size(pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern)))
             }
-            ("contains", Some(text), [part]) => Estimate::of(
-                known_size(text).cost(PER_CHARACTER).saturating_mul(known_size(part).cost(PER_CHARACTER)),
+            ("contains", Some(text), [part]) => Estimate::of_unknown_size(
+                size_ignoring_path(text)
+                    .max_read_cost(COST_PER_CHARACTER)
+                    .saturating_mul(size_ignoring_path(part).max_read_cost(COST_PER_CHARACTER)),
             ),
             ("_+_", None, [left, right])
-                if matches!(call.first(), Some(Decl::Str | Decl::Bytes | Decl::List(_))) =>
+                if matches!(
+                    call.first_parameter(),
+                    Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))
+                ) =>
             {
-                let result = known_size(left).plus(known_size(right));
+                let result = size_ignoring_path(left).plus(size_ignoring_path(right));
                 self.unite_contents(call.id, left.id, right.id);
                 // Lists are chained, not copied.
-                let is_list = matches!(call.first(), Some(Decl::List(_)));
-                Estimate::sized(if is_list { 1 } else { result.cost(PER_CHARACTER) }, result)
+                let is_list = matches!(call.first_parameter(), Some(DeclaredType::List(_)));
+                Estimate::of_size(if is_list { 1 } else { result.max_read_cost(COST_PER_CHARACTER) }, result)
             }
             ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right])
-                if matches!(call.first(), Some(Decl::Str | Decl::Bytes)) =>
+                if matches!(call.first_parameter(), Some(DeclaredType::Str | DeclaredType::Bytes)) =>
             {
-                Estimate::of(comparison_cost(left, right))
+                Estimate::of_unknown_size(comparison_cost(left, right))
             }
-            ("_==_" | "_!=_", None, [left, right]) => Estimate::of(comparison_cost(left, right)),
+            ("_==_" | "_!=_", None, [left, right]) => Estimate::of_unknown_size(comparison_cost(left, right)),
             _ => return None,
         };
         Some(estimate)
@@ -205,17 +225,20 @@ impl<'t> Estimator<'t> {
 
 /// The size of an argument as known before the call; otherwise [`Size::UNKNOWN`]. cel-go does not look at its path
 /// again, the libraries do.
-fn known_size(operand: &Operand<'_>) -> Size {
-    operand.known.unwrap_or(Size::UNKNOWN)
+fn size_ignoring_path(operand: &Operand<'_>) -> SizeRange {
+    operand.known.unwrap_or(SizeRange::UNKNOWN)
 }
 
 /// The cost of comparing two values: that of reading the shorter one.
 fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
-    Size::up_to(known_size(left).max.min(known_size(right).max)).cost(PER_CHARACTER)
+    SizeRange::up_to(size_ignoring_path(left).max.min(size_ignoring_path(right).max))
+        .max_read_cost(COST_PER_CHARACTER)
 }
 
 /// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty text
 /// has a cost.
-pub(super) fn pattern_cost(text: Size, pattern: Size) -> u64 {
-    text.plus(Size::exactly(1)).cost(PER_CHARACTER).saturating_mul(pattern.cost(PER_PATTERN_CHARACTER))
+pub(super) fn pattern_cost(text: SizeRange, pattern: SizeRange) -> u64 {
+    text.plus(SizeRange::exactly(1))
+        .max_read_cost(COST_PER_CHARACTER)
+        .saturating_mul(pattern.max_read_cost(COST_PER_PATTERN_CHARACTER))
 }

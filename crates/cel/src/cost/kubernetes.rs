@@ -2,74 +2,87 @@
 //! upstream v1.36 `library.CostEstimator.EstimateCallCost`
 
 use super::Estimator;
-use super::call::{Call, Estimate, Operand, pattern_cost};
-use crate::overload::Decl;
-use crate::size::{PER_CHARACTER, PER_COPIED_CHARACTER, PER_PATTERN_CHARACTER, Size, scaled};
+use super::call::{Estimate, Operand, OverloadCall, pattern_cost};
+use crate::overload::DeclaredType;
+use crate::size::{
+    COST_PER_CHARACTER, COST_PER_COPIED_CHARACTER, COST_PER_PATTERN_CHARACTER, SizeRange, scaled,
+};
 use crate::tree::{ExprKind, Literal, NodeId};
 use crate::types::{self, Type};
 
 /// Cost of an authorization check. Two of them are below the limit.
-const AUTHORIZER_CHECK: u64 = 350_000;
+const AUTHORIZER_CHECK_COST: u64 = 350_000;
 /// Cost of matching a text with the longest pattern behind a named format, as the cost of a pattern of upstream's
 /// `MaxNameFormatRegexSize`.
-const FORMAT_PATTERN: f64 = 128.0 * PER_PATTERN_CHARACTER;
+const FORMAT_MATCH_COST: f64 = 128.0 * COST_PER_PATTERN_CHARACTER;
 /// Maximum length of the name of a format, as in upstream's `MaxFormatSize`.
-const MAX_FORMAT: u64 = 64;
+const MAX_FORMAT_NAME_LENGTH: u64 = 64;
 /// Number of bytes of an IP address: 4 for IPv4, 16 for IPv6.
-const ADDRESS_SIZE: Size = Size { min: 4, max: 16 };
+const ADDRESS_SIZE: SizeRange = SizeRange { min: 4, max: 16 };
 /// Maximum number of items that `includes` reads, upstream's `ResourceSliceMaxAttributeValuesPerDevice`.
 const MAX_ATTRIBUTE_VALUES: u64 = 48;
 
 impl Estimator<'_> {
     /// Returns the estimate of Kubernetes for a call, without its arguments; `None` if cel-go's own estimate
     /// applies.
-    pub(super) fn kubernetes_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+    pub(super) fn kubernetes_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
-            ("check", ..) => Estimate::of(AUTHORIZER_CHECK),
-            ("fieldSelector" | "labelSelector", _, [text]) => Estimate::of(selector_cost(text.size())),
-            ("includes", Some(_), _) if !self.env.includes_is_traversal => Estimate::of(MAX_ATTRIBUTE_VALUES),
-            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
-                Estimate::of(self.traversal_cost(list, call.function == "includes"))
+            ("check", ..) => Estimate::of_unknown_size(AUTHORIZER_CHECK_COST),
+            ("fieldSelector" | "labelSelector", _, [text]) => {
+                Estimate::of_unknown_size(selector_cost(text.size()))
             }
-            ("url", None, [text]) => Estimate::sized(text.size().cost(PER_CHARACTER), text.size()),
+            ("includes", Some(_), _) if !self.env.includes_is_traversal => {
+                Estimate::of_unknown_size(MAX_ATTRIBUTE_VALUES)
+            }
+            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
+                Estimate::of_unknown_size(self.traversal_cost(list, call.function == "includes"))
+            }
+            ("url", None, [text]) => {
+                Estimate::of_size(text.size().max_read_cost(COST_PER_CHARACTER), text.size())
+            }
             ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
-                Estimate::sized(text.size().cost(PER_CHARACTER), text.size())
+                Estimate::of_size(text.size().max_read_cost(COST_PER_CHARACTER), text.size())
             }
             ("replace", Some(text), [old, new, ..]) => {
-                let result = text.size().replaced(old.size(), new.size());
-                Estimate::sized(text.size().cost(PER_COPIED_CHARACTER), result)
+                let result = text.size().size_after_replace(old.size(), new.size());
+                Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result)
             }
             ("split", Some(text), [_, limit @ ..]) => {
                 let pieces = limit.first().and_then(|limit| self.literal_limit(limit.id));
-                let result = Size::up_to(pieces.unwrap_or(text.size().max));
-                Estimate::sized(text.size().cost(PER_COPIED_CHARACTER), result)
+                let result = SizeRange::up_to(pieces.unwrap_or(text.size().max));
+                Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result)
             }
             ("join", Some(list), separator) => {
                 let result = self.joined_size(list, separator.first());
-                Estimate::sized(result.cost(PER_CHARACTER), result)
+                Estimate::of_size(result.max_read_cost(COST_PER_CHARACTER), result)
             }
             ("find" | "findAll", Some(text), [pattern, ..]) => {
                 let cost = pattern_cost(text.size(), pattern.size());
-                Estimate::sized(cost, Size::up_to(text.size().max))
+                Estimate::of_size(cost, SizeRange::up_to(text.size().max))
             }
             (
                 "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" | "isIP" | "cidr" | "isCIDR",
                 None,
                 [text, ..],
-            ) => Estimate::of(text.size().cost(PER_CHARACTER)),
+            ) => Estimate::of_unknown_size(text.size().max_read_cost(COST_PER_CHARACTER)),
             // Parsed, and compared with what it was parsed from.
-            ("ip.isCanonical", None, [text]) => Estimate::of(text.size().cost(PER_COPIED_CHARACTER)),
-            ("containsIP", Some(_), [other]) => {
-                Estimate::of(address_comparison_cost().saturating_add(address_parsing_cost(call, other)))
+            ("ip.isCanonical", None, [text]) => {
+                Estimate::of_unknown_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER))
             }
+            ("containsIP", Some(_), [other]) => Estimate::of_unknown_size(
+                address_comparison_cost().saturating_add(address_parsing_cost(call, other)),
+            ),
             ("containsCIDR", Some(_), [other]) => {
-                let masked = ADDRESS_SIZE.cost(PER_CHARACTER) + 1;
-                Estimate::of(
+                let masked = ADDRESS_SIZE.max_read_cost(COST_PER_CHARACTER) + 1;
+                Estimate::of_unknown_size(
                     (address_comparison_cost() + masked).saturating_add(address_parsing_cost(call, other)),
                 )
             }
-            ("validate", _, [text]) => Estimate::of(scaled(text.size().cost(PER_CHARACTER), FORMAT_PATTERN)),
-            ("_==_", None, [left, right]) => Estimate::of(self.equality_cost(left, right)?),
+            ("validate", _, [text]) => Estimate::of_unknown_size(scaled(
+                text.size().max_read_cost(COST_PER_CHARACTER),
+                FORMAT_MATCH_COST,
+            )),
+            ("_==_", None, [left, right]) => Estimate::of_unknown_size(self.equality_cost(left, right)?),
             _ => return None,
         };
         Some(estimate)
@@ -83,8 +96,10 @@ impl Estimator<'_> {
             return None;
         }
         match found {
-            Type::Named(types::FORMAT) => Some(scaled(MAX_FORMAT, PER_CHARACTER)),
-            Type::Named(types::URL) => Some(right.known.unwrap_or(Size::exactly(1)).cost(PER_CHARACTER)),
+            Type::Named(types::FORMAT) => Some(scaled(MAX_FORMAT_NAME_LENGTH, COST_PER_CHARACTER)),
+            Type::Named(types::URL) => {
+                Some(right.known.unwrap_or(SizeRange::exactly(1)).max_read_cost(COST_PER_CHARACTER))
+            }
             Type::Named(name) if is_library_type(name) => Some(1),
             _ => None,
         }
@@ -94,23 +109,23 @@ impl Estimator<'_> {
     fn traversal_cost(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
         match self.checked.type_of(target.id).parameter() {
             Some(Type::String | Type::Bytes) => {
-                let each = item_size(target).cost(PER_CHARACTER).saturating_add(1);
+                let each = device_item_size(target).max_read_cost(COST_PER_CHARACTER).saturating_add(1);
                 target.size().max.saturating_mul(each)
             }
             Some(_) => target.size().max,
             None if is_includes => target.size().max,
-            None => target.size().cost(PER_CHARACTER),
+            None => target.size().max_read_cost(COST_PER_CHARACTER),
         }
     }
 
     /// The size of the text that `join` makes.
-    fn joined_size(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> Size {
+    fn joined_size(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> SizeRange {
         let pieces = list.size();
         let is_list = self.checked.type_of(list.id).parameter().is_some();
         // Of what may be a list nothing is counted but the separators.
-        let text = if is_list { pieces.times(item_size(list)) } else { Size::exactly(0) };
+        let text = if is_list { pieces.times(device_item_size(list)) } else { SizeRange::exactly(0) };
         let Some(separator) = separator else { return text };
-        let gaps = Size { min: pieces.min.saturating_sub(1), max: pieces.max.saturating_sub(1) };
+        let gaps = SizeRange { min: pieces.min.saturating_sub(1), max: pieces.max.saturating_sub(1) };
         text.plus(separator.size().times(gaps))
     }
 
@@ -125,8 +140,8 @@ impl Estimator<'_> {
 
 /// The size of a list's elements; unknown unless the list is a part of the device, even for a literal. upstream v1.36
 /// `listElementNode`
-fn item_size(list: &Operand<'_>) -> Size {
-    list.path.item_size().unwrap_or(Size::UNKNOWN)
+fn device_item_size(list: &Operand<'_>) -> SizeRange {
+    list.path.item_size().unwrap_or(SizeRange::UNKNOWN)
 }
 
 /// True if comparing two values of the type costs 1.
@@ -137,18 +152,18 @@ fn is_library_type(name: &str) -> bool {
 
 /// The cost of comparing two addresses.
 fn address_comparison_cost() -> u64 {
-    ADDRESS_SIZE.plus(ADDRESS_SIZE).cost(PER_CHARACTER)
+    ADDRESS_SIZE.plus(ADDRESS_SIZE).max_read_cost(COST_PER_CHARACTER)
 }
 
 /// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.
-fn address_parsing_cost(call: &Call<'_, '_>, other: &Operand<'_>) -> u64 {
-    let is_text = call.second() == Some(Decl::Str);
-    if is_text { other.size().cost(PER_CHARACTER) } else { 0 }
+fn address_parsing_cost(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64 {
+    let is_text = call.second_parameter() == Some(DeclaredType::Str);
+    if is_text { other.size().max_read_cost(COST_PER_CHARACTER) } else { 0 }
 }
 
 /// The cost of a field or label selector: of parsing it, and of a requirement, a list and an object for every second
 /// character.
-fn selector_cost(text: Size) -> u64 {
-    let requirements = scaled(text.cost(0.5), 50.0);
-    text.cost(PER_CHARACTER).saturating_add(10).saturating_add(requirements)
+fn selector_cost(text: SizeRange) -> u64 {
+    let requirements = scaled(text.max_read_cost(0.5), 50.0);
+    text.max_read_cost(COST_PER_CHARACTER).saturating_add(10).saturating_add(requirements)
 }

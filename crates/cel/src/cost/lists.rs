@@ -1,37 +1,38 @@
 //! What calls of the list and set libraries cost. cel-go `ext/lists.go` and `ext/sets.go`, cost estimators.
 
 use super::Estimator;
-use super::call::{Call, Estimate};
-use crate::overload::Decl;
-use crate::size::Size;
+use super::call::{Estimate, OverloadCall};
+use crate::overload::DeclaredType;
+use crate::size::SizeRange;
 use crate::tree::{ExprKind, Literal, NodeId};
 
 /// Cost of a call that creates a list, in cel-go's units: one for the call, ten for the list.
-const ALLOCATED_LIST: u64 = 11;
+const NEW_LIST_CALL_COST: u64 = 11;
 
 impl Estimator<'_> {
     /// cel-go's estimate for a call of the list and set libraries, without arguments; `None` for other
     /// functions.
-    pub(super) fn list_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+    pub(super) fn list_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
-            ("sets.contains" | "sets.intersects", None, [left, right]) => {
-                Estimate::of(left.size().times(right.size()).cost(1.0).saturating_add(1))
-            }
-            ("sets.equivalent", None, [left, right]) => {
-                Estimate::of(left.size().times(right.size()).cost(2.0).saturating_add(1))
-            }
+            ("sets.contains" | "sets.intersects", None, [left, right]) => Estimate::of_unknown_size(
+                left.size().times(right.size()).max_read_cost(1.0).saturating_add(1),
+            ),
+            ("sets.equivalent", None, [left, right]) => Estimate::of_unknown_size(
+                left.size().times(right.size()).max_read_cost(2.0).saturating_add(1),
+            ),
             ("slice", Some(list), [start, end]) => {
                 let end = self.literal_count(end.id).unwrap_or(list.size().max);
                 let start = self.literal_count(start.id).unwrap_or(0);
                 // Wraps around where a slice ends before it starts.
-                allocating_estimate(1.0, Size::exactly(end.wrapping_sub(start)))
+                allocating_estimate(1.0, SizeRange::exactly(end.wrapping_sub(start)))
             }
             ("flatten" | "reverse", Some(list), []) => allocating_estimate(1.0, list.size()),
-            ("flatten", Some(list), [depth]) => {
-                allocating_estimate(as_factor(self.literal_count(depth.id).unwrap_or(u64::MAX)), list.size())
-            }
+            ("flatten", Some(list), [depth]) => allocating_estimate(
+                count_as_f64(self.literal_count(depth.id).unwrap_or(u64::MAX)),
+                list.size(),
+            ),
             ("lists.range", None, [count]) => {
-                allocating_estimate(1.0, Size::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
+                allocating_estimate(1.0, SizeRange::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
             }
             ("distinct", Some(list), []) => allocating_estimate(2.0, list.size().times(list.size())),
             ("sort", Some(list), []) => {
@@ -55,19 +56,19 @@ impl Estimator<'_> {
 }
 
 /// The estimate for a function that makes a new list, given the cost per element and the size of the list.
-fn allocating_estimate(factor: f64, list: Size) -> Estimate {
-    Estimate::sized(list.cost(factor).saturating_add(ALLOCATED_LIST), list)
+fn allocating_estimate(factor: f64, list: SizeRange) -> Estimate {
+    Estimate::of_size(list.max_read_cost(factor).saturating_add(NEW_LIST_CALL_COST), list)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the server computes in float64")]
-fn as_factor(count: u64) -> f64 {
+fn count_as_f64(count: u64) -> f64 {
     count as f64
 }
 
 /// The cost of sorting per pair of elements: a little more for strings than for numbers.
-fn sort_factor(call: &Call<'_, '_>) -> f64 {
+fn sort_factor(call: &OverloadCall<'_, '_>) -> f64 {
     match call.overload.params.last() {
-        Some(Decl::List(Decl::Str | Decl::Bytes)) => 2.1,
+        Some(DeclaredType::List(DeclaredType::Str | DeclaredType::Bytes)) => 2.1,
         _ => 2.0,
     }
 }

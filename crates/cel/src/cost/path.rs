@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::size::Size;
+use crate::size::SizeRange;
 
 pub(super) const ITEMS: &str = "@items";
 pub(super) const VALUES: &str = "@values";
@@ -19,32 +19,32 @@ pub(super) const INDICES: &str = "@indices";
 
 /// Maximum number of attributes and capacities of a device, upstream's
 /// `ResourceSliceMaxAttributesAndCapacitiesPerDevice`.
-const MAX_ENTRIES: u64 = 32;
+const MAX_ATTRIBUTES_AND_CAPACITIES: u64 = 32;
 /// Maximum length of the domain of an attribute and of a driver name, upstream's `DeviceMaxDomainLength` and
 /// `DriverNameMaxLength`.
 const MAX_DOMAIN: u64 = 63;
 /// Maximum length of an attribute name without its domain, upstream's `DeviceMaxIDLength`.
-const MAX_ID: u64 = 32;
+const MAX_ATTRIBUTE_ID_LENGTH: u64 = 32;
 /// Maximum length of a string attribute, upstream's `DeviceAttributeMaxValueLength`.
-const MAX_VALUE: u64 = 64;
+const MAX_STRING_ATTRIBUTE_LENGTH: u64 = 64;
 
 /// A path in the device: the first `len` of `steps`. `capacity` is that of Go's slice, which determines when
 /// memory is shared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path<'t> {
+pub(super) struct DevicePath<'t> {
     steps: Rc<RefCell<Vec<&'t str>>>,
     len: usize,
     capacity: usize,
 }
 
-impl<'t> Path<'t> {
+impl<'t> DevicePath<'t> {
     /// The path of a variable.
-    pub(super) fn of_variable(name: &'t str) -> Path<'t> {
-        Path { steps: Rc::new(RefCell::new(vec![name])), len: 1, capacity: 1 }
+    pub(super) fn of_variable(name: &'t str) -> DevicePath<'t> {
+        DevicePath { steps: Rc::new(RefCell::new(vec![name])), len: 1, capacity: 1 }
     }
 
     /// The path with one more step, like Go's `append`: in the same memory while there is capacity.
-    pub(super) fn extended(&self, step: &'t str) -> Path<'t> {
+    pub(super) fn extended(&self, step: &'t str) -> DevicePath<'t> {
         if self.len < self.capacity {
             let mut steps = self.steps.borrow_mut();
             match steps.get_mut(self.len) {
@@ -52,30 +52,30 @@ impl<'t> Path<'t> {
                 None => steps.push(step),
             }
             drop(steps);
-            return Path { steps: Rc::clone(&self.steps), len: self.len + 1, capacity: self.capacity };
+            return DevicePath { steps: Rc::clone(&self.steps), len: self.len + 1, capacity: self.capacity };
         }
         let mut steps: Vec<&str> = self.steps.borrow().iter().take(self.len).copied().collect();
         steps.push(step);
         let capacity = (2 * self.capacity).max(1);
-        Path { steps: Rc::new(RefCell::new(steps)), len: self.len + 1, capacity }
+        DevicePath { steps: Rc::new(RefCell::new(steps)), len: self.len + 1, capacity }
     }
 
     /// The size of the value at the path; `None` if the path does not lead into a device.
-    pub(super) fn size(&self) -> Option<Size> {
-        self.place(None).map(DevicePart::size)
+    pub(super) fn size(&self) -> Option<SizeRange> {
+        self.device_part(None).map(DevicePart::size)
     }
 
     /// The size of each item of the list or map at the path; `None` if the path does not lead into a device.
-    pub(super) fn item_size(&self) -> Option<Size> {
-        self.place(Some(ITEMS)).map(DevicePart::size)
+    pub(super) fn item_size(&self) -> Option<SizeRange> {
+        self.device_part(Some(ITEMS)).map(DevicePart::size)
     }
 
     /// The part of a device that the path, with one more step if given, leads to; `None` if it leads to none.
-    fn place(&self, more: Option<&str>) -> Option<DevicePart> {
+    fn device_part(&self, more: Option<&str>) -> Option<DevicePart> {
         let steps = self.steps.borrow();
         let (variable, rest) = steps.get(..self.len)?.split_first()?;
         let start = (*variable == "device").then_some(DevicePart::Device)?;
-        rest.iter().copied().chain(more).try_fold(start, DevicePart::step)
+        rest.iter().copied().chain(more).try_fold(start, DevicePart::part_after_step)
     }
 }
 
@@ -97,7 +97,7 @@ enum DevicePart {
 
 impl DevicePart {
     /// The part of the device that one step leads to; `None` if it does not exist.
-    fn step(self, step: &str) -> Option<DevicePart> {
+    fn part_after_step(self, step: &str) -> Option<DevicePart> {
         match (self, step) {
             (DevicePart::AttributesByDomain, ITEMS | VALUES) => Some(DevicePart::Attributes),
             (DevicePart::Attributes | DevicePart::Capacities, KEYS) => Some(DevicePart::Id),
@@ -117,8 +117,8 @@ impl DevicePart {
     }
 
     /// The declared size of the part.
-    fn size(self) -> Size {
-        Size::up_to(match self {
+    fn size(self) -> SizeRange {
+        SizeRange::up_to(match self {
             // Declared without a size, which reads as none.
             DevicePart::Device | DevicePart::Capacity => 0,
             DevicePart::Flag => 1,
@@ -126,9 +126,9 @@ impl DevicePart {
             DevicePart::AttributesByDomain
             | DevicePart::Attributes
             | DevicePart::CapacitiesByDomain
-            | DevicePart::Capacities => MAX_ENTRIES,
-            DevicePart::Attribute => MAX_VALUE,
-            DevicePart::Id => MAX_ID,
+            | DevicePart::Capacities => MAX_ATTRIBUTES_AND_CAPACITIES,
+            DevicePart::Attribute => MAX_STRING_ATTRIBUTE_LENGTH,
+            DevicePart::Id => MAX_ATTRIBUTE_ID_LENGTH,
         })
     }
 }

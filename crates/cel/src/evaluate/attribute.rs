@@ -3,14 +3,14 @@
 //! cel-go `interpreter/attributes.go`
 
 use super::plan::{AttributeBase, AttributeId, Qualifier, QualifierKey};
-use super::run::Run;
-use super::value::{Evaluated, Failure, Value, error, no_such_overload};
+use super::run::Evaluation;
+use super::value::{EvalFailure, Evaluated, Value, eval_error, no_such_overload};
 use super::{compare, library};
 
 /// The value that a qualifier selects, or `None` if it does not exist.
-type QualifiedValue = Result<Option<Value>, Failure>;
+type QualifiedValue = Result<Option<Value>, EvalFailure>;
 
-impl Run<'_> {
+impl Evaluation<'_> {
     /// The value of an attribute: of its variable or value, with all its qualifiers applied.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Evaluated {
         let plan = self.plan;
@@ -26,14 +26,14 @@ impl Run<'_> {
                 };
             }
         };
-        self.qualify(value, &attribute.qualifiers)
+        self.apply_qualifiers(value, &attribute.qualifiers)
     }
 
     /// Applies qualifiers to a value, one after the other; ends with an empty optional where an optional one finds
     /// nothing.
-    fn qualify(&mut self, value: Value, qualifiers: &[Qualifier]) -> Evaluated {
+    fn apply_qualifiers(&mut self, value: Value, qualifiers: &[Qualifier]) -> Evaluated {
         let (mut value, mut is_optional) = match value {
-            Value::Optional(None) => return Ok(Value::NONE),
+            Value::Optional(None) => return Ok(Value::OPTIONAL_NONE),
             Value::Optional(Some(inner)) => ((*inner).clone(), true),
             other => (other, false),
         };
@@ -42,13 +42,13 @@ impl Run<'_> {
             value = if is_optional {
                 match self.qualify_if_present(&value, qualifier)? {
                     Some(found) => found,
-                    None => return Ok(Value::NONE),
+                    None => return Ok(Value::OPTIONAL_NONE),
                 }
             } else {
                 self.qualify_once(&value, qualifier)?
             };
         }
-        Ok(if is_optional { Value::some(value) } else { value })
+        Ok(if is_optional { Value::optional_of(value) } else { value })
     }
 
     /// Applies one qualifier to a value; an error if it selects nothing.
@@ -63,10 +63,10 @@ impl Run<'_> {
             }),
             Err(failure) => Err(failure),
         };
-        if let Err(Failure::Cancelled(_) | Failure::Unsupported(_)) = found {
+        if let Err(EvalFailure::Cancelled(_) | EvalFailure::Unsupported(_)) = found {
             return found;
         }
-        self.observe_qualifier(qualifier, found.as_ref().ok())?;
+        self.meter_qualifier(qualifier, found.as_ref().ok())?;
         found
     }
 
@@ -75,17 +75,17 @@ impl Run<'_> {
         let key = self.qualifier_key(qualifier)?;
         let found = element_at_key(value, &key)?;
         if found.is_some() {
-            self.observe_qualifier(qualifier, found.as_ref())?;
+            self.meter_qualifier(qualifier, found.as_ref())?;
         }
         Ok(found)
     }
 
-    fn observe_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), Failure> {
+    fn meter_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), EvalFailure> {
         if let QualifierKey::Computed(attribute) = qualifier.key {
             self.meter.drop_values(self.plan.attribute_node(attribute));
         }
         self.meter.add(1);
-        self.meter.push(qualifier.id, value)
+        self.meter.record_value(qualifier.id, value)
     }
 
     fn qualifier_key(&mut self, qualifier: &Qualifier) -> Evaluated {
@@ -97,7 +97,7 @@ impl Run<'_> {
         };
         match key {
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(key),
-            other => error(format!("invalid qualifier type: {}", other.go_type())),
+            other => eval_error(format!("invalid qualifier type: {}", other.go_type())),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Run<'_> {
 /// The element or entry of a value with this key; `None` if it does not exist.
 fn element_at_key(value: &Value, key: &Value) -> QualifiedValue {
     match value {
-        Value::Map(map) => map.find(key),
+        Value::Map(map) => map.indexed_value(key),
         Value::List(list) => Ok(usize::try_from(list_index(key)?).ok().and_then(|index| list.get(index))),
         _ => Ok(None),
     }
@@ -113,23 +113,23 @@ fn element_at_key(value: &Value, key: &Value) -> QualifiedValue {
 
 /// The server's error for a key that a list or map does not have.
 fn missing_key_error(value: &Value, key: &Value) -> Evaluated {
-    let text = library::printed(key);
+    let text = library::go_value_text(key);
     match value {
-        Value::List(_) => error(format!("index out of bounds: {text}")),
-        _ => error(format!("no such key: {text}")),
+        Value::List(_) => eval_error(format!("index out of bounds: {text}")),
+        _ => eval_error(format!("no such key: {text}")),
     }
 }
 
 /// The index that a key of a list represents; an error if it is not a whole number.
-fn list_index(key: &Value) -> Result<i64, Failure> {
+fn list_index(key: &Value) -> Result<i64, EvalFailure> {
     let index = match key {
         Value::Int(index) => Some(*index),
         Value::Uint(index) => i64::try_from(*index).ok(),
         Value::Double(index) => compare::lossless_int(*index),
-        other => return error(format!("unsupported index type '{}' in list", other.type_name())),
+        other => return eval_error(format!("unsupported index type '{}' in list", other.type_name())),
     };
     match index {
         Some(index) => Ok(index),
-        None => error(format!("unsupported index value {} in list", library::printed(key))),
+        None => eval_error(format!("unsupported index value {} in list", library::go_value_text(key))),
     }
 }

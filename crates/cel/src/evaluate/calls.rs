@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::collections::Key;
 use super::compare;
 use super::library::{self, CallContext};
-use super::plan::{Call, Guard, StepId, StepKind};
+use super::plan::{ArgumentGuard, Call, StepId, StepKind};
 use super::planner::Planner;
 use super::value::Value;
 use crate::number;
@@ -30,7 +30,7 @@ impl Planner<'_> {
     ) -> StepId {
         let overload = if let [only] = overloads { Some(*only) } else { None };
         if let (("@in", [arg, list]), Some(_)) = ((name, args.as_slice()), overload)
-            && let Some(kind) = self.membership(*arg, *list)
+            && let Some(kind) = self.constant_membership_step(*arg, *list)
         {
             return self.add(id, kind);
         }
@@ -39,8 +39,8 @@ impl Planner<'_> {
             && let Some(constant) = self.constant_of(*arg).cloned()
         {
             let context = CallContext::of(self.behaviour);
-            if let Ok(value) = library::call(&guard, name, &[constant], &context) {
-                return self.constant(id, value);
+            if let Ok(value) = library::call_with_guard(&guard, name, &[constant], &context) {
+                return self.add_constant_step(id, value);
             }
         }
         let pattern = args.get(1).and_then(|pattern| self.constant_of(*pattern)?.as_str());
@@ -52,22 +52,26 @@ impl Planner<'_> {
     }
 
     /// The check of a function's arguments, and whether it is called with all of them at once.
-    fn argument_guard(&self, name: &'static str, overload: Option<&'static Overload>) -> (Guard, bool) {
+    fn argument_guard(
+        &self,
+        name: &'static str,
+        overload: Option<&'static Overload>,
+    ) -> (ArgumentGuard, bool) {
         if let Some(guard) = library::operand_guard(name) {
             return (guard, false);
         }
         let is_unguarded = matches!(name, "contains" | "startsWith" | "endsWith" | "flatten");
         let all: Vec<_> = functions::overloads(name, self.behaviour.env).collect();
         match overload {
-            Some(_) if is_unguarded => (Guard::None, false),
-            Some(only) => (Guard::Overloads(vec![only]), only.params.len() > 2 || name == "format"),
-            None if is_unguarded => (Guard::None, true),
-            None => (Guard::Overloads(all), true),
+            Some(_) if is_unguarded => (ArgumentGuard::None, false),
+            Some(only) => (ArgumentGuard::Overloads(vec![only]), only.params.len() > 2 || name == "format"),
+            None if is_unguarded => (ArgumentGuard::None, true),
+            None => (ArgumentGuard::Overloads(all), true),
         }
     }
 
     /// The step for `x in [1, 2]`, if all elements of the list are plain constants.
-    fn membership(&self, arg: StepId, list: StepId) -> Option<StepKind> {
+    fn constant_membership_step(&self, arg: StepId, list: StepId) -> Option<StepKind> {
         let Value::List(list) = self.constant_of(list)? else { return None };
         let items = list.items().ok()?;
         if items.is_empty() {
@@ -92,7 +96,10 @@ impl Planner<'_> {
                 _ => return None,
             };
             set.extend(
-                [Some(item), also[0].as_ref(), also[1].as_ref()].into_iter().flatten().flat_map(Key::of),
+                [Some(item), also[0].as_ref(), also[1].as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .flat_map(Key::from_value),
             );
         }
         Some(StepKind::Member { arg, set })

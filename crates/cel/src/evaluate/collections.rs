@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::value::{Failure, Value, cost_limit_exceeded, panicked};
+use super::value::{EvalFailure, Value, cost_limit_exceeded, go_panic_failure};
 
 /// Maximum number of elements that are read at once. Evaluations that need more exceed the cost limit.
-pub(super) const MAX_READ: usize = 4_000_000;
+pub(super) const MAX_READ_ELEMENTS: usize = 4_000_000;
 
 #[derive(Clone, Debug)]
 pub(super) enum List {
@@ -27,11 +27,11 @@ pub(super) struct JoinedLists {
 }
 
 impl List {
-    pub(super) fn of(items: Vec<Value>) -> List {
+    pub(super) fn from_items(items: Vec<Value>) -> List {
         List::Items(Arc::new(items))
     }
 
-    pub(super) fn growing() -> List {
+    pub(super) fn new_growing() -> List {
         List::Growing(Arc::new(Mutex::new(Vec::new())))
     }
 
@@ -60,18 +60,18 @@ impl List {
     }
 
     /// The elements, if they are not too many to be read.
-    pub(super) fn items(&self) -> Result<Arc<Vec<Value>>, Failure> {
+    pub(super) fn items(&self) -> Result<Arc<Vec<Value>>, EvalFailure> {
         match self {
             List::Items(items) => Ok(Arc::clone(items)),
             List::Growing(items) => {
                 Ok(Arc::new(items.lock().unwrap_or_else(PoisonError::into_inner).clone()))
             }
-            List::Joined(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
+            List::Joined(sum) if sum.size > MAX_READ_ELEMENTS => Err(cost_limit_exceeded()),
             List::Joined(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
         }
     }
 
-    pub(super) fn plus(&self, other: &List) -> Result<List, Failure> {
+    pub(super) fn concat(&self, other: &List) -> Result<List, EvalFailure> {
         if let List::Growing(items) = self {
             let more = other.items()?;
             items.lock().unwrap_or_else(PoisonError::into_inner).extend(more.iter().cloned());
@@ -89,9 +89,11 @@ impl List {
     }
 
     /// Converts the items that a loop has collected into a list, after the loop has ended.
-    pub(super) fn collected(self) -> List {
+    pub(super) fn into_fixed(self) -> List {
         match self {
-            List::Growing(items) => List::of(items.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            List::Growing(items) => {
+                List::from_items(items.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
             other => other,
         }
     }
@@ -123,7 +125,7 @@ pub(super) enum Key {
 
 impl Key {
     /// Converts a value to a map key. Fails for values that contain a list, for which Go panics.
-    pub(super) fn of(value: &Value) -> Result<Key, Failure> {
+    pub(super) fn from_value(value: &Value) -> Result<Key, EvalFailure> {
         Ok(match value {
             Value::Null => Key::Null,
             Value::Bool(value) => Key::Bool(*value),
@@ -135,7 +137,7 @@ impl Key {
             Value::Duration(nanos) => Key::Duration(*nanos),
             Value::Bytes(_) | Value::Semver(_) | Value::Format(_) => {
                 let what = format!("runtime error: hash of unhashable type {}", value.go_type());
-                return Err(panicked(&what));
+                return Err(go_panic_failure(&what));
             }
             Value::Map(map) => Key::Identity(Arc::as_ptr(map).addr()),
             Value::List(List::Items(items)) => Key::Identity(Arc::as_ptr(items).addr()),
@@ -144,7 +146,7 @@ impl Key {
             Value::Url(url) => Key::Identity(Arc::as_ptr(url).addr()),
             Value::Optional(Some(inner)) => Key::Identity(Arc::as_ptr(inner).addr()),
             Value::Optional(None) => Key::Identity(0),
-            Value::Quantity(quantity) => Key::Identity(quantity.address()),
+            Value::Quantity(quantity) => Key::Identity(quantity.cell_address()),
             Value::Timestamp(moment) => {
                 Key::String(format!("{} {}", moment.time.seconds, moment.time.nanos).into())
             }
@@ -156,7 +158,7 @@ impl Key {
 
 /// How a map looks up keys, and what indexing returns for missing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MapKind {
     /// A map of the language: numbers of different types are the same key if they are equal.
     Values,
     /// A map of the device whose keys are names.
@@ -168,7 +170,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Map {
     entries: Entries,
-    kind: Kind,
+    kind: MapKind,
 }
 
 type Pairs = BTreeMap<Key, (Value, Value)>;
@@ -181,22 +183,22 @@ enum Entries {
 }
 
 impl Map {
-    pub(super) fn of(pairs: Pairs, kind: Kind) -> Map {
+    pub(super) fn from_pairs(pairs: Pairs, kind: MapKind) -> Map {
         Map { entries: Entries::Fixed(pairs), kind }
     }
 
     /// Creates a map with string keys.
-    pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: Kind) -> Map {
+    pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: MapKind) -> Map {
         let pair =
             |(name, value): (Arc<str>, Value)| (Key::String(Arc::clone(&name)), (Value::String(name), value));
-        Map::of(entries.into_iter().map(pair).collect(), kind)
+        Map::from_pairs(entries.into_iter().map(pair).collect(), kind)
     }
 
-    pub(super) fn growing() -> Map {
-        Map { entries: Entries::Growing(Mutex::new(Pairs::new())), kind: Kind::Values }
+    pub(super) fn new_growing() -> Map {
+        Map { entries: Entries::Growing(Mutex::new(Pairs::new())), kind: MapKind::Values }
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Pairs) -> T) -> T {
+    fn with_pairs<T>(&self, look: impl FnOnce(&Pairs) -> T) -> T {
         match &self.entries {
             Entries::Fixed(pairs) => look(pairs),
             Entries::Growing(pairs) => look(&pairs.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -204,44 +206,48 @@ impl Map {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.read(BTreeMap::len)
+        self.with_pairs(BTreeMap::len)
     }
 
     /// The value of an entry with this key; `None` if there is no such entry.
-    pub(super) fn existing_value(&self, key: &Value) -> Result<Option<Value>, Failure> {
-        if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
+    pub(super) fn existing_value(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
+        if self.len() == 0 || (self.kind != MapKind::Values && key.as_str().is_none()) {
             return Ok(None);
         }
-        let found = |key: &Key| self.read(|pairs| pairs.get(key).map(|(_, value)| value.clone()));
-        Ok(found(&Key::of(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
+        let found = |key: &Key| self.with_pairs(|pairs| pairs.get(key).map(|(_, value)| value.clone()));
+        Ok(found(&Key::from_value(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
     }
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
-    pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
+    pub(super) fn indexed_value(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
         let own = self.existing_value(key)?;
-        let is_found = own.is_some() || self.kind != Kind::Domains;
-        Ok(if is_found { own } else { Some(Value::Map(Arc::new(Map::of(Pairs::new(), Kind::Names)))) })
+        let is_found = own.is_some() || self.kind != MapKind::Domains;
+        Ok(if is_found {
+            own
+        } else {
+            Some(Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names))))
+        })
     }
 
     pub(super) fn entries(&self) -> Vec<(Value, Value)> {
-        self.read(|pairs| pairs.values().cloned().collect())
+        self.with_pairs(|pairs| pairs.values().cloned().collect())
     }
 
     pub(super) fn first(&self) -> Option<(Value, Value)> {
-        self.read(|pairs| pairs.values().next().cloned())
+        self.with_pairs(|pairs| pairs.values().next().cloned())
     }
 
     /// Adds an entry to the map that a loop is filling. `false`, and nothing is added, if this is no such map.
-    pub(super) fn insert_if_growing(&self, key: &Value, value: &Value) -> Result<bool, Failure> {
+    pub(super) fn insert_if_growing(&self, key: &Value, value: &Value) -> Result<bool, EvalFailure> {
         let Entries::Growing(pairs) = &self.entries else { return Ok(false) };
         let entry = (key.clone(), value.clone());
-        pairs.lock().unwrap_or_else(PoisonError::into_inner).insert(Key::of(key)?, entry);
+        pairs.lock().unwrap_or_else(PoisonError::into_inner).insert(Key::from_value(key)?, entry);
         Ok(true)
     }
 
     /// Returns a copy that does not change any more.
-    pub(super) fn collected(&self) -> Map {
-        Map::of(self.read(Clone::clone), self.kind)
+    pub(super) fn to_fixed(&self) -> Map {
+        Map::from_pairs(self.with_pairs(Clone::clone), self.kind)
     }
 
     pub(super) fn is_growing(&self) -> bool {
@@ -250,7 +256,7 @@ impl Map {
 
     pub(super) fn go_type(&self) -> &'static str {
         match (&self.entries, self.kind) {
-            (_, Kind::Domains) => "cel.mapper",
+            (_, MapKind::Domains) => "cel.mapper",
             (Entries::Growing(_), _) => "*types.mutableMap",
             _ => "*types.baseMap",
         }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 use super::collections::{List, Map};
-use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
+use super::value::{EvalFailure, Value, cost_limit_exceeded, eval_error, no_such_overload};
 use crate::number::{double_of_int, double_of_uint, int_of_double, uint_of_double};
 
 /// Remaining steps for comparisons in one evaluation, so that nested values cannot stall it.
@@ -21,7 +21,7 @@ impl ComparisonBudget {
         ComparisonBudget(Cell::new(10_000_000))
     }
 
-    pub(super) fn spend(&self) -> Result<(), Failure> {
+    pub(super) fn spend(&self) -> Result<(), EvalFailure> {
         let left = self.0.get().checked_sub(1).ok_or_else(cost_limit_exceeded)?;
         self.0.set(left);
         Ok(())
@@ -29,7 +29,11 @@ impl ComparisonBudget {
 }
 
 /// Implements `==`. An error is an error of the language.
-pub(super) fn equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
+pub(super) fn evaluate_equality(
+    left: &Value,
+    right: &Value,
+    work: &ComparisonBudget,
+) -> Result<bool, EvalFailure> {
     match (left, right) {
         (Value::Null, Value::Null) => Ok(true),
         (Value::Null, _) | (_, Value::Null) => Ok(false),
@@ -38,15 +42,15 @@ pub(super) fn equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Res
 }
 
 /// True if the values are equal; false if they cannot be compared.
-pub(super) fn is_equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
+pub(super) fn is_equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
     match equal_non_null(left, right, work) {
-        Err(Failure::Error(_)) => Ok(false),
+        Err(EvalFailure::Error(_)) => Ok(false),
         answer => answer,
     }
 }
 
 /// Implements `==` for values that are not null.
-fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
+fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
     work.spend()?;
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
@@ -83,36 +87,36 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
     })
 }
 
-fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<bool, Failure> {
+fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
     if left.len() != right.len() {
         return Ok(false);
     }
     let mut problem = None;
     for index in 0..left.len() {
         let (Some(a), Some(b)) = (left.get(index), right.get(index)) else { break };
-        match equal(&a, &b, work) {
+        match evaluate_equality(&a, &b, work) {
             Ok(true) => {}
-            Err(Failure::Error(text)) => problem = problem.or(Some(text)),
+            Err(EvalFailure::Error(text)) => problem = problem.or(Some(text)),
             other => return other,
         }
     }
     // Only a sum of lists remembers what could not be compared.
     match problem {
-        Some(text) if matches!(left, List::Joined(_)) => error(text),
+        Some(text) if matches!(left, List::Joined(_)) => eval_error(text),
         _ => Ok(true),
     }
 }
 
 /// True if both maps have the same keys with equal values. As in cel-go, values that cannot be compared do not make
 /// maps different.
-fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, Failure> {
+fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
     if left.len() != right.len() {
         return Ok(false);
     }
     for (key, value) in left.entries() {
-        let Some(other) = right.find(&key)? else { return Ok(false) };
-        match equal(&value, &other, work) {
-            Ok(true) | Err(Failure::Error(_)) => {}
+        let Some(other) = right.indexed_value(&key)? else { return Ok(false) };
+        match evaluate_equality(&value, &other, work) {
+            Ok(true) | Err(EvalFailure::Error(_)) => {}
             other => return other,
         }
     }
@@ -120,10 +124,10 @@ fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, 
 }
 
 /// Compares two values for `<` and similar operators. Fails if their types have no order.
-pub(super) fn order(left: &Value, right: &Value) -> Result<Ordering, Failure> {
+pub(super) fn compare_values(left: &Value, right: &Value) -> Result<Ordering, EvalFailure> {
     let is_nan = |value: &Value| matches!(value, Value::Double(number) if number.is_nan());
     if is_nan(left) || (is_number(left) && is_nan(right)) {
-        return error("NaN values cannot be ordered");
+        return eval_error("NaN values cannot be ordered");
     }
     if let Some(found) = order_of_numbers(left, right) {
         return Ok(found);

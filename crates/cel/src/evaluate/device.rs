@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tollgate_formats::quantity::Quantity;
 
-use super::collections::{Kind, Map};
+use super::collections::{Map, MapKind};
 use super::library::quantity::SharedQuantity;
 use super::library::semver::Semver;
 use super::value::Value;
@@ -69,9 +69,9 @@ impl Device {
             let (domain, id) = domain_and_name(name, &driver);
             capacities.entry(domain).or_default().push((id, Quantity::parse(amount).ok()?.into_owned()));
         }
-        let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, Kind::Names)));
+        let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, MapKind::Names)));
         let domains = domains.into_iter().map(|(domain, entries)| (domain, inner(entries)));
-        let attributes = Arc::new(Map::of_names(domains, Kind::Domains));
+        let attributes = Arc::new(Map::of_names(domains, MapKind::Domains));
         let mut device = Device {
             driver,
             allows_multiple_allocations,
@@ -80,7 +80,7 @@ impl Device {
             without_capacity: Value::Null,
             list_attribute,
         };
-        device.without_capacity = device.variable();
+        device.without_capacity = device.variable_with_capacity();
         Some(Device { capacity: capacities, ..device })
     }
 
@@ -90,21 +90,21 @@ impl Device {
 
     /// Returns the value of the variable `device`: with new copies of the capacities, or a shared value without
     /// them.
-    pub(super) fn value(&self, needs_capacity: bool) -> Value {
-        if needs_capacity { self.variable() } else { self.without_capacity.clone() }
+    pub(super) fn variable_value(&self, needs_capacity: bool) -> Value {
+        if needs_capacity { self.variable_with_capacity() } else { self.without_capacity.clone() }
     }
 
     /// The value of the variable `device`. Quantities are copied each time, because expressions can change
     /// them.
-    fn variable(&self) -> Value {
+    fn variable_with_capacity(&self) -> Value {
         let quantity = |(id, quantity): &(Arc<str>, Quantity<'static>)| {
             (Arc::clone(id), Value::Quantity(SharedQuantity::new(quantity.clone())))
         };
         let domains = self.capacity.iter().map(|(domain, entries)| {
-            let inner = Map::of_names(entries.iter().map(quantity), Kind::Names);
+            let inner = Map::of_names(entries.iter().map(quantity), MapKind::Names);
             (Arc::clone(domain), Value::Map(Arc::new(inner)))
         });
-        let capacity = Value::Map(Arc::new(Map::of_names(domains, Kind::Domains)));
+        let capacity = Value::Map(Arc::new(Map::of_names(domains, MapKind::Domains)));
         let fields = [
             ("driver", Value::String(Arc::clone(&self.driver))),
             ("allowMultipleAllocations", Value::Bool(self.allows_multiple_allocations)),
@@ -112,7 +112,7 @@ impl Device {
             ("capacity", capacity),
         ];
         let fields = fields.into_iter().map(|(name, value)| (name.into(), value));
-        Value::Map(Arc::new(Map::of_names(fields, Kind::Names)))
+        Value::Map(Arc::new(Map::of_names(fields, MapKind::Names)))
     }
 }
 

@@ -8,7 +8,7 @@
 mod constant;
 
 use super::value::Value;
-use crate::check::Checked;
+use crate::check::TypeCheckResult;
 use crate::names;
 use crate::outcome::{CelEnv, Scope};
 use crate::regex;
@@ -20,20 +20,20 @@ pub(crate) use constant::is_conversion;
 
 /// Returns the API server's message if it cannot turn the expression into a program, because a constant cannot be
 /// computed; `None` if it can.
-pub(crate) fn program_failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
-    let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };
-    planner.plan(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
+pub(crate) fn program_error_message(tree: &Tree, checked: &TypeCheckResult, env: CelEnv) -> Option<String> {
+    let mut planner = ConstantFolder { tree, checked, env, evaluated: vec![false; tree.len()] };
+    planner.fold_node(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
 }
 
 /// True if converting a literal by `function`, such as `duration`, fails.
 pub(crate) fn conversion_fails(function: &str, literal: &Literal, env: CelEnv) -> bool {
-    Constant::from(literal).converted(function, env).is_err()
+    Constant::from(literal).convert_by(function, env).is_err()
 }
 
 /// Plans the nodes of one tree as the server does.
-struct Planner<'t> {
+struct ConstantFolder<'t> {
     tree: &'t Tree,
-    checked: &'t Checked,
+    checked: &'t TypeCheckResult,
     env: CelEnv,
     /// For each node, whether it was planned and is not a constant. Cached, because nodes can be used twice
     /// and nested ones would double the work each time.
@@ -41,15 +41,15 @@ struct Planner<'t> {
 }
 
 /// A constant, or `None` if the node must be evaluated later. The error is the server's message.
-type Planned = Result<Option<Constant>, String>;
+type FoldResult = Result<Option<Constant>, String>;
 
-impl Planner<'_> {
+impl ConstantFolder<'_> {
     /// Plans a node and everything below it, once if it is not a constant.
-    fn plan(&mut self, id: NodeId) -> Planned {
+    fn fold_node(&mut self, id: NodeId) -> FoldResult {
         if self.evaluated.get(id.index()) == Some(&true) {
             return Ok(None);
         }
-        let planned = self.plan_kind(id)?;
+        let planned = self.fold_by_kind(id)?;
         if let (None, Some(evaluated)) = (&planned, self.evaluated.get_mut(id.index())) {
             *evaluated = true;
         }
@@ -57,44 +57,44 @@ impl Planner<'_> {
     }
 
     /// Plans a node by its kind.
-    fn plan_kind(&mut self, id: NodeId) -> Planned {
+    fn fold_by_kind(&mut self, id: NodeId) -> FoldResult {
         let tree = self.tree;
         match tree.kind(id) {
             ExprKind::Missing => Ok(None),
             ExprKind::Literal(literal) => Ok(Some(Constant::from(literal))),
-            ExprKind::Ident(name) => self.plan_name(id, name),
+            ExprKind::Ident(name) => self.fold_name(id, name),
             ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
-                self.plan_name(id, &tree.qualified_name(id).unwrap_or_default())
+                self.fold_name(id, &tree.qualified_name(id).unwrap_or_default())
             }
-            ExprKind::Select { operand, .. } => self.plan(*operand).map(|_| None),
-            ExprKind::Call { target, args, .. } => self.plan_call(id, *target, args),
+            ExprKind::Select { operand, .. } => self.fold_node(*operand).map(|_| None),
+            ExprKind::Call { target, args, .. } => self.fold_call(id, *target, args),
             ExprKind::List { elements } => {
-                let elements = self.plan_all(elements.iter().map(|element| element.value))?;
+                let elements = self.fold_all(elements.iter().map(|element| element.value))?;
                 Ok(elements
                     .iter()
                     .all(Option::is_some)
                     .then_some(Constant::List { is_empty: elements.is_empty() }))
             }
             ExprKind::Map { entries } => {
-                let parts = self.plan_all(entries.iter().flat_map(|entry| [entry.key, entry.value]))?;
+                let parts = self.fold_all(entries.iter().flat_map(|entry| [entry.key, entry.value]))?;
                 Ok(parts.iter().all(Option::is_some).then_some(Constant::Map))
             }
             ExprKind::Struct { fields, .. } => {
-                self.plan_all(fields.iter().map(|field| field.value)).map(|_| None)
+                self.fold_all(fields.iter().map(|field| field.value)).map(|_| None)
             }
             ExprKind::Loop(body) => {
                 let parts = [body.init, body.range, body.condition, body.step, body.result];
-                self.plan_all(parts.into_iter()).map(|_| None)
+                self.fold_all(parts.into_iter()).map(|_| None)
             }
         }
     }
 
-    fn plan_all(&mut self, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Option<Constant>>, String> {
-        ids.map(|id| self.plan(id)).collect()
+    fn fold_all(&mut self, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Option<Constant>>, String> {
+        ids.map(|id| self.fold_node(id)).collect()
     }
 
     /// Plans a name: a type's name is a constant, if programs know that type; a variable is not.
-    fn plan_name(&self, id: NodeId, name: &str) -> Planned {
+    fn fold_name(&self, id: NodeId, name: &str) -> FoldResult {
         let plain = name.strip_prefix('.').unwrap_or(name);
         match self.checked.type_of(id) {
             Type::Meta(_) | Type::AnyMeta if names::is_registered_type(plain) => {
@@ -107,14 +107,14 @@ impl Planner<'_> {
     }
 
     /// Plans a call: converts a constant argument, and compiles a constant pattern.
-    fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
+    fn fold_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> FoldResult {
         let checked = self.checked;
         let overloads = checked.overloads(id);
         let Some(first) = overloads.first() else { return Ok(None) };
         let target = target.filter(|_| first.is_member());
-        let mut operands = self.plan_all(target.into_iter().chain(args.iter().copied()))?;
+        let mut operands = self.fold_all(target.into_iter().chain(args.iter().copied()))?;
         match (first.name, operands.as_mut_slice()) {
-            ("_[_]" | "_[?_]" | "_?._", [_, Some(index)]) => match index.kind_unfit_for_index() {
+            ("_[_]" | "_[?_]" | "_?._", [_, Some(index)]) => match index.non_index_type() {
                 Some(kind) => Err(format!("invalid qualifier type: {kind}")),
                 None => Ok(None),
             },
@@ -125,11 +125,11 @@ impl Planner<'_> {
             ("matches" | "find" | "findAll", [_, Some(Constant::Scalar(Value::String(pattern))), ..])
                 if self.env.scope == Scope::Device =>
             {
-                regex::parse(pattern).map(|_size| None).map_err(|error| error.to_string())
+                regex::program_size(pattern).map(|_size| None).map_err(|error| error.to_string())
             }
             (conversion, [argument]) => match argument.take() {
                 Some(constant) if is_conversion(conversion) => {
-                    constant.converted(conversion, self.env).map(Some)
+                    constant.convert_by(conversion, self.env).map(Some)
                 }
                 _ => Ok(None),
             },

@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 
 use super::compare::{self, ComparisonBudget};
 use super::library::{self, CallContext};
-use super::value::{Failure, Value};
+use super::value::{EvalFailure, Value};
 use super::{BEHAVIOUR_V1_37, Behaviour};
-use crate::{POLICY, functions};
+use crate::{POLICY_ENV, functions};
 
 /// A string, an integer, or a value that a library function returned, for another CEL interpreter.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub enum CallError {
     Failed(String),
 }
 
-const BEHAVIOUR: Behaviour = Behaviour { env: POLICY, ..BEHAVIOUR_V1_37 };
+const BEHAVIOUR: Behaviour = Behaviour { env: POLICY_ENV, ..BEHAVIOUR_V1_37 };
 
 impl From<&str> for LibraryValue {
     fn from(text: &str) -> LibraryValue {
@@ -52,20 +52,25 @@ impl From<i64> for LibraryValue {
 impl LibraryValue {
     /// Calls a library function or an operator by its name. For a method, the first argument is the value that it
     /// is called on.
-    pub fn call(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
+    pub fn call_function(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
         let arguments: Vec<Value> = arguments.iter().map(|argument| argument.0.clone()).collect();
-        if !functions::overloads(function, POLICY).any(|overload| library::accepts(overload, &arguments)) {
+        if !functions::overloads(function, POLICY_ENV).any(|overload| library::accepts(overload, &arguments))
+        {
             return Err(CallError::NoSuchOverload);
         }
-        match library::apply(function, &arguments, &CallContext::of(&BEHAVIOUR)) {
-            Ok(value) => Ok(LibraryValue(value.without_history())),
-            Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(CallError::Failed(text.to_string())),
-            Err(Failure::Unsupported(what)) => Err(CallError::Failed(format!("{what} are not supported"))),
+        match library::call_by_name(function, &arguments, &CallContext::of(&BEHAVIOUR)) {
+            Ok(value) => Ok(LibraryValue(value.without_offset_or_origin())),
+            Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => {
+                Err(CallError::Failed(text.to_string()))
+            }
+            Err(EvalFailure::Unsupported(what)) => {
+                Err(CallError::Failed(format!("{what} are not supported")))
+            }
         }
     }
 
     /// The value, if its type is one that every interpreter has.
-    pub fn plain(&self) -> Option<PlainValue<'_>> {
+    pub fn as_plain_value(&self) -> Option<PlainValue<'_>> {
         match &self.0 {
             Value::Bool(value) => Some(PlainValue::Bool(*value)),
             Value::Int(value) => Some(PlainValue::Int(*value)),
@@ -87,6 +92,6 @@ impl LibraryValue {
 
     /// The order of two values; `None` if they have none.
     pub fn order(&self, other: &LibraryValue) -> Option<Ordering> {
-        compare::order(&self.0, &other.0).ok()
+        compare::compare_values(&self.0, &other.0).ok()
     }
 }

@@ -24,9 +24,9 @@ mod urlparse;
 
 use super::Behaviour;
 use super::compare::{self, ComparisonBudget};
-use super::plan::Guard;
-use super::value::{Evaluated, Value, error, no_such_overload};
-use crate::overload::{Decl, Overload};
+use super::plan::ArgumentGuard;
+use super::value::{Evaluated, Value, eval_error, no_such_overload};
+use crate::overload::{DeclaredType, Overload};
 
 /// Settings and limits that library functions can use.
 pub(super) struct CallContext<'b> {
@@ -41,49 +41,54 @@ impl<'b> CallContext<'b> {
 }
 
 /// Maximum size in bytes of a text that one function creates, because not all results are charged by size.
-const MAX_TEXT: usize = 64 << 20;
+const MAX_CREATED_TEXT_BYTES: usize = 64 << 20;
 
 /// Calls the function of that name; `no such overload` if it does not take these arguments.
-pub(super) fn apply(name: &str, args: &[Value], context: &CallContext<'_>) -> Evaluated {
-    operators::call(name, args, context)
-        .or_else(|| conversions::call(name, args))
-        .or_else(|| strings::call(name, args, context))
-        .or_else(|| lists::call(name, args, context))
-        .or_else(|| maps::call(name, args))
-        .or_else(|| optionals::call(name, args))
-        .or_else(|| times::call(name, args))
-        .or_else(|| patterns::call(name, args))
-        .or_else(|| quantity::call(name, args, context))
-        .or_else(|| semver::call(name, args))
-        .or_else(|| net::call(name, args))
-        .or_else(|| url::call(name, args))
-        .or_else(|| formats::call(name, args))
+pub(super) fn call_by_name(name: &str, args: &[Value], context: &CallContext<'_>) -> Evaluated {
+    operators::try_call(name, args, context)
+        .or_else(|| conversions::try_call(name, args))
+        .or_else(|| strings::try_call(name, args, context))
+        .or_else(|| lists::try_call(name, args, context))
+        .or_else(|| maps::try_call(name, args))
+        .or_else(|| optionals::try_call(name, args))
+        .or_else(|| times::try_call(name, args))
+        .or_else(|| patterns::try_call(name, args))
+        .or_else(|| quantity::try_call(name, args, context))
+        .or_else(|| semver::try_call(name, args))
+        .or_else(|| net::try_call(name, args))
+        .or_else(|| url::try_call(name, args))
+        .or_else(|| formats::try_call(name, args))
         .unwrap_or_else(no_such_overload)
 }
 
 /// The requirement on an operator's first operand, for functions with a single implementation for all
 /// overloads.
-pub(super) fn operand_guard(name: &str) -> Option<Guard> {
+pub(super) fn operand_guard(name: &str) -> Option<ArgumentGuard> {
     Some(match name {
-        "_+_" => Guard::Operand(Value::has_add),
-        "_-_" => Guard::Operand(operators::can_subtract),
-        "_*_" | "_/_" => Guard::Operand(operators::can_multiply),
-        "_%_" => Guard::Operand(|value| matches!(value, Value::Int(_) | Value::Uint(_))),
-        "-_" => Guard::Operand(operators::can_negate),
-        "_<_" | "_<=_" | "_>_" | "_>=_" => Guard::Operand(compare::has_order),
-        "size" => Guard::Operand(operators::has_size),
-        "matches" => Guard::Operand(|value| matches!(value, Value::String(_))),
-        "sort" | "@sortByAssociatedKeys" => Guard::Operand(|value| matches!(value, Value::List(_))),
-        "@in" | "!_" | "type" | "dyn" | "@not_strictly_false" => Guard::None,
+        "_+_" => ArgumentGuard::Operand(Value::has_add),
+        "_-_" => ArgumentGuard::Operand(operators::can_subtract),
+        "_*_" | "_/_" => ArgumentGuard::Operand(operators::can_multiply),
+        "_%_" => ArgumentGuard::Operand(|value| matches!(value, Value::Int(_) | Value::Uint(_))),
+        "-_" => ArgumentGuard::Operand(operators::can_negate),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => ArgumentGuard::Operand(compare::has_order),
+        "size" => ArgumentGuard::Operand(operators::has_size),
+        "matches" => ArgumentGuard::Operand(|value| matches!(value, Value::String(_))),
+        "sort" | "@sortByAssociatedKeys" => ArgumentGuard::Operand(|value| matches!(value, Value::List(_))),
+        "@in" | "!_" | "type" | "dyn" | "@not_strictly_false" => ArgumentGuard::None,
         _ => return None,
     })
 }
 
 /// Calls a function after checking its arguments with `guard`.
-pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &CallContext<'_>) -> Evaluated {
+pub(super) fn call_with_guard(
+    guard: &ArgumentGuard,
+    name: &str,
+    args: &[Value],
+    context: &CallContext<'_>,
+) -> Evaluated {
     match guard {
-        Guard::None => {}
-        Guard::Operand(fits) => {
+        ArgumentGuard::None => {}
+        ArgumentGuard::Operand(fits) => {
             if let Some(first) = args.first()
                 && !fits(first)
             {
@@ -93,18 +98,18 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &CallCont
                 return if is_receiver {
                     no_such_overload()
                 } else {
-                    error(format!("no such overload: {name}"))
+                    eval_error(format!("no such overload: {name}"))
                 };
             }
         }
-        Guard::Overloads(overloads) => {
+        ArgumentGuard::Overloads(overloads) => {
             if !overloads.iter().any(|overload| accepts(overload, args)) {
                 let types: Vec<&str> = args.iter().map(Value::type_name).collect();
-                return error(format!("no such overload: {name}({})", types.join(", ")));
+                return eval_error(format!("no such overload: {name}({})", types.join(", ")));
             }
         }
     }
-    apply(name, args, context)
+    call_by_name(name, args, context)
 }
 
 /// True if the overload accepts arguments of these types and this number.
@@ -114,24 +119,24 @@ pub(super) fn accepts(overload: &Overload, args: &[Value]) -> bool {
 }
 
 /// True if the value has the declared type. Of a list or map, only the first entry is checked.
-fn has_declared_type(value: &Value, declared: &Decl) -> bool {
+fn has_declared_type(value: &Value, declared: &DeclaredType) -> bool {
     match (declared, value) {
-        (Decl::Dyn | Decl::A | Decl::B, _)
-        | (Decl::Bool, Value::Bool(_))
-        | (Decl::Int, Value::Int(_))
-        | (Decl::Uint, Value::Uint(_))
-        | (Decl::Double, Value::Double(_))
-        | (Decl::Str, Value::String(_))
-        | (Decl::Bytes, Value::Bytes(_))
-        | (Decl::Duration, Value::Duration(_))
-        | (Decl::Timestamp, Value::Timestamp(_))
-        | (Decl::Opt(_), Value::Optional(_))
-        | (Decl::Meta(_), Value::Type(_)) => true,
-        (Decl::Named(name), value) => value.type_name() == *name,
-        (Decl::List(element), Value::List(list)) => {
+        (DeclaredType::Dyn | DeclaredType::A | DeclaredType::B, _)
+        | (DeclaredType::Bool, Value::Bool(_))
+        | (DeclaredType::Int, Value::Int(_))
+        | (DeclaredType::Uint, Value::Uint(_))
+        | (DeclaredType::Double, Value::Double(_))
+        | (DeclaredType::Str, Value::String(_))
+        | (DeclaredType::Bytes, Value::Bytes(_))
+        | (DeclaredType::Duration, Value::Duration(_))
+        | (DeclaredType::Timestamp, Value::Timestamp(_))
+        | (DeclaredType::Opt(_), Value::Optional(_))
+        | (DeclaredType::Meta(_), Value::Type(_)) => true,
+        (DeclaredType::Named(name), value) => value.type_name() == *name,
+        (DeclaredType::List(element), Value::List(list)) => {
             list.get(0).is_none_or(|first| has_declared_type(&first, element))
         }
-        (Decl::Map(key, entry), Value::Map(map)) => map
+        (DeclaredType::Map(key, entry), Value::Map(map)) => map
             .first()
             .is_none_or(|(first, value)| has_declared_type(&first, key) && has_declared_type(&value, entry)),
         _ => false,
@@ -139,7 +144,7 @@ fn has_declared_type(value: &Value, declared: &Decl) -> bool {
 }
 
 /// The value as Go's `%v` prints it.
-pub(super) fn printed(value: &Value) -> String {
+pub(super) fn go_value_text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
@@ -154,7 +159,7 @@ pub(super) fn printed(value: &Value) -> String {
         Value::Type(name) => (*name).to_owned(),
         Value::List(list) => match list.items() {
             Ok(items) => {
-                let items: Vec<String> = items.iter().map(printed).collect();
+                let items: Vec<String> = items.iter().map(go_value_text).collect();
                 format!("[{}]", items.join(", "))
             }
             Err(_) => String::new(),
@@ -163,19 +168,19 @@ pub(super) fn printed(value: &Value) -> String {
             let entries: Vec<String> = map
                 .entries()
                 .iter()
-                .map(|(key, value)| format!("{}: {}", printed(key), printed(value)))
+                .map(|(key, value)| format!("{}: {}", go_value_text(key), go_value_text(value)))
                 .collect();
             format!("{{{}}}", entries.join(", "))
         }
         Value::Optional(None) => "optional.none()".to_owned(),
-        Value::Optional(Some(inner)) => format!("optional({})", printed(inner)),
+        Value::Optional(Some(inner)) => format!("optional({})", go_value_text(inner)),
         Value::Quantity(quantity) => quantity.text(),
         Value::Semver(version) => version.to_string(),
         Value::Ip(address) => address.to_string(),
         Value::Cidr(prefix) => prefix.to_string(),
         Value::Url(url) => url.to_string(),
         Value::Duration(_) | Value::Timestamp(_) | Value::Format(_) => {
-            conversions::text(value).unwrap_or_default()
+            conversions::converted_text(value).unwrap_or_default()
         }
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::collections::{List, Map};
 use super::plan::LoopStep;
-use super::run::{Run, check_not_cancelled};
-use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
+use super::run::{Evaluation, check_not_cancelled};
+use super::value::{EvalFailure, Evaluated, Value, eval_error, go_panic_failure, no_such_overload};
 
 /// The values of the variables of a loop during one iteration.
-pub(super) struct Scope<'p> {
+pub(super) struct LoopScope<'p> {
     body: &'p LoopStep,
     /// The accumulated value, evaluated on first use.
     accumulated: Option<Evaluated>,
@@ -23,12 +23,12 @@ pub(super) struct Scope<'p> {
 }
 
 /// Result of one iteration of a loop.
-enum LoopTurn {
+enum IterationResult {
     GoOn,
     Stop,
 }
 
-impl<'p> Run<'p> {
+impl<'p> Evaluation<'p> {
     pub(super) fn eval_loop(&mut self, body: &'p LoopStep) -> Evaluated {
         // The scope is there while the range is evaluated, but nothing in it can name it.
         let range = self.eval(body.range)?;
@@ -44,31 +44,37 @@ impl<'p> Run<'p> {
                 map.entries().into_iter().map(turn).collect()
             }
             (other, None) => {
-                return error(format!("got '{}', expected iterable type", other.go_type()));
+                return eval_error(format!("got '{}', expected iterable type", other.go_type()));
             }
             (other, Some(_)) => {
-                return error(format!("unsupported comprehension range type: {}", other.go_type()));
+                return eval_error(format!("unsupported comprehension range type: {}", other.go_type()));
             }
         };
-        let scope =
-            Scope { body, accumulated: None, is_growing: false, first: None, second: None, is_result: false };
+        let scope = LoopScope {
+            body,
+            accumulated: None,
+            is_growing: false,
+            first: None,
+            second: None,
+            is_result: false,
+        };
         self.scopes.push(scope);
-        let value = self.run_turns(body, turns);
+        let value = self.run_iterations(body, turns);
         let scope = self.scopes.pop();
         Ok(match (value?, scope.is_some_and(|scope| scope.is_growing)) {
-            (Value::List(list), true) => Value::List(list.collected()),
-            (Value::Map(map), true) if map.is_growing() => Value::Map(Arc::new(map.collected())),
+            (Value::List(list), true) => Value::List(list.into_fixed()),
+            (Value::Map(map), true) if map.is_growing() => Value::Map(Arc::new(map.to_fixed())),
             (value, _) => value,
         })
     }
 
-    fn run_turns(&mut self, body: &'p LoopStep, turns: Vec<(Value, Option<Value>)>) -> Evaluated {
+    fn run_iterations(&mut self, body: &'p LoopStep, turns: Vec<(Value, Option<Value>)>) -> Evaluated {
         let depth = self.scopes.len();
         for (first, second) in turns {
             if let Some(scope) = self.scopes.last_mut() {
                 (scope.first, scope.second) = (Some(first), second);
             }
-            if let LoopTurn::Stop = self.turn(body)? {
+            if let IterationResult::Stop = self.run_iteration(body)? {
                 break;
             }
         }
@@ -79,18 +85,18 @@ impl<'p> Run<'p> {
         self.eval(body.result)
     }
 
-    fn turn(&mut self, body: &'p LoopStep) -> Result<LoopTurn, Failure> {
+    fn run_iteration(&mut self, body: &'p LoopStep) -> Result<IterationResult, EvalFailure> {
         let condition = self.eval(body.condition);
         check_not_cancelled(&condition)?;
         if matches!(condition, Ok(Value::Bool(false))) {
-            return Ok(LoopTurn::Stop);
+            return Ok(IterationResult::Stop);
         }
         let step = self.eval(body.step);
         check_not_cancelled(&step)?;
         if let Some(scope) = self.scopes.last_mut() {
             scope.accumulated = Some(step);
         }
-        Ok(LoopTurn::GoOn)
+        Ok(IterationResult::GoOn)
     }
 
     /// The value of a variable.
@@ -101,26 +107,26 @@ impl<'p> Run<'p> {
             if *name == *scope.body.accumulator {
                 return match &scope.accumulated {
                     Some(value) => value.clone(),
-                    None => self.accumulator(index),
+                    None => self.initial_accumulator(index),
                 };
             }
             if !scope.is_result {
                 if *name == *scope.body.variable {
-                    return scope.first.clone().ok_or_else(|| panicked("a loop without an element"));
+                    return scope.first.clone().ok_or_else(|| go_panic_failure("a loop without an element"));
                 }
                 if scope.body.second_variable.as_deref() == Some(name) {
-                    return scope.second.clone().ok_or_else(|| panicked("a loop without an element"));
+                    return scope.second.clone().ok_or_else(|| go_panic_failure("a loop without an element"));
                 }
             }
         }
         if name == "device" {
             return Ok(self.device.clone());
         }
-        error(format!("no such attribute(s): {name}"))
+        eval_error(format!("no such attribute(s): {name}"))
     }
 
     /// Evaluates the initial value of a loop. An empty list or map is then filled in place.
-    fn accumulator(&mut self, index: usize) -> Evaluated {
+    fn initial_accumulator(&mut self, index: usize) -> Evaluated {
         let Some(init) = self.scopes.get(index).map(|scope| scope.body.init) else {
             return no_such_overload();
         };
@@ -129,8 +135,8 @@ impl<'p> Run<'p> {
         self.scopes.extend(inner);
         check_not_cancelled(&value)?;
         let (value, is_growing) = match value {
-            Ok(Value::List(list)) if list.len() == 0 => (Ok(Value::List(List::growing())), true),
-            Ok(Value::Map(map)) if map.len() == 0 => (Ok(Value::Map(Arc::new(Map::growing()))), true),
+            Ok(Value::List(list)) if list.len() == 0 => (Ok(Value::List(List::new_growing())), true),
+            Ok(Value::Map(map)) if map.len() == 0 => (Ok(Value::Map(Arc::new(Map::new_growing()))), true),
             other => (other, false),
         };
         if let Some(scope) = self.scopes.get_mut(index) {

@@ -5,11 +5,11 @@
 //! nothing. All of this shows in the sum, so it is done here in the same way. cel-go `interpreter/runtimecost.go`
 
 use super::plan::{Plan, StepId};
-use super::value::{Failure, Value, cost_limit_exceeded};
+use super::value::{EvalFailure, Value, cost_limit_exceeded};
 use crate::tree::NodeId;
 
 /// The cost of an evaluation so far, and the values that cel-go's cost tracker remembers.
-pub(super) struct Meter {
+pub(super) struct CostMeter {
     cost: u64,
     limit: u64,
     stack: Vec<RememberedValue>,
@@ -24,9 +24,9 @@ struct RememberedValue {
     value: Option<Value>,
 }
 
-impl Meter {
-    pub(super) fn new(limit: u64) -> Meter {
-        Meter { cost: 0, limit, stack: Vec::new(), places: Vec::new() }
+impl CostMeter {
+    pub(super) fn new(limit: u64) -> CostMeter {
+        CostMeter { cost: 0, limit, stack: Vec::new(), places: Vec::new() }
     }
 
     pub(super) fn add(&mut self, cost: u64) {
@@ -34,7 +34,7 @@ impl Meter {
     }
 
     /// Fails if a call that costs this much would exceed the remaining budget.
-    pub(super) fn check_affordable(&self, cost: u64) -> Result<(), Failure> {
+    pub(super) fn check_affordable(&self, cost: u64) -> Result<(), EvalFailure> {
         if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 
@@ -44,7 +44,7 @@ impl Meter {
     }
 
     /// Records the value of a step, and fails if the cost limit is exceeded.
-    pub(super) fn push(&mut self, id: NodeId, value: Option<&Value>) -> Result<(), Failure> {
+    pub(super) fn record_value(&mut self, id: NodeId, value: Option<&Value>) -> Result<(), EvalFailure> {
         if self.places.len() <= id.index() {
             self.places.resize_with(id.index() + 1, Vec::new);
         }
@@ -58,7 +58,7 @@ impl Meter {
     /// Removes the latest value of each expression, and all values above it.
     pub(super) fn drop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
         for id in ids {
-            self.take(id);
+            self.pop_value(id);
         }
     }
 
@@ -66,13 +66,13 @@ impl Meter {
     pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
         let mut found = Vec::with_capacity(args.len());
         for arg in args.iter().rev() {
-            found.push(self.take(plan.step_node(*arg)?)?.value);
+            found.push(self.pop_value(plan.step_node(*arg)?)?.value);
         }
         found.reverse();
         Some(found)
     }
 
-    fn take(&mut self, id: NodeId) -> Option<RememberedValue> {
+    fn pop_value(&mut self, id: NodeId) -> Option<RememberedValue> {
         let place = *self.places.get(id.index())?.last()?;
         let mut taken = None;
         while self.stack.len() > place

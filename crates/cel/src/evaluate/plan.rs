@@ -69,14 +69,14 @@ pub(super) struct Call {
     pub(super) args: Vec<StepId>,
     /// True if the arguments after a failed argument are not evaluated.
     pub(super) stops_early: bool,
-    pub(super) guard: Guard,
+    pub(super) guard: ArgumentGuard,
     /// The compiled pattern, if the pattern argument is a constant.
     pub(super) pattern: Option<regex::Regex>,
 }
 
 /// Which arguments a function accepts when it is called; all others are the error `no such overload`.
 #[derive(Debug)]
-pub(super) enum Guard {
+pub(super) enum ArgumentGuard {
     /// The function checks its arguments itself.
     None,
     /// The first argument must support the operator.

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::Behaviour;
-use super::collections::{Key, Kind, Map};
+use super::collections::{Key, Map, MapKind};
 use super::plan::{
     Attribute, AttributeBase, AttributeId, LoopStep, Plan, Qualifier, QualifierKey, Step, StepId, StepKind,
 };
 use super::value::Value;
-use crate::check::Checked;
+use crate::check::TypeCheckResult;
 use crate::names;
 use crate::tree::{ExprKind, Literal, Loop, NodeId, Tree};
 use crate::types::Type;
@@ -38,7 +38,7 @@ const TYPE_NAMES: [&str; 17] = [
 ];
 
 /// Makes the plan of a checked expression.
-pub(super) fn plan(tree: &Tree, checked: &Checked, behaviour: &Behaviour) -> Plan {
+pub(super) fn plan_expression(tree: &Tree, checked: &TypeCheckResult, behaviour: &Behaviour) -> Plan {
     let planned = vec![None; tree.len()];
     let mut planner = Planner { tree, checked, behaviour, plan: Plan::default(), planned };
     let root = planner.plan(tree.root());
@@ -48,7 +48,7 @@ pub(super) fn plan(tree: &Tree, checked: &Checked, behaviour: &Behaviour) -> Pla
 
 pub(super) struct Planner<'t> {
     tree: &'t Tree,
-    checked: &'t Checked,
+    checked: &'t TypeCheckResult,
     pub(super) behaviour: &'t Behaviour,
     plan: Plan,
     /// The step of each planned node. A node that two others use is planned once, because nested ones would
@@ -71,8 +71,8 @@ impl Planner<'_> {
     fn plan_kind(&mut self, id: NodeId) -> StepId {
         let tree = self.tree;
         match tree.kind(id) {
-            ExprKind::Missing => self.constant(id, Value::Null),
-            ExprKind::Literal(literal) => self.constant(id, literal_value(literal)),
+            ExprKind::Missing => self.add_constant_step(id, Value::Null),
+            ExprKind::Literal(literal) => self.add_constant_step(id, literal_value(literal)),
             ExprKind::Ident(name) => self.plan_name(id, name),
             ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
                 self.plan_name(id, &tree.qualified_name(id).unwrap_or_default())
@@ -80,14 +80,14 @@ impl Planner<'_> {
             ExprKind::Select { operand, field, presence_test } => {
                 let operand = self.plan(*operand);
                 let key = QualifierKey::Constant(Value::string(field.as_str()));
-                self.qualify(operand, id, key, false, *presence_test)
+                self.plan_qualifier(operand, id, key, false, *presence_test)
             }
             ExprKind::Call { target, args, .. } => self.plan_call(id, *target, args),
             ExprKind::List { elements } => {
                 let elements = elements.iter().map(|element| (self.plan(element.value), element.optional));
                 let elements: Vec<_> = elements.collect();
                 match self.constant_list(&elements) {
-                    Some(list) => self.constant(id, list),
+                    Some(list) => self.add_constant_step(id, list),
                     None => self.add(id, StepKind::List(elements)),
                 }
             }
@@ -97,7 +97,7 @@ impl Planner<'_> {
                 };
                 let entries: Vec<_> = entries.iter().map(|each| entry(self, each)).collect();
                 match self.constant_map(&entries) {
-                    Some(map) => self.constant(id, map),
+                    Some(map) => self.add_constant_step(id, map),
                     None => self.add(id, StepKind::Map(entries)),
                 }
             }
@@ -117,7 +117,7 @@ impl Planner<'_> {
         StepId(self.plan.steps.len() - 1)
     }
 
-    pub(super) fn constant(&mut self, id: NodeId, value: Value) -> StepId {
+    pub(super) fn add_constant_step(&mut self, id: NodeId, value: Value) -> StepId {
         self.add(id, StepKind::Constant(value))
     }
 
@@ -138,28 +138,28 @@ impl Planner<'_> {
     fn constant_map(&self, entries: &[(StepId, StepId, bool)]) -> Option<Value> {
         let entries = entries.iter().map(|(key, value, is_optional)| {
             let (key, value) = (self.constant_of(*key)?, self.constant_of(*value)?);
-            if *is_optional { None } else { Some((Key::of(key).ok()?, (key.clone(), value.clone()))) }
+            if *is_optional { None } else { Some((Key::from_value(key).ok()?, (key.clone(), value.clone()))) }
         });
-        Some(Value::Map(Arc::new(Map::of(entries.collect::<Option<_>>()?, Kind::Values))))
+        Some(Value::Map(Arc::new(Map::from_pairs(entries.collect::<Option<_>>()?, MapKind::Values))))
     }
 
     fn plan_name(&mut self, id: NodeId, name: &str) -> StepId {
         let plain = name.strip_prefix('.').unwrap_or(name);
         match self.checked.type_of(id) {
             Type::Meta(_) | Type::AnyMeta => match TYPE_NAMES.iter().find(|name| **name == plain) {
-                Some(name) => self.constant(id, Value::Type(name)),
+                Some(name) => self.add_constant_step(id, Value::Type(name)),
                 // There is no such type when the program is made, and `fold` said so.
-                None => self.constant(id, Value::Null),
+                None => self.add_constant_step(id, Value::Null),
             },
-            Type::Int if plain == names::NULL_VALUE => self.constant(id, Value::Int(0)),
+            Type::Int if plain == names::NULL_VALUE => self.add_constant_step(id, Value::Int(0)),
             _ => {
                 let is_global = plain.len() < name.len() && self.behaviour.env.scoped_names;
-                self.attribute(id, AttributeBase::Variable { name: plain.into(), is_global })
+                self.add_attribute_step(id, AttributeBase::Variable { name: plain.into(), is_global })
             }
         }
     }
 
-    fn attribute(&mut self, id: NodeId, base: AttributeBase) -> StepId {
+    fn add_attribute_step(&mut self, id: NodeId, base: AttributeBase) -> StepId {
         let attribute = self.add_attribute(id, base);
         self.add(id, StepKind::Attribute(attribute))
     }
@@ -178,12 +178,12 @@ impl Planner<'_> {
     }
 
     /// Converts a step to an attribute, to which further qualifiers can be added.
-    fn as_attribute(&mut self, id: StepId) -> AttributeId {
+    fn attribute_for_step(&mut self, id: StepId) -> AttributeId {
         let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
         self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, AttributeBase::Step(id)))
     }
 
-    fn qualify(
+    fn plan_qualifier(
         &mut self,
         operand: StepId,
         id: NodeId,
@@ -192,7 +192,7 @@ impl Planner<'_> {
         only_tests: bool,
     ) -> StepId {
         let is_step = self.attribute_of(operand).is_some() && !only_tests;
-        let attribute = self.as_attribute(operand);
+        let attribute = self.attribute_for_step(operand);
         self.add_qualifier(attribute, &Qualifier { id, key, is_optional, only_tests });
         match (is_step, only_tests) {
             (true, _) => operand,
@@ -231,7 +231,7 @@ impl Planner<'_> {
     fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> StepId {
         let checked = self.checked;
         let overloads = checked.overloads(id);
-        let Some(first) = overloads.first() else { return self.constant(id, Value::Null) };
+        let Some(first) = overloads.first() else { return self.add_constant_step(id, Value::Null) };
         let target = target.filter(|_| first.is_member());
         let args: Vec<StepId> =
             target.into_iter().chain(args.iter().copied()).map(|arg| self.plan(arg)).collect();
@@ -239,15 +239,15 @@ impl Planner<'_> {
             ("_&&_", _) => self.add(id, StepKind::And(args)),
             ("_||_", _) => self.add(id, StepKind::Or(args)),
             ("_?_:_", &[condition, truthy, falsy]) => {
-                let (truthy, falsy) = (self.as_attribute(truthy), self.as_attribute(falsy));
-                self.attribute(id, AttributeBase::Conditional { condition, truthy, falsy })
+                let (truthy, falsy) = (self.attribute_for_step(truthy), self.attribute_for_step(falsy));
+                self.add_attribute_step(id, AttributeBase::Conditional { condition, truthy, falsy })
             }
             (name @ ("_==_" | "_!=_"), &[left, right]) => {
                 self.add(id, StepKind::Equal { args: [left, right], is_negated: name == "_!=_" })
             }
             (name @ ("_[_]" | "_[?_]" | "_?._"), &[operand, index]) => {
                 let key = self.index_key(id, index);
-                self.qualify(operand, id, key, name != "_[_]", false)
+                self.plan_qualifier(operand, id, key, name != "_[_]", false)
             }
             (name @ ("or" | "orValue"), &[left, right]) => {
                 self.add(id, StepKind::OptionalOr { left, right, is_value: name == "orValue" })

@@ -9,29 +9,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Behaviour;
-use super::collections::{Key, Kind, Map};
+use super::collections::{Key, Map, MapKind};
 use super::compare;
 use super::library::{self, CallContext};
-use super::loops::Scope;
-use super::meter::Meter;
+use super::loops::LoopScope;
+use super::meter::CostMeter;
 use super::plan::{AttributeBase, AttributeId, Call, Plan, StepId, StepKind};
-use super::value::{Evaluated, Failure, Value, error, no_such_overload};
+use super::value::{EvalFailure, Evaluated, Value, eval_error, no_such_overload};
 use crate::size;
 use crate::tree::NodeId;
 
-pub(super) struct Run<'p> {
+pub(super) struct Evaluation<'p> {
     pub(super) plan: &'p Plan,
     pub(super) context: CallContext<'p>,
-    pub(super) meter: Meter,
+    pub(super) meter: CostMeter,
     pub(super) device: Value,
     /// The loops around the current step, innermost last.
-    pub(super) scopes: Vec<Scope<'p>>,
+    pub(super) scopes: Vec<LoopScope<'p>>,
 }
 
-impl<'p> Run<'p> {
-    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value, limit: u64) -> Run<'p> {
-        let meter = Meter::new(limit);
-        Run { plan, context: CallContext::of(behaviour), meter, device, scopes: Vec::new() }
+impl<'p> Evaluation<'p> {
+    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value, limit: u64) -> Evaluation<'p> {
+        let meter = CostMeter::new(limit);
+        Evaluation { plan, context: CallContext::of(behaviour), meter, device, scopes: Vec::new() }
     }
 
     pub(super) fn evaluate(&mut self) -> Evaluated {
@@ -43,20 +43,20 @@ impl<'p> Run<'p> {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return no_such_overload() };
         match &step.kind {
-            StepKind::Constant(value) => self.observe_value(step.id, Ok(value.clone())),
+            StepKind::Constant(value) => self.meter_value(step.id, Ok(value.clone())),
             StepKind::Attribute(attribute) => {
                 let value = self.resolve(*attribute);
-                self.observe_attribute(*attribute, false);
+                self.meter_attribute(*attribute, false);
                 let node = plan.attribute_node(*attribute).unwrap_or(step.id);
-                self.observe_value(node, value)
+                self.meter_value(node, value)
             }
             StepKind::Presence(attribute) => {
                 let value = match self.resolve(*attribute) {
                     Ok(Value::Optional(inner)) => Ok(Value::Bool(inner.is_some())),
                     other => other,
                 };
-                self.observe_attribute(*attribute, true);
-                self.observe_value(step.id, value)
+                self.meter_attribute(*attribute, true);
+                self.meter_value(step.id, value)
             }
             StepKind::And(terms) => self.eval_logic(step.id, terms, false),
             StepKind::Or(terms) => self.eval_logic(step.id, terms, true),
@@ -64,10 +64,10 @@ impl<'p> Run<'p> {
             StepKind::Call(call) => self.eval_call(step.id, call),
             StepKind::Member { arg, set } => {
                 let value = match self.eval(*arg) {
-                    Ok(value) => Key::of(&value).map(|key| Value::Bool(set.contains(&key))),
+                    Ok(value) => Key::from_value(&value).map(|key| Value::Bool(set.contains(&key))),
                     failed => failed,
                 };
-                self.observe_value(step.id, value)
+                self.meter_value(step.id, value)
             }
             StepKind::OptionalOr { left, right, is_value } => {
                 self.eval_optional_or(step.id, [*left, *right], *is_value)
@@ -79,19 +79,19 @@ impl<'p> Run<'p> {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
                 self.meter.drop_values(plan.step_node(body.range));
-                self.observe_value(step.id, value)
+                self.meter_value(step.id, value)
             }
         }
     }
 
     /// Reports a value to the meter, unless the evaluation was cancelled.
-    fn observe_value(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
+    fn meter_value(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
         check_not_cancelled(&value)?;
-        self.meter.push(id, value.as_ref().ok())?;
+        self.meter.record_value(id, value.as_ref().ok())?;
         value
     }
 
-    fn observe_attribute(&mut self, id: AttributeId, only_tests: bool) {
+    fn meter_attribute(&mut self, id: AttributeId, only_tests: bool) {
         let plan = self.plan;
         if let Some(AttributeBase::Conditional { condition, truthy, falsy }) =
             plan.attribute(id).map(|attribute| &attribute.base)
@@ -118,12 +118,12 @@ impl<'p> Run<'p> {
                 }
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => problem = problem.or_else(|| no_such_overload::<Value>().err()),
-                Err(Failure::Error(text)) => problem = problem.or(Some(Failure::Error(text))),
+                Err(EvalFailure::Error(text)) => problem = problem.or(Some(EvalFailure::Error(text))),
                 cancelled => return cancelled,
             }
         }
         self.meter.drop_values(terms.iter().filter_map(|term| self.plan.step_node(*term)));
-        self.observe_value(id, problem.map_or(value, Err))
+        self.meter_value(id, problem.map_or(value, Err))
     }
 
     fn eval_equal(&mut self, id: NodeId, args: [StepId; 2], is_negated: bool) -> Evaluated {
@@ -133,10 +133,10 @@ impl<'p> Run<'p> {
         let right = self.eval(right);
         check_not_cancelled(&right)?;
         let value = match (left, right) {
-            (Ok(left), Ok(right)) => match compare::equal(&left, &right, &self.context.work) {
+            (Ok(left), Ok(right)) => match compare::evaluate_equality(&left, &right, &self.context.work) {
                 Ok(is_equal) => Ok(Value::Bool(is_equal != is_negated)),
                 // What cannot be compared is not equal.
-                Err(Failure::Error(_)) if is_negated => Ok(Value::Bool(true)),
+                Err(EvalFailure::Error(_)) if is_negated => Ok(Value::Bool(true)),
                 Err(failure) => Err(failure),
             },
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
@@ -146,7 +146,7 @@ impl<'p> Run<'p> {
             let cost = library::cost::equality_cost(is_negated, &args);
             self.meter.add(cost);
         }
-        self.observe_value(id, value)
+        self.meter_value(id, value)
     }
 
     fn eval_call(&mut self, id: NodeId, call: &Call) -> Evaluated {
@@ -155,8 +155,8 @@ impl<'p> Run<'p> {
         for arg in &call.args {
             match self.eval(*arg) {
                 Ok(value) => args.push(value),
-                Err(Failure::Error(text)) => {
-                    problem = problem.or(Some(Failure::Error(text)));
+                Err(EvalFailure::Error(text)) => {
+                    problem = problem.or(Some(EvalFailure::Error(text)));
                     if call.stops_early {
                         break;
                     }
@@ -180,8 +180,8 @@ impl<'p> Run<'p> {
             (Some(_), "@not_strictly_false") => Ok(Value::Bool(true)),
             (Some(problem), _) => Err(problem),
             (None, _) => match &call.pattern {
-                Some(pattern) => library::patterns::apply(call.function, pattern, &args),
-                None => library::call(&call.guard, call.function, &args, &self.context),
+                Some(pattern) => library::patterns::call_with_pattern(call.function, pattern, &args),
+                None => library::call_with_guard(&call.guard, call.function, &args, &self.context),
             },
         };
         check_not_cancelled(&value)?;
@@ -196,7 +196,7 @@ impl<'p> Run<'p> {
             )?;
             self.meter.add(cost);
         }
-        self.observe_value(id, value)
+        self.meter_value(id, value)
     }
 
     fn eval_optional_or(&mut self, id: NodeId, [left, right]: [StepId; 2], is_value: bool) -> Evaluated {
@@ -207,7 +207,7 @@ impl<'p> Run<'p> {
             Ok(_) if self.context.behaviour.optional_or_needs_optional => no_such_overload(),
             other => other,
         };
-        self.observe_value(id, value)
+        self.meter_value(id, value)
     }
 
     fn eval_list(&mut self, id: NodeId, elements: &[(StepId, bool)]) -> Evaluated {
@@ -219,8 +219,8 @@ impl<'p> Run<'p> {
             match (value, is_optional) {
                 (Ok(Value::Optional(inner)), true) => items.extend(inner.map(|inner| (*inner).clone())),
                 (Ok(value), true) => {
-                    let text = library::printed(&value);
-                    problem = error::<Value>(format!(
+                    let text = library::go_value_text(&value);
+                    problem = eval_error::<Value>(format!(
                         "cannot initialize optional list element from non-optional value {text}"
                     ))
                     .err();
@@ -234,20 +234,20 @@ impl<'p> Run<'p> {
         }
         let ids: Vec<StepId> = elements.iter().map(|(element, _)| *element).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_LIST);
-        self.observe_value(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
+        self.meter.add(size::CREATE_LIST_COST);
+        self.meter_value(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
     }
 
     fn eval_map(&mut self, id: NodeId, entries: &[(StepId, StepId, bool)]) -> Evaluated {
-        let value = self.map_of(entries);
+        let value = self.build_map(entries);
         check_not_cancelled(&value)?;
         let ids: Vec<StepId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_MAP);
-        self.observe_value(id, value)
+        self.meter.add(size::CREATE_MAP_COST);
+        self.meter_value(id, value)
     }
 
-    fn map_of(&mut self, entries: &[(StepId, StepId, bool)]) -> Evaluated {
+    fn build_map(&mut self, entries: &[(StepId, StepId, bool)]) -> Evaluated {
         let mut pairs = BTreeMap::new();
         for (key, value, is_optional) in entries {
             let key = self.eval(*key)?;
@@ -255,40 +255,40 @@ impl<'p> Run<'p> {
             let value = match (value, is_optional) {
                 (Value::Optional(Some(inner)), true) => (*inner).clone(),
                 (Value::Optional(None), true) => {
-                    pairs.remove(&Key::of(&key)?);
+                    pairs.remove(&Key::from_value(&key)?);
                     continue;
                 }
                 (value, true) => {
-                    let (key, value) = (library::printed(&key), library::printed(&value));
-                    return error(format!(
+                    let (key, value) = (library::go_value_text(&key), library::go_value_text(&value));
+                    return eval_error(format!(
                         "cannot initialize optional entry '{key}' from non-optional value {value}"
                     ));
                 }
                 (value, false) => value,
             };
-            pairs.insert(Key::of(&key)?, (key, value));
+            pairs.insert(Key::from_value(&key)?, (key, value));
         }
-        Ok(Value::Map(Arc::new(Map::of(pairs, Kind::Values))))
+        Ok(Value::Map(Arc::new(Map::from_pairs(pairs, MapKind::Values))))
     }
 
     fn eval_message(&mut self, id: NodeId, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
-        let value = self.message_of(name, fields);
+        let value = self.build_message(name, fields);
         check_not_cancelled(&value)?;
         let ids: Vec<StepId> = fields.iter().map(|(_, value, _)| *value).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_STRUCT);
-        self.observe_value(id, value)
+        self.meter.add(size::CREATE_STRUCT_COST);
+        self.meter_value(id, value)
     }
 
-    fn message_of(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
+    fn build_message(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
         let mut values = BTreeMap::new();
         for (field, value, is_optional) in fields {
             match (self.eval(*value)?, is_optional) {
                 (Value::Optional(Some(inner)), true) => _ = values.insert(field.as_str(), (*inner).clone()),
                 (Value::Optional(None), true) => _ = values.remove(field.as_str()),
                 (value, true) => {
-                    let value = library::printed(&value);
-                    return error(format!(
+                    let value = library::go_value_text(&value);
+                    return eval_error(format!(
                         "cannot initialize optional entry '{field}' from non-optional value {value}"
                     ));
                 }
@@ -300,9 +300,9 @@ impl<'p> Run<'p> {
 }
 
 /// Returns an error if the evaluation was cancelled.
-pub(super) fn check_not_cancelled(value: &Evaluated) -> Result<(), Failure> {
+pub(super) fn check_not_cancelled(value: &Evaluated) -> Result<(), EvalFailure> {
     match value {
-        Err(failure @ (Failure::Cancelled(_) | Failure::Unsupported(_))) => Err(failure.clone()),
-        Ok(_) | Err(Failure::Error(_)) => Ok(()),
+        Err(failure @ (EvalFailure::Cancelled(_) | EvalFailure::Unsupported(_))) => Err(failure.clone()),
+        Ok(_) | Err(EvalFailure::Error(_)) => Ok(()),
     }
 }

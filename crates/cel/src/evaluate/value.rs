@@ -12,7 +12,7 @@ use tollgate_formats::gotime::Timestamp;
 
 use super::collections::{List, Map};
 use super::library::formats::NamedFormat;
-use super::library::net::{Address, Prefix};
+use super::library::net::{Address, CidrPrefix};
 use super::library::quantity::SharedQuantity;
 use super::library::semver::Semver;
 use super::library::url::Url;
@@ -28,7 +28,7 @@ pub(super) enum Value {
     Bytes(Arc<[u8]>),
     /// A duration in nanoseconds.
     Duration(i64),
-    Timestamp(Moment),
+    Timestamp(OffsetTimestamp),
     /// A type as a value, by its name at run time.
     Type(&'static str),
     List(List),
@@ -37,14 +37,14 @@ pub(super) enum Value {
     Quantity(SharedQuantity),
     Semver(Arc<Semver>),
     Ip(Address),
-    Cidr(Prefix),
+    Cidr(CidrPrefix),
     Url(Arc<Url>),
     Format(&'static NamedFormat),
 }
 
 /// A point in time, with the time zone offset that it was written with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct OffsetTimestamp {
     pub(super) time: Timestamp,
     /// Time zone offset in seconds east of UTC.
     pub(super) offset: i64,
@@ -52,7 +52,7 @@ pub(super) struct Moment {
 
 /// The reason why an expression has no value: an error of the language, a limit, or an unsupported feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum EvalFailure {
     /// An error of the language: `||`, `&&` and the like may absorb it.
     Error(Arc<str>),
     /// The evaluation was cancelled as a whole.
@@ -61,40 +61,40 @@ pub(super) enum Failure {
     Unsupported(&'static str),
 }
 
-pub(super) type Evaluated = Result<Value, Failure>;
+pub(super) type Evaluated = Result<Value, EvalFailure>;
 
-pub(super) fn error<T>(text: impl Into<Arc<str>>) -> Result<T, Failure> {
-    Err(Failure::Error(text.into()))
+pub(super) fn eval_error<T>(text: impl Into<Arc<str>>) -> Result<T, EvalFailure> {
+    Err(EvalFailure::Error(text.into()))
 }
 
 /// The error of an operation that does not support the types of its operands.
-pub(super) fn no_such_overload<T>() -> Result<T, Failure> {
-    error("no such overload")
+pub(super) fn no_such_overload<T>() -> Result<T, EvalFailure> {
+    eval_error("no such overload")
 }
 
 /// The server's error if Go code panics.
-pub(super) fn panicked(what: &str) -> Failure {
-    Failure::Cancelled(format!("internal error: {what}").into())
+pub(super) fn go_panic_failure(what: &str) -> EvalFailure {
+    EvalFailure::Cancelled(format!("internal error: {what}").into())
 }
 
 /// The error for an evaluation that exceeds the cost limit.
-pub(super) fn cost_limit_exceeded() -> Failure {
-    Failure::Cancelled("operation cancelled: actual cost limit exceeded".into())
+pub(super) fn cost_limit_exceeded() -> EvalFailure {
+    EvalFailure::Cancelled("operation cancelled: actual cost limit exceeded".into())
 }
 
 impl Value {
-    pub(super) const NONE: Value = Value::Optional(None);
+    pub(super) const OPTIONAL_NONE: Value = Value::Optional(None);
 
     pub(super) fn string(text: impl Into<Arc<str>>) -> Value {
         Value::String(text.into())
     }
 
-    pub(super) fn some(value: Value) -> Value {
+    pub(super) fn optional_of(value: Value) -> Value {
         Value::Optional(Some(Arc::new(value)))
     }
 
     pub(super) fn list(items: Vec<Value>) -> Value {
-        Value::List(List::of(items))
+        Value::List(List::from_items(items))
     }
 
     pub(super) fn strings<'s>(items: impl IntoIterator<Item = &'s str>) -> Value {
@@ -106,9 +106,9 @@ impl Value {
     }
 
     /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
-    pub(super) fn without_history(self) -> Value {
+    pub(super) fn without_offset_or_origin(self) -> Value {
         match self {
-            Value::Timestamp(moment) => Value::Timestamp(Moment { offset: 0, ..moment }),
+            Value::Timestamp(moment) => Value::Timestamp(OffsetTimestamp { offset: 0, ..moment }),
             Value::Quantity(mut quantity) => {
                 quantity.is_computed = false;
                 Value::Quantity(quantity)
@@ -190,8 +190,8 @@ impl Value {
             Value::Bytes(bytes) => bytes.len(),
             Value::List(list) => list.len(),
             Value::Map(map) => map.len(),
-            Value::Ip(address) => address.bytes(),
-            Value::Cidr(prefix) => prefix.bytes(),
+            Value::Ip(address) => address.cost_bytes(),
+            Value::Cidr(prefix) => prefix.cost_bytes(),
             _ => 1,
         };
         size as u64

@@ -1,19 +1,21 @@
 //! cel-go's extension libraries: strings (version 2), sets, lists (version 3).
 
-use crate::overload::Decl::{self, A, Bool, Bytes, Double, Duration, Dyn, Int, List, Str, Timestamp, Uint};
-use crate::overload::{Overload, Since, global, member};
+use crate::overload::DeclaredType::{
+    self, A, Bool, Bytes, Double, Duration, Dyn, Int, List, Str, Timestamp, Uint,
+};
+use crate::overload::{Overload, RequiredLibrary, global, member};
 
-const LIST_A: Decl = List(&A);
+const LIST_A: DeclaredType = List(&A);
 
 macro_rules! sort_of {
     ($($element:ident),*) => {
-        [$(member("sort", &[List(&$element)], List(&$element)).since(Since::ExtLists)),*]
+        [$(member("sort", &[List(&$element)], List(&$element)).requiring(RequiredLibrary::ExtLists)),*]
     };
 }
 
 macro_rules! sort_by_keys_of {
     ($($element:ident),*) => {
-        [$(member("@sortByAssociatedKeys", &[LIST_A, List(&$element)], LIST_A).since(Since::ExtLists)),*]
+        [$(member("@sortByAssociatedKeys", &[LIST_A, List(&$element)], LIST_A).requiring(RequiredLibrary::ExtLists)),*]
     };
 }
 
@@ -42,7 +44,7 @@ const STRINGS: &[Overload] = &[
     member("join", &[List(&Str), Str], Str),
     member("format", &[Str, List(&Dyn)], Str),
     global("strings.quote", &[Str], Str),
-    member("reverse", &[Str], Str).since(Since::Policies),
+    member("reverse", &[Str], Str).requiring(RequiredLibrary::Policies),
 ];
 
 const SETS: &[Overload] = &[
@@ -52,10 +54,10 @@ const SETS: &[Overload] = &[
 ];
 
 const LISTS: &[Overload] = &[
-    member("slice", &[LIST_A, Int, Int], LIST_A).since(Since::ExtLists),
-    member("flatten", &[List(&LIST_A)], LIST_A).since(Since::ExtLists),
-    member("flatten", &[List(&Dyn), Int], List(&Dyn)).since(Since::ExtLists),
-    member("distinct", &[LIST_A], LIST_A).since(Since::ExtLists),
-    member("reverse", &[LIST_A], LIST_A).since(Since::ExtLists),
-    global("lists.range", &[Int], List(&Int)).since(Since::ExtLists),
+    member("slice", &[LIST_A, Int, Int], LIST_A).requiring(RequiredLibrary::ExtLists),
+    member("flatten", &[List(&LIST_A)], LIST_A).requiring(RequiredLibrary::ExtLists),
+    member("flatten", &[List(&Dyn), Int], List(&Dyn)).requiring(RequiredLibrary::ExtLists),
+    member("distinct", &[LIST_A], LIST_A).requiring(RequiredLibrary::ExtLists),
+    member("reverse", &[LIST_A], LIST_A).requiring(RequiredLibrary::ExtLists),
+    global("lists.range", &[Int], List(&Int)).requiring(RequiredLibrary::ExtLists),
 ];

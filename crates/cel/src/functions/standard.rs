@@ -1,9 +1,9 @@
 //! Operators, conversions and functions of the CEL standard library, and optional values.
 
-use crate::overload::Decl::{
+use crate::overload::DeclaredType::{
     A, B, Bool, Bytes, Double, Duration, Dyn, Int, List, Map, Meta, Opt, Str, Timestamp, Uint,
 };
-use crate::overload::{Overload, Since, global, member};
+use crate::overload::{Overload, RequiredLibrary, global, member};
 
 macro_rules! comparisons {
     ($name:literal) => {
@@ -43,9 +43,9 @@ pub(super) const OVERLOADS: &[&[Overload]] = &[
     OPTIONALS,
 ];
 
-const LIST_A: crate::overload::Decl = List(&A);
-const MAP_AB: crate::overload::Decl = Map(&A, &B);
-const OPT_A: crate::overload::Decl = Opt(&A);
+const LIST_A: crate::overload::DeclaredType = List(&A);
+const MAP_AB: crate::overload::DeclaredType = Map(&A, &B);
+const OPT_A: crate::overload::DeclaredType = Opt(&A);
 
 const OPERATORS: &[Overload] = &[
     global("_?_:_", &[Bool, A, A], A),
@@ -125,7 +125,7 @@ const CONVERSIONS: &[Overload] = &[
     global("double", &[Str], Double),
     global("double", &[Uint], Double),
     global("duration", &[Duration], Duration),
-    global("duration", &[Int], Duration).since(Since::DurationOfInt),
+    global("duration", &[Int], Duration).requiring(RequiredLibrary::DurationOfInt),
     global("duration", &[Str], Duration),
     global("int", &[Int], Int),
     global("int", &[Double], Int),
@@ -181,12 +181,12 @@ const OPTIONALS: &[Overload] = &[
     global("optional.of", &[A], OPT_A),
     global("optional.ofNonZeroValue", &[A], OPT_A),
     global("optional.none", &[], OPT_A),
-    global("optional.unwrap", &[List(&OPT_A)], LIST_A).since(Since::Selectors),
-    member("unwrapOpt", &[List(&OPT_A)], LIST_A).since(Since::Selectors),
+    global("optional.unwrap", &[List(&OPT_A)], LIST_A).requiring(RequiredLibrary::Selectors),
+    member("unwrapOpt", &[List(&OPT_A)], LIST_A).requiring(RequiredLibrary::Selectors),
     member("value", &[OPT_A], A),
     member("hasValue", &[OPT_A], Bool),
     member("or", &[OPT_A, OPT_A], OPT_A),
     member("orValue", &[OPT_A, A], A),
-    member("first", &[LIST_A], OPT_A).since(Since::Selectors),
-    member("last", &[LIST_A], OPT_A).since(Since::Selectors),
+    member("first", &[LIST_A], OPT_A).requiring(RequiredLibrary::Selectors),
+    member("last", &[LIST_A], OPT_A).requiring(RequiredLibrary::Selectors),
 ];

@@ -3,16 +3,16 @@
 //! Checks the clauses against the number and types of the arguments when both are written out, and stops at the first
 //! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
 
-use crate::check::Checked;
+use crate::check::TypeCheckResult;
 use crate::evaluate::read_precision;
 use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
 
 /// Reports what is wrong with a call of `format`, if its text and its arguments are written out.
-pub(super) fn validate(
+pub(super) fn check_format_call(
     tree: &Tree,
-    checked: &Checked,
+    checked: &TypeCheckResult,
     [call, target, list]: [NodeId; 3],
     issues: &mut Issues<'_>,
 ) {
@@ -21,32 +21,32 @@ pub(super) fn validate(
     else {
         return;
     };
-    match (Clauses { tree, checked, args: elements }).count_used_arguments(text) {
-        Err((culprit, message)) => issues.report(tree.at(culprit.unwrap_or(call)), message),
+    match (FormatArguments { tree, checked, args: elements }).count_used_arguments(text) {
+        Err((culprit, message)) => issues.report(tree.error_offset(culprit.unwrap_or(call)), message),
         Ok(used) if elements.len() > used => {
             let message = format!(
                 "too many arguments supplied to string.format (expected {used}, got {})",
                 elements.len()
             );
-            issues.report(tree.at(call), message);
+            issues.report(tree.error_offset(call), message);
         }
         Ok(_) => {}
     }
 }
 
 /// An error message, and the argument it is about; `None` if it is about the format string.
-type Complaint = (Option<NodeId>, String);
+type FormatError = (Option<NodeId>, String);
 
 /// The arguments of a call of `format`, against which the clauses of its format string are checked.
-struct Clauses<'t> {
+struct FormatArguments<'t> {
     tree: &'t Tree,
-    checked: &'t Checked,
+    checked: &'t TypeCheckResult,
     args: &'t [Element],
 }
 
-impl Clauses<'_> {
+impl FormatArguments<'_> {
     /// Checks all clauses, and returns how many arguments they use.
-    fn count_used_arguments(&self, text: &str) -> Result<usize, Complaint> {
+    fn count_used_arguments(&self, text: &str) -> Result<usize, FormatError> {
         let mut used = 0;
         let mut rest = text;
         while let Some((_, after)) = rest.split_once('%') {
@@ -71,12 +71,12 @@ impl Clauses<'_> {
     }
 
     /// Checks that an argument matches a formatting clause, whose text begins with its verb.
-    fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), Complaint> {
+    fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), FormatError> {
         let found = self.checked.type_of(arg).unwrapped();
         // The server reads a byte for a character.
         let verb = clause.bytes().next().map_or('\0', char::from);
         let (fits, rule) = match verb {
-            's' => return self.check_text(arg),
+            's' => return self.check_string_argument(arg),
             'd' => (matches!(found, Type::Int | Type::Uint), "decimal clause can only be used on integers"),
             'o' => (matches!(found, Type::Int | Type::Uint), "octal clause can only be used on integers"),
             'f' => (
@@ -106,7 +106,7 @@ impl Clauses<'_> {
 
     /// Checks the argument of `%s`, which takes nearly everything, and everything in lists and maps that are written
     /// out.
-    fn check_text(&self, arg: NodeId) -> Result<(), Complaint> {
+    fn check_string_argument(&self, arg: NodeId) -> Result<(), FormatError> {
         let found = self.checked.type_of(arg);
         if matches!(found, Type::Named(_) | Type::Optional(_) | Type::Any) {
             return Err(self.wrong_argument(
@@ -117,14 +117,14 @@ impl Clauses<'_> {
         }
         match self.tree.kind(arg) {
             ExprKind::List { .. } | ExprKind::Map { .. } => {
-                self.tree.children(arg).into_iter().try_for_each(|child| self.check_text(child))
+                self.tree.children(arg).into_iter().try_for_each(|child| self.check_string_argument(child))
             }
             _ => Ok(()),
         }
     }
 
     /// The complaint that an argument has the wrong type for its clause.
-    fn wrong_argument(&self, arg: NodeId, rule: &str) -> Complaint {
+    fn wrong_argument(&self, arg: NodeId, rule: &str) -> FormatError {
         let found = self.checked.type_of(arg).unwrapped().bare_name();
         (Some(arg), format!("error during formatting: {rule}, was given {found}"))
     }

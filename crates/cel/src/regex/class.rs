@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::unicode;
-use super::{PatternError, error, part_before};
+use super::{PatternError, part_before, pattern_error};
 
 const INVALID_RANGE: &str = "invalid character class range";
 
@@ -28,14 +28,14 @@ pub(super) fn read_bracketed<'p>(start: &'p str, out: &mut String) -> Result<&'p
             out.push_str(&translated_class(part_before(rest, after)));
             rest = after;
         } else {
-            rest = read_range(rest, start, out)?;
+            rest = read_class_item(rest, start, out)?;
         }
     }
 }
 
 /// Checks one character of a class, or two with a hyphen between, and returns what follows. In `[a-]` the hyphen is a
 /// character. `whole` is the class, for errors.
-fn read_range<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p str, PatternError> {
+fn read_class_item<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p str, PatternError> {
     let (low, rest) = read_class_character(item, whole)?;
     push_literal(out, low);
     let after = rest.strip_prefix('-').unwrap_or_default();
@@ -45,7 +45,7 @@ fn read_range<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p st
     let (high, rest) = read_class_character(after, whole)?;
     out.push('-');
     push_literal(out, high);
-    if high < low { error(INVALID_RANGE, part_before(item, rest)) } else { Ok(rest) }
+    if high < low { pattern_error(INVALID_RANGE, part_before(item, rest)) } else { Ok(rest) }
 }
 
 /// Writes a literal character for the `regex` crate.
@@ -73,7 +73,7 @@ pub(super) fn translated_class(escape: &str) -> String {
 /// The code of the character at the start of a text, escaped or not, and what follows it.
 fn read_class_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), PatternError> {
     match first_character(text) {
-        None => error("missing closing ]", whole),
+        None => pattern_error("missing closing ]", whole),
         Some(('\\', _)) => read_escaped_character(text),
         Some((c, rest)) => Ok((u32::from(c), rest)),
     }
@@ -108,7 +108,7 @@ fn skip_posix_class(text: &str) -> Result<Option<&str>, PatternError> {
             | "word"
             | "xdigit"
     );
-    if is_known { Ok(Some(rest)) } else { error(INVALID_RANGE, part_before(text, rest)) }
+    if is_known { Ok(Some(rest)) } else { pattern_error(INVALID_RANGE, part_before(text, rest)) }
 }
 
 /// Checks an escape that is a class, such as `\d` or `\pL`, at the start of a text, and returns what follows it; `None`
@@ -128,15 +128,15 @@ fn skip_unicode_class(text: &str) -> Result<&str, PatternError> {
     let (name, rest) = match first_character(inside) {
         Some(('{', after)) => match after.split_once('}') {
             Some(found) => found,
-            None => return error(INVALID_RANGE, text),
+            None => return pattern_error(INVALID_RANGE, text),
         },
         Some((_, rest)) => (part_before(inside, rest), rest),
         None => ("", ""),
     };
-    if unicode::is_class(name.strip_prefix('^').unwrap_or(name)) {
+    if unicode::is_unicode_class(name.strip_prefix('^').unwrap_or(name)) {
         Ok(rest)
     } else {
-        error(INVALID_RANGE, part_before(text, rest))
+        pattern_error(INVALID_RANGE, part_before(text, rest))
     }
 }
 
@@ -144,7 +144,7 @@ fn skip_unicode_class(text: &str) -> Result<&str, PatternError> {
 /// text.
 pub(super) fn read_escaped_character(text: &str) -> Result<(u32, &str), PatternError> {
     let Some((escape, mut rest)) = text.get(1..).and_then(first_character) else {
-        return error("trailing backslash at end of expression", "");
+        return pattern_error("trailing backslash at end of expression", "");
     };
     let octal = |text: &str| text.bytes().next().filter(|byte| (b'0'..=b'7').contains(byte));
     let code = match escape {
@@ -171,7 +171,7 @@ pub(super) fn read_escaped_character(text: &str) -> Result<(u32, &str), PatternE
     };
     match code {
         Some(code) => Ok((code, rest)),
-        None => error("invalid escape sequence", part_before(text, rest)),
+        None => pattern_error("invalid escape sequence", part_before(text, rest)),
     }
 }
 

@@ -5,13 +5,13 @@
 //! ones count as larger than they are.
 
 /// Maximum height of the syntax tree, Go's `maxHeight`.
-const MAX_HEIGHT: u32 = 1000;
+const MAX_TREE_HEIGHT: u32 = 1000;
 /// Maximum size of a program in instructions, Go's `maxSize`.
-const MAX_SIZE: u64 = (128 << 20) / 40;
+const MAX_PROGRAM_INSTRUCTIONS: u64 = (128 << 20) / 40;
 
 /// Size, height and repetitions of a part of a pattern.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct NodeSize {
     height: u32,
     size: u64,
     copies: u64,
@@ -21,60 +21,66 @@ pub(super) struct Node {
     is_character: bool,
 }
 
-impl Node {
+impl NodeSize {
     /// A part that matches no character, such as `^` or `\b`.
-    pub(super) fn leaf() -> Node {
-        Node { height: 1, size: 1, copies: 1, literal: None, is_character: false }
+    pub(super) fn empty_match() -> NodeSize {
+        NodeSize { height: 1, size: 1, copies: 1, literal: None, is_character: false }
     }
 
     /// Returns the node for a class of characters, such as `[a-z]`.
-    pub(super) fn class() -> Node {
-        Node { is_character: true, ..Node::leaf() }
+    pub(super) fn class() -> NodeSize {
+        NodeSize { is_character: true, ..NodeSize::empty_match() }
     }
 
     /// A literal character. It matches in either case if `folds` is true.
-    pub(super) fn literal(folds: bool) -> Node {
-        Node { literal: Some(folds), ..Node::class() }
+    pub(super) fn literal(folds: bool) -> NodeSize {
+        NodeSize { literal: Some(folds), ..NodeSize::class() }
     }
 
     /// The most copies that nested repetitions make of something inside.
-    pub(super) fn copies(self) -> u64 {
+    pub(super) fn max_copies(self) -> u64 {
         self.copies
     }
 
     /// The number of instructions of its program.
-    pub(super) fn size(self) -> u64 {
+    pub(super) fn instruction_count(self) -> u64 {
         self.size
     }
 
     pub(super) fn is_too_high(self) -> bool {
-        self.height > MAX_HEIGHT
+        self.height > MAX_TREE_HEIGHT
     }
 
     pub(super) fn is_too_large(self) -> bool {
-        self.size > MAX_SIZE
+        self.size > MAX_PROGRAM_INSTRUCTIONS
     }
 
     /// The height and size of the part when it is repeated by `*`, `+` or `?`.
-    pub(super) fn starred(self, operator: char) -> Node {
+    pub(super) fn starred(self, operator: char) -> NodeSize {
         let more = if operator == '*' { 2 } else { 1 };
-        Node { height: self.height + 1, size: self.size + more, literal: None, is_character: false, ..self }
+        NodeSize {
+            height: self.height + 1,
+            size: self.size + more,
+            literal: None,
+            is_character: false,
+            ..self
+        }
     }
 
     /// The part, repeated from `low` to `high` times; without an upper limit if that is `None`.
-    pub(super) fn repeated(self, low: u64, high: Option<u64>) -> Node {
+    pub(super) fn repeated(self, low: u64, high: Option<u64>) -> NodeSize {
         let (size, times) = match high {
             None if low == 0 => (self.size + 2, 1),
             None => (low.saturating_mul(self.size) + 1, low),
             Some(high) => (high.saturating_mul(self.size) + (high - low), high),
         };
         let copies = if high == Some(0) { 1 } else { self.copies.saturating_mul(times.max(1)) };
-        Node { height: self.height + 1, size: size.max(1), copies, literal: None, is_character: false }
+        NodeSize { height: self.height + 1, size: size.max(1), copies, literal: None, is_character: false }
     }
 
     /// Two parts, one after the other or as alternatives.
-    fn joined_with(self, other: Node) -> Node {
-        Node {
+    fn joined_with(self, other: NodeSize) -> NodeSize {
+        NodeSize {
             height: self.height.max(other.height),
             size: self.size.saturating_add(other.size),
             copies: self.copies.max(other.copies),
@@ -87,21 +93,21 @@ impl Node {
 /// Nodes of a pattern that follow each other. Adjacent literal characters are combined.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
-    joined: Option<Node>,
+    joined: Option<NodeSize>,
     count: u32,
     run: Option<bool>,
-    last: Option<Node>,
+    last: Option<NodeSize>,
 }
 
 impl Sequence {
     /// Adds a part, which is kept separate until the next one, because a repetition may follow.
-    fn push(&mut self, node: Node) {
-        self.add_last();
+    fn push(&mut self, node: NodeSize) {
+        self.join_last();
         self.last = Some(node);
     }
 
     /// Adds the last part to the others.
-    fn add_last(&mut self) {
+    fn join_last(&mut self) {
         let Some(node) = self.last.take() else { return };
         if node.literal.is_none() || node.literal != self.run {
             self.count += 1;
@@ -111,10 +117,10 @@ impl Sequence {
     }
 
     /// All parts as one; a part that matches nothing if there are none.
-    fn into_node(mut self) -> Node {
-        self.add_last();
-        let node = self.joined.unwrap_or_else(Node::leaf);
-        if self.count > 1 { Node { height: node.height + 1, ..node } } else { node }
+    fn into_node(mut self) -> NodeSize {
+        self.join_last();
+        let node = self.joined.unwrap_or_else(NodeSize::empty_match);
+        if self.count > 1 { NodeSize { height: node.height + 1, ..node } } else { node }
     }
 }
 
@@ -122,7 +128,7 @@ impl Sequence {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     is_capture: bool,
-    alternatives: Option<Node>,
+    alternatives: Option<NodeSize>,
     count: u32,
     ends_with_character: bool,
     sequence: Sequence,
@@ -133,12 +139,12 @@ impl Group {
         Group { is_capture, ..Group::default() }
     }
 
-    pub(super) fn push(&mut self, node: Node) {
+    pub(super) fn push(&mut self, node: NodeSize) {
         self.sequence.push(node);
     }
 
     /// Removes and returns the last part, to which a repetition operator applies; `None` if there is none.
-    pub(super) fn take_last(&mut self) -> Option<Node> {
+    pub(super) fn take_last(&mut self) -> Option<NodeSize> {
         self.sequence.last.take()
     }
 
@@ -154,15 +160,15 @@ impl Group {
     }
 
     /// The whole group as one part.
-    pub(super) fn into_node(mut self) -> Node {
+    pub(super) fn into_node(mut self) -> NodeSize {
         self.next_alternative();
-        let mut node = self.alternatives.unwrap_or_else(Node::leaf);
+        let mut node = self.alternatives.unwrap_or_else(NodeSize::empty_match);
         if self.count > 1 {
             node.height += 1;
             node.size = node.size.saturating_add(u64::from(self.count) - 1);
         }
         if self.is_capture {
-            node = Node {
+            node = NodeSize {
                 height: node.height + 1,
                 size: node.size + 2,
                 literal: None,

@@ -34,7 +34,7 @@ const SCRIPTS: &str = "adlam ahom anatolianhieroglyphs arabic armenian avestan b
      vithkuqi wancho warangciti yezidi yi zanabazarsquare";
 
 /// True if Go knows a Unicode class with this name.
-pub(super) fn is_class(name: &str) -> bool {
+pub(super) fn is_unicode_class(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect();
     [CATEGORIES, CATEGORY_ALIASES, SCRIPTS].iter().any(|names| names.split(' ').any(|known| known == plain))

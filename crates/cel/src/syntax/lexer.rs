@@ -3,7 +3,7 @@
 //!
 //! Invariant: every step moves forward, and tokens and errors begin and end between characters.
 
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 
 /// A token, or bytes with which no token begins.
 pub(super) enum Lexed {
@@ -22,7 +22,7 @@ pub(super) struct Lexer<'t> {
 }
 
 /// The kind and length of a token; if there is none, the number of bytes that match the beginning of one.
-type TokenMatch = Result<(Kind, usize), usize>;
+type TokenMatch = Result<(TokenKind, usize), usize>;
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
@@ -30,7 +30,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads the next token, including white space and the end of the text, or reports invalid characters.
-    pub(super) fn step(&mut self) -> Lexed {
+    pub(super) fn next_token(&mut self) -> Lexed {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
         match longest_token(rest.as_bytes()) {
@@ -49,50 +49,54 @@ impl<'t> Lexer<'t> {
 
 /// The longest token at the start of a text.
 fn longest_token(rest: &[u8]) -> TokenMatch {
-    let Some((&first, tail)) = rest.split_first() else { return Ok((Kind::Eof, 0)) };
+    let Some((&first, tail)) = rest.split_first() else { return Ok((TokenKind::Eof, 0)) };
     let second = tail.first().copied();
-    let pair =
-        |wanted: u8, long: Kind, short: Kind| Ok(if second == Some(wanted) { (long, 2) } else { (short, 1) });
+    let pair = |wanted: u8, long: TokenKind, short: TokenKind| {
+        Ok(if second == Some(wanted) { (long, 2) } else { (short, 1) })
+    };
     match first {
-        b'\t' | b' ' | b'\r' | b'\n' | 0x0c => {
-            Ok((Kind::Hidden, run_length(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c))))
+        b'\t' | b' ' | b'\r' | b'\n' | 0x0c => Ok((
+            TokenKind::Hidden,
+            matching_prefix_length(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c)),
+        )),
+        b'/' if second == Some(b'/') => {
+            Ok((TokenKind::Hidden, matching_prefix_length(rest, |byte| byte != b'\n')))
         }
-        b'/' if second == Some(b'/') => Ok((Kind::Hidden, run_length(rest, |byte| byte != b'\n'))),
         b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word_token(rest)),
         b'0'..=b'9' => Ok(number_token(rest)),
         b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => {
-            Ok((Kind::Float, length_with_fraction(rest, 0)))
+            Ok((TokenKind::Float, length_with_fraction(rest, 0)))
         }
-        b'"' | b'\'' => string_length(rest, Escapes::Read).map(|length| (Kind::String, length)),
+        b'"' | b'\'' => string_length(rest, Escapes::Read).map(|length| (TokenKind::String, length)),
         b'`' => escaped_identifier(rest),
-        b'=' if second == Some(b'=') => Ok((Kind::Equals, 2)),
-        b'&' if second == Some(b'&') => Ok((Kind::And, 2)),
-        b'|' if second == Some(b'|') => Ok((Kind::Or, 2)),
+        b'=' if second == Some(b'=') => Ok((TokenKind::Equals, 2)),
+        b'&' if second == Some(b'&') => Ok((TokenKind::And, 2)),
+        b'|' if second == Some(b'|') => Ok((TokenKind::Or, 2)),
         b'=' | b'&' | b'|' => Err(1),
-        b'!' => pair(b'=', Kind::NotEquals, Kind::Not),
-        b'<' => pair(b'=', Kind::LessEquals, Kind::Less),
-        b'>' => pair(b'=', Kind::GreaterEquals, Kind::Greater),
-        b'[' => Ok((Kind::LeftBracket, 1)),
-        b']' => Ok((Kind::RightBracket, 1)),
-        b'{' => Ok((Kind::LeftBrace, 1)),
-        b'}' => Ok((Kind::RightBrace, 1)),
-        b'(' => Ok((Kind::LeftParen, 1)),
-        b')' => Ok((Kind::RightParen, 1)),
-        b'.' => Ok((Kind::Dot, 1)),
-        b',' => Ok((Kind::Comma, 1)),
-        b'-' => Ok((Kind::Minus, 1)),
-        b'?' => Ok((Kind::Question, 1)),
-        b':' => Ok((Kind::Colon, 1)),
-        b'+' => Ok((Kind::Plus, 1)),
-        b'*' => Ok((Kind::Star, 1)),
-        b'/' => Ok((Kind::Slash, 1)),
-        b'%' => Ok((Kind::Percent, 1)),
+        b'!' => pair(b'=', TokenKind::NotEquals, TokenKind::Not),
+        b'<' => pair(b'=', TokenKind::LessEquals, TokenKind::Less),
+        b'>' => pair(b'=', TokenKind::GreaterEquals, TokenKind::Greater),
+        b'[' => Ok((TokenKind::LeftBracket, 1)),
+        b']' => Ok((TokenKind::RightBracket, 1)),
+        b'{' => Ok((TokenKind::LeftBrace, 1)),
+        b'}' => Ok((TokenKind::RightBrace, 1)),
+        b'(' => Ok((TokenKind::LeftParen, 1)),
+        b')' => Ok((TokenKind::RightParen, 1)),
+        b'.' => Ok((TokenKind::Dot, 1)),
+        b',' => Ok((TokenKind::Comma, 1)),
+        b'-' => Ok((TokenKind::Minus, 1)),
+        b'?' => Ok((TokenKind::Question, 1)),
+        b':' => Ok((TokenKind::Colon, 1)),
+        b'+' => Ok((TokenKind::Plus, 1)),
+        b'*' => Ok((TokenKind::Star, 1)),
+        b'/' => Ok((TokenKind::Slash, 1)),
+        b'%' => Ok((TokenKind::Percent, 1)),
         _ => Err(0),
     }
 }
 
 /// The number of bytes at the start of a text that `accept` accepts.
-fn run_length(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
+fn matching_prefix_length(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
     text.iter().position(|byte| !accept(*byte)).unwrap_or(text.len())
 }
 
@@ -103,13 +107,13 @@ fn text_from(text: &[u8], at: usize) -> &[u8] {
 
 /// The kind and length of the keyword, name, or string with a prefix at the start of a text. If a string is
 /// unterminated, its prefix is a name.
-fn word_token(rest: &[u8]) -> (Kind, usize) {
-    let length = run_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+fn word_token(rest: &[u8]) -> (TokenKind, usize) {
+    let length = matching_prefix_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
     let prefixed = match name {
-        b"r" | b"R" => Some((Kind::String, Escapes::Ignore)),
-        b"b" | b"B" => Some((Kind::Bytes, Escapes::Read)),
-        b"br" | b"bR" | b"Br" | b"BR" => Some((Kind::Bytes, Escapes::Ignore)),
+        b"r" | b"R" => Some((TokenKind::String, Escapes::Ignore)),
+        b"b" | b"B" => Some((TokenKind::Bytes, Escapes::Read)),
+        b"br" | b"bR" | b"Br" | b"BR" => Some((TokenKind::Bytes, Escapes::Ignore)),
         _ => None,
     };
     if let Some((kind, escapes)) = prefixed
@@ -119,38 +123,38 @@ fn word_token(rest: &[u8]) -> (Kind, usize) {
         return (kind, length + string);
     }
     let kind = match name {
-        b"in" => Kind::In,
-        b"true" => Kind::True,
-        b"false" => Kind::False,
-        b"null" => Kind::Null,
-        _ => Kind::Identifier,
+        b"in" => TokenKind::In,
+        b"true" => TokenKind::True,
+        b"false" => TokenKind::False,
+        b"null" => TokenKind::Null,
+        _ => TokenKind::Identifier,
     };
     (kind, length)
 }
 
 /// The kind and length of the number at the start of a text.
-fn number_token(rest: &[u8]) -> (Kind, usize) {
+fn number_token(rest: &[u8]) -> (TokenKind, usize) {
     let is_unsigned = |at: usize| matches!(rest.get(at), Some(b'u' | b'U'));
     if let Some(digits) = rest.strip_prefix(b"0x") {
-        let length = run_length(digits, |byte| byte.is_ascii_hexdigit());
+        let length = matching_prefix_length(digits, |byte| byte.is_ascii_hexdigit());
         if length > 0 {
             let end = 2 + length;
-            return if is_unsigned(end) { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
+            return if is_unsigned(end) { (TokenKind::Uint, end + 1) } else { (TokenKind::Int, end) };
         }
     }
-    let digits = run_length(rest, |byte| byte.is_ascii_digit());
+    let digits = matching_prefix_length(rest, |byte| byte.is_ascii_digit());
     if rest.get(digits) == Some(&b'.') && rest.get(digits + 1).is_some_and(u8::is_ascii_digit) {
-        return (Kind::Float, length_with_fraction(rest, digits));
+        return (TokenKind::Float, length_with_fraction(rest, digits));
     }
     if let Some(length) = exponent_length(text_from(rest, digits)) {
-        return (Kind::Float, digits + length);
+        return (TokenKind::Float, digits + length);
     }
-    if is_unsigned(digits) { (Kind::Uint, digits + 1) } else { (Kind::Int, digits) }
+    if is_unsigned(digits) { (TokenKind::Uint, digits + 1) } else { (TokenKind::Int, digits) }
 }
 
 /// The length of a number whose decimal point is at `point`, with a digit after it.
 fn length_with_fraction(rest: &[u8], point: usize) -> usize {
-    let end = point + 1 + run_length(text_from(rest, point + 1), |byte| byte.is_ascii_digit());
+    let end = point + 1 + matching_prefix_length(text_from(rest, point + 1), |byte| byte.is_ascii_digit());
     end + exponent_length(text_from(rest, end)).unwrap_or(0)
 }
 
@@ -161,7 +165,7 @@ fn exponent_length(rest: &[u8]) -> Option<usize> {
         [b'e' | b'E', ..] => 1,
         _ => return None,
     };
-    match run_length(text_from(rest, sign), |byte| byte.is_ascii_digit()) {
+    match matching_prefix_length(text_from(rest, sign), |byte| byte.is_ascii_digit()) {
         0 => None,
         digits => Some(sign + digits),
     }
@@ -234,9 +238,10 @@ fn escape_end(text: &[u8], at: usize) -> Result<usize, usize> {
 /// The length of a name in backticks.
 fn escaped_identifier(text: &[u8]) -> TokenMatch {
     let inside = text_from(text, 1);
-    let length = run_length(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
+    let length =
+        matching_prefix_length(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
     match inside.get(length) {
-        Some(b'`') if length > 0 => Ok((Kind::EscapedIdentifier, length + 2)),
+        Some(b'`') if length > 0 => Ok((TokenKind::EscapedIdentifier, length + 2)),
         _ => Err(length + 1),
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! The lexer has read them, so their form is right: escapes are complete and quotes are closed.
 
-use super::token::Kind;
+use super::token::TokenKind;
 use crate::tree::Literal;
 
 /// The value of a literal, or the server's message if it is invalid. `negative` is true if a minus sign
 /// precedes the text.
-pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
+pub(super) fn read_literal(kind: TokenKind, text: &str, negative: bool) -> Result<Literal, &'static str> {
     match kind {
-        Kind::Int => parse_int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
-        Kind::Uint => {
+        TokenKind::Int => parse_int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
+        TokenKind::Uint => {
             let digits = text.get(..text.len().saturating_sub(1)).unwrap_or("");
             let value = match digits.strip_prefix("0x") {
                 Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -18,19 +18,19 @@ pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Lit
             };
             value.map(Literal::Uint).ok_or("invalid uint literal")
         }
-        Kind::Float => {
+        TokenKind::Float => {
             let value = text.parse().ok().filter(|value: &f64| value.is_finite());
             let value = value.map(|value| if negative { -value } else { value });
             value.map(Literal::Double).ok_or("invalid double literal")
         }
-        Kind::String => {
+        TokenKind::String => {
             let bytes = unescape(text, false)?;
             // Escapes of a string are characters, so this is one.
             String::from_utf8(bytes).ok().map(Literal::String).ok_or("unable to unescape string")
         }
-        Kind::Bytes => unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
-        Kind::True => Ok(Literal::Bool(true)),
-        Kind::False => Ok(Literal::Bool(false)),
+        TokenKind::Bytes => unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
+        TokenKind::True => Ok(Literal::Bool(true)),
+        TokenKind::False => Ok(Literal::Bool(false)),
         _ => Ok(Literal::Null),
     }
 }

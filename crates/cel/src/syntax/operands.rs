@@ -1,32 +1,32 @@
 //! The rules of the grammar for operands: members, names, calls, brackets, literals.
 
-use super::operators::{EXPR, LITERAL, MEMBER};
-use super::parser::{Parser, Place, Rule, RuleEnd, Stop};
-use super::token::{Kind, Token, TokenSet};
-use super::tree::{Element, Field, MapEntry, MessageField, Name, Node, NodeIndex};
+use super::operators::{EXPR_START, LITERAL_START, MEMBER_START};
+use super::parser::{GrammarPosition, GrammarRule, LimitExceeded, Parser, RuleEnd};
+use super::token::{Token, TokenKind, TokenSet};
+use super::tree::{Element, FieldNameToken, MapEntry, MessageField, NameToken, Node, NodeIndex};
 
-use Kind::{
+use TokenKind::{
     Colon, Comma, Dot, EscapedIdentifier, Float, Identifier, Int, LeftBrace, LeftBracket, LeftParen, Minus,
     Question, RightBrace, RightBracket, RightParen,
 };
 
-const MEMBER_OPERATOR: TokenSet = TokenSet::of(&[Dot, LeftBracket]);
-const AFTER_MEMBER: TokenSet = TokenSet::END.or(MEMBER_OPERATOR);
-const OPTIONAL_EXPR: TokenSet = EXPR.or(TokenSet::of(&[Question]));
-const FIELD_NAME: TokenSet = TokenSet::of(&[Identifier, EscapedIdentifier]);
-const OPTIONAL_FIELD: TokenSet = FIELD_NAME.or(TokenSet::of(&[Question]));
-const ARGUMENTS: TokenSet = EXPR.or(TokenSet::of(&[RightParen]));
-const AFTER_ELEMENT: TokenSet = TokenSet::END.or(TokenSet::of(&[Comma]));
+const MEMBER_OPERATOR: TokenSet = TokenSet::from_kinds(&[Dot, LeftBracket]);
+const AFTER_MEMBER: TokenSet = TokenSet::RULE_END.or(MEMBER_OPERATOR);
+const OPTIONAL_EXPR_START: TokenSet = EXPR_START.or(TokenSet::from_kinds(&[Question]));
+const FIELD_NAME_START: TokenSet = TokenSet::from_kinds(&[Identifier, EscapedIdentifier]);
+const OPTIONAL_FIELD_START: TokenSet = FIELD_NAME_START.or(TokenSet::from_kinds(&[Question]));
+const ARGUMENTS_START: TokenSet = EXPR_START.or(TokenSet::from_kinds(&[RightParen]));
+const AFTER_ELEMENT: TokenSet = TokenSet::RULE_END.or(TokenSet::from_kinds(&[Comma]));
 
 impl Parser<'_> {
     /// Parses an operand with the selections, calls and indexes after it.
-    pub(super) fn member(&mut self) -> Result<NodeIndex, Stop> {
-        self.node(Rule::Member, TokenSet::END, |parser, found| {
+    pub(super) fn member(&mut self) -> Result<NodeIndex, LimitExceeded> {
+        self.parse_node_rule(GrammarRule::Member, TokenSet::RULE_END, |parser, found| {
             let mut operand = parser.primary()?;
             *found = Some(operand);
-            while MEMBER_OPERATOR.has(parser.current()?) {
-                parser.count_out(Rule::Member);
-                if parser.current()? == LeftBracket {
+            while MEMBER_OPERATOR.has(parser.current_kind()?) {
+                parser.count_rule_exit(GrammarRule::Member);
+                if parser.current_kind()? == LeftBracket {
                     parser.member_index(operand, found)?;
                 } else {
                     match parser.peek(1)?.kind {
@@ -34,7 +34,7 @@ impl Parser<'_> {
                             parser.member_call(operand, found)?
                         }
                         Identifier | EscapedIdentifier | Question => parser.member_field(operand, found)?,
-                        _ => return Err(Self::no_alternative(Place::MemberOperator, 1)),
+                        _ => return Err(Self::no_alternative(GrammarPosition::MemberOperator, 1)),
                     }
                 }
                 operand = found.unwrap_or(operand);
@@ -45,19 +45,19 @@ impl Parser<'_> {
 
     /// Parses `[index]` or `[?index]` after an operand.
     fn member_index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
-        self.count_in(Rule::Member)?;
+        self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
-        self.sync(Place::IndexStart, OPTIONAL_EXPR)?;
+        self.check_expected(GrammarPosition::IndexStart, OPTIONAL_EXPR_START)?;
         let optional = self.take_if(Question)?.is_some();
-        let index = Some(self.expr(TokenSet::of(&[RightBracket]))?);
+        let index = Some(self.expr(TokenSet::from_kinds(&[RightBracket]))?);
         *found = Some(self.add(Node::Index { op, operand, optional, index }));
-        self.expect(Place::IndexClose, RightBracket, AFTER_MEMBER)
+        self.expect(GrammarPosition::IndexClose, RightBracket, AFTER_MEMBER)
     }
 
     /// Parses `.field` or `.?field` after an operand.
     fn member_field(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
-        self.count_in(Rule::Member)?;
+        self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         let optional = self.take_if(Question)?.is_some();
         let field = self.field_name(AFTER_MEMBER)?;
@@ -67,38 +67,43 @@ impl Parser<'_> {
 
     /// Parses `.name(args)` after an operand.
     fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
-        self.count_in(Rule::Member)?;
+        self.count_rule_entry(GrammarRule::Member)?;
         self.take()?;
         let name = self.take()?;
         let open = self.take()?.start;
         *found = Some(self.add(Node::MemberCall { open, target, name, args: Vec::new() }));
-        self.sync(Place::MemberArguments, ARGUMENTS)?;
+        self.check_expected(GrammarPosition::MemberArguments, ARGUMENTS_START)?;
         let args = self.arguments()?;
         *found = Some(self.add(Node::MemberCall { open, target, name, args }));
-        self.expect(Place::MemberClose, RightParen, AFTER_MEMBER)
+        self.expect(GrammarPosition::MemberClose, RightParen, AFTER_MEMBER)
     }
 
     /// Parses the arguments of a call, which may be none, up to the parenthesis.
-    fn arguments(&mut self) -> Result<Vec<NodeIndex>, Stop> {
-        if !EXPR.has(self.current()?) {
+    fn arguments(&mut self) -> Result<Vec<NodeIndex>, LimitExceeded> {
+        if !EXPR_START.has(self.current_kind()?) {
             return Ok(Vec::new());
         }
-        self.rule(Rule::ExprList, TokenSet::of(&[RightParen]), Vec::new(), |parser, args| {
-            args.push(parser.expr(AFTER_ELEMENT)?);
-            while parser.take_if(Comma)?.is_some() {
+        self.parse_rule(
+            GrammarRule::ExprList,
+            TokenSet::from_kinds(&[RightParen]),
+            Vec::new(),
+            |parser, args| {
                 args.push(parser.expr(AFTER_ELEMENT)?);
-            }
-            Ok(())
-        })
+                while parser.take_if(Comma)?.is_some() {
+                    args.push(parser.expr(AFTER_ELEMENT)?);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Parses the name of a field; `follow` is what may come after it.
-    fn field_name(&mut self, follow: TokenSet) -> Result<Field, Stop> {
-        let found = Field { start: self.start()?, token: None };
-        self.rule(Rule::EscapeIdent, follow, found, |parser, found| {
-            parser.sync(Place::FieldName, FIELD_NAME)?;
-            if !FIELD_NAME.has(parser.current()?) {
-                return Err(Self::no_alternative(Place::FieldName, 0));
+    fn field_name(&mut self, follow: TokenSet) -> Result<FieldNameToken, LimitExceeded> {
+        let found = FieldNameToken { start: self.token_start()?, token: None };
+        self.parse_rule(GrammarRule::EscapeIdent, follow, found, |parser, found| {
+            parser.check_expected(GrammarPosition::FieldName, FIELD_NAME_START)?;
+            if !FIELD_NAME_START.has(parser.current_kind()?) {
+                return Err(Self::no_alternative(GrammarPosition::FieldName, 0));
             }
             found.token = Some(parser.take()?);
             Ok(())
@@ -106,95 +111,97 @@ impl Parser<'_> {
     }
 
     /// Parses an operand without what is after it.
-    fn primary(&mut self) -> Result<NodeIndex, Stop> {
-        self.node(Rule::Primary, AFTER_MEMBER, |parser, found| {
-            parser.sync(Place::Primary, MEMBER)?;
-            match parser.current()? {
-                LeftParen => parser.nested(found),
+    fn primary(&mut self) -> Result<NodeIndex, LimitExceeded> {
+        self.parse_node_rule(GrammarRule::Primary, AFTER_MEMBER, |parser, found| {
+            parser.check_expected(GrammarPosition::Primary, MEMBER_START)?;
+            match parser.current_kind()? {
+                LeftParen => parser.parenthesized(found),
                 LeftBracket => parser.list(found),
                 LeftBrace => parser.map(found),
-                Dot if parser.peek(1)?.kind != Identifier => Err(Self::no_alternative(Place::Primary, 1)),
-                Dot | Identifier => parser.named(found),
-                kind if LITERAL.has(kind) => {
+                Dot if parser.peek(1)?.kind != Identifier => {
+                    Err(Self::no_alternative(GrammarPosition::Primary, 1))
+                }
+                Dot | Identifier => parser.name_or_call(found),
+                kind if LITERAL_START.has(kind) => {
                     *found = Some(parser.literal()?);
                     Ok(())
                 }
-                _ => Err(Self::no_alternative(Place::Primary, 0)),
+                _ => Err(Self::no_alternative(GrammarPosition::Primary, 0)),
             }
         })
     }
 
     /// Parses a variable, a call, or a message, whose name may have dots.
-    fn named(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
-        let mut end = usize::from(self.current()? == Dot) + 1;
+    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+        let mut end = usize::from(self.current_kind()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
         while self.peek(end)?.kind == Dot && self.peek(end + 1)?.kind == Identifier {
             end += 2;
         }
         if self.peek(end)?.kind == LeftBrace {
             let mut name = Vec::new();
-            while self.current()? != LeftBrace {
+            while self.current_kind()? != LeftBrace {
                 name.push(self.take()?);
             }
             return self.message(name, found);
         }
-        let start = self.start()?;
+        let start = self.token_start()?;
         self.take_if(Dot)?;
-        let name = Name { start, token: self.take()? };
+        let name = NameToken { start, token: self.take()? };
         if !is_call {
             *found = Some(self.add(Node::Ident(name)));
             return Ok(());
         }
         let open = self.take()?.start;
         *found = Some(self.add(Node::Call { open, name, args: Vec::new() }));
-        self.sync(Place::Arguments, ARGUMENTS)?;
+        self.check_expected(GrammarPosition::Arguments, ARGUMENTS_START)?;
         let args = self.arguments()?;
         *found = Some(self.add(Node::Call { open, name, args }));
-        self.expect(Place::ArgumentsClose, RightParen, TokenSet::END)
+        self.expect(GrammarPosition::ArgumentsClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses an expression in parentheses.
-    fn nested(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         self.take()?;
-        *found = Some(self.expr(TokenSet::of(&[RightParen]))?);
-        self.expect(Place::NestedClose, RightParen, TokenSet::END)
+        *found = Some(self.expr(TokenSet::from_kinds(&[RightParen]))?);
+        self.expect(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses a list that is written out.
     fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
-        let last = TokenSet::of(&[Comma, RightBracket]);
+        let last = TokenSet::from_kinds(&[Comma, RightBracket]);
         *found = Some(self.add(Node::List { open, elements: Vec::new() }));
-        self.sync(Place::ListStart, OPTIONAL_EXPR.or(last))?;
-        if OPTIONAL_EXPR.has(self.current()?) {
-            let elements = self.rule(Rule::ListInit, last, Vec::new(), |parser, elements| {
+        self.check_expected(GrammarPosition::ListStart, OPTIONAL_EXPR_START.or(last))?;
+        if OPTIONAL_EXPR_START.has(self.current_kind()?) {
+            let elements = self.parse_rule(GrammarRule::ListInit, last, Vec::new(), |parser, elements| {
                 elements.push(parser.optional_expr(AFTER_ELEMENT)?);
-                while parser.another_element_follows(OPTIONAL_EXPR)? {
+                while parser.another_element_follows(OPTIONAL_EXPR_START)? {
                     elements.push(parser.optional_expr(AFTER_ELEMENT)?);
                 }
                 Ok(())
             })?;
             *found = Some(self.add(Node::List { open, elements }));
         }
-        self.sync(Place::ListEnd, last)?;
+        self.check_expected(GrammarPosition::ListEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(Place::ListClose, RightBracket, TokenSet::END)
+        self.expect(GrammarPosition::ListClose, RightBracket, TokenSet::RULE_END)
     }
 
     /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
-    fn another_element_follows(&mut self, element: TokenSet) -> Result<bool, Stop> {
-        if self.current()? != Comma || !element.has(self.peek(1)?.kind) {
+    fn another_element_follows(&mut self, element: TokenSet) -> Result<bool, LimitExceeded> {
+        if self.current_kind()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
         }
         self.take().map(|_| true)
     }
 
     /// Parses an element, with or without `?` before it.
-    fn optional_expr(&mut self, follow: TokenSet) -> Result<Element, Stop> {
-        let optional = self.current()? == Question;
-        let value = self.node(Rule::OptExpr, follow, |parser, found| {
+    fn optional_expr(&mut self, follow: TokenSet) -> Result<Element, LimitExceeded> {
+        let optional = self.current_kind()? == Question;
+        let value = self.parse_node_rule(GrammarRule::OptExpr, follow, |parser, found| {
             parser.take_if(Question)?;
-            *found = Some(parser.expr(TokenSet::END)?);
+            *found = Some(parser.expr(TokenSet::RULE_END)?);
             Ok(())
         })?;
         Ok(Element { value, optional })
@@ -203,75 +210,75 @@ impl Parser<'_> {
     /// Parses a map that is written out.
     fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
-        let last = TokenSet::of(&[Comma, RightBrace]);
+        let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Map { open, entries: Vec::new() }));
-        self.sync(Place::MapStart, OPTIONAL_EXPR.or(last))?;
-        if OPTIONAL_EXPR.has(self.current()?) {
-            let entries = self.rule(Rule::MapList, last, Vec::new(), |parser, entries| {
-                let mut colon = Place::FirstKeyColon;
+        self.check_expected(GrammarPosition::MapStart, OPTIONAL_EXPR_START.or(last))?;
+        if OPTIONAL_EXPR_START.has(self.current_kind()?) {
+            let entries = self.parse_rule(GrammarRule::MapList, last, Vec::new(), |parser, entries| {
+                let mut colon = GrammarPosition::FirstKeyColon;
                 loop {
-                    let key = parser.optional_expr(TokenSet::of(&[Colon]))?;
-                    parser.expect(colon, Colon, EXPR)?;
+                    let key = parser.optional_expr(TokenSet::from_kinds(&[Colon]))?;
+                    parser.expect(colon, Colon, EXPR_START)?;
                     entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
-                    if !parser.another_element_follows(OPTIONAL_EXPR)? {
+                    if !parser.another_element_follows(OPTIONAL_EXPR_START)? {
                         return Ok(());
                     }
-                    colon = Place::KeyColon;
+                    colon = GrammarPosition::KeyColon;
                 }
             })?;
             *found = Some(self.add(Node::Map { open, entries }));
         }
-        self.sync(Place::MapEnd, last)?;
+        self.check_expected(GrammarPosition::MapEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(Place::MapClose, RightBrace, TokenSet::END)
+        self.expect(GrammarPosition::MapClose, RightBrace, TokenSet::RULE_END)
     }
 
     /// Parses the fields of a message in braces.
     fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
-        let last = TokenSet::of(&[Comma, RightBrace]);
+        let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));
-        self.sync(Place::MessageStart, OPTIONAL_FIELD.or(last))?;
-        if OPTIONAL_FIELD.has(self.current()?) {
-            let start = self.start()?;
-            let fields = self.rule(Rule::FieldList, last, Vec::new(), |parser, fields| {
-                let mut colon = Place::FirstFieldColon;
+        self.check_expected(GrammarPosition::MessageStart, OPTIONAL_FIELD_START.or(last))?;
+        if OPTIONAL_FIELD_START.has(self.current_kind()?) {
+            let start = self.token_start()?;
+            let fields = self.parse_rule(GrammarRule::FieldList, last, Vec::new(), |parser, fields| {
+                let mut colon = GrammarPosition::FirstFieldColon;
                 loop {
-                    let optional = parser.current()? == Question;
+                    let optional = parser.current_kind()? == Question;
                     let name = parser.optional_field()?;
-                    let at = parser.start()?;
-                    parser.expect(colon, Colon, EXPR)?;
+                    let at = parser.token_start()?;
+                    parser.expect(colon, Colon, EXPR_START)?;
                     let value = parser.expr(AFTER_ELEMENT)?;
                     fields.push(MessageField { name, optional, colon: at, value });
-                    if !parser.another_element_follows(OPTIONAL_FIELD)? {
+                    if !parser.another_element_follows(OPTIONAL_FIELD_START)? {
                         return Ok(());
                     }
-                    colon = Place::FieldColon;
+                    colon = GrammarPosition::FieldColon;
                 }
             })?;
             *found = Some(self.add(Node::Message { name, open, start, fields }));
         }
-        self.sync(Place::MessageEnd, last)?;
+        self.check_expected(GrammarPosition::MessageEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(Place::MessageClose, RightBrace, TokenSet::END)
+        self.expect(GrammarPosition::MessageClose, RightBrace, TokenSet::RULE_END)
     }
 
     /// Parses the name of a field of a message, with or without `?` before it.
-    fn optional_field(&mut self) -> Result<Field, Stop> {
-        let found = Field { start: self.start()?, token: None };
-        self.rule(Rule::OptField, TokenSet::of(&[Colon]), found, |parser, found| {
+    fn optional_field(&mut self) -> Result<FieldNameToken, LimitExceeded> {
+        let found = FieldNameToken { start: self.token_start()?, token: None };
+        self.parse_rule(GrammarRule::OptField, TokenSet::from_kinds(&[Colon]), found, |parser, found| {
             parser.take_if(Question)?;
-            *found = parser.field_name(TokenSet::END)?;
+            *found = parser.field_name(TokenSet::RULE_END)?;
             Ok(())
         })
     }
 
     /// Parses a literal, with the minus of a number.
-    fn literal(&mut self) -> Result<NodeIndex, Stop> {
-        let start = self.start()?;
-        self.node(Rule::Literal, TokenSet::END, |parser, found| {
-            if parser.current()? == Minus && !matches!(parser.peek(1)?.kind, Int | Float) {
-                return Err(Self::no_alternative(Place::Literal, 1));
+    fn literal(&mut self) -> Result<NodeIndex, LimitExceeded> {
+        let start = self.token_start()?;
+        self.parse_node_rule(GrammarRule::Literal, TokenSet::RULE_END, |parser, found| {
+            if parser.current_kind()? == Minus && !matches!(parser.peek(1)?.kind, Int | Float) {
+                return Err(Self::no_alternative(GrammarPosition::Literal, 1));
             }
             parser.take_if(Minus)?;
             let token = parser.take()?;

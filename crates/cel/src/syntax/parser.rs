@@ -4,18 +4,18 @@
 //! that is then consumed, so time is linear in the text.
 
 use super::lexer::{Lexed, Lexer};
-use super::token::{Kind, Token, TokenSet};
+use super::token::{Token, TokenKind, TokenSet};
 use super::tree::{Node, NodeIndex};
 use crate::issue::Issues;
 
 /// Maximum number of reported errors, cel-go's `errorReportingLimit`.
 const MAX_REPORTS: usize = 100;
 /// Maximum recursion depth of each rule, cel-go's `maxRecursionDepth`.
-const MAX_DEPTH: u32 = 250;
+const MAX_RULE_DEPTH: u32 = 250;
 
 /// The rules of the CEL grammar, as cel-go's messages depend on them.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
+pub(super) enum GrammarRule {
     Start,
     Expr,
     Or,
@@ -37,7 +37,7 @@ pub(super) enum Rule {
 
 /// Positions in the grammar at which an error can be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum GrammarPosition {
     EndOfText,
     ConditionalColon,
     Unary,
@@ -70,18 +70,18 @@ pub(super) enum Place {
 
 /// The parser stops because a server limit is exceeded, which has been reported.
 #[derive(Debug)]
-pub(super) struct Stop;
+pub(super) struct LimitExceeded;
 
 /// An error that ends the rule it is found in.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) place: Place,
-    pub(super) kind: FaultKind,
+pub(super) struct RuleError {
+    pub(super) place: GrammarPosition,
+    pub(super) kind: RuleErrorKind,
 }
 
 /// The kind of error at the current token.
 #[derive(Debug)]
-pub(super) enum FaultKind {
+pub(super) enum RuleErrorKind {
     /// The current token is not in this set.
     Mismatch(TokenSet),
     /// No alternative begins with the tokens from the current one up to `further` tokens ahead.
@@ -91,13 +91,13 @@ pub(super) enum FaultKind {
 /// Why the parsing of a rule ends early.
 #[derive(Debug)]
 pub(super) enum RuleEnd {
-    Fault(Fault),
-    Stop,
+    Failed(RuleError),
+    LimitExceeded,
 }
 
-impl From<Stop> for RuleEnd {
-    fn from(_: Stop) -> Self {
-        RuleEnd::Stop
+impl From<LimitExceeded> for RuleEnd {
+    fn from(_: LimitExceeded) -> Self {
+        RuleEnd::LimitExceeded
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Parser<'t> {
     pub(super) recovering: bool,
     /// The position at which the last error recovery began, and the parser positions since then at which a
     /// token matched.
-    pub(super) last_fault: Option<(usize, Vec<Place>)>,
+    pub(super) last_fault: Option<(usize, Vec<GrammarPosition>)>,
     pub(super) recoveries: usize,
     reports: usize,
     pub(super) issues: Issues<'t>,
@@ -152,7 +152,7 @@ impl<'t> Parser<'t> {
     // — tokens —
 
     /// The token `distance` after the current one; the end of the text past the last one.
-    pub(super) fn peek(&mut self, distance: usize) -> Result<Token, Stop> {
+    pub(super) fn peek(&mut self, distance: usize) -> Result<Token, LimitExceeded> {
         match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
             Some(token) => Ok(*token),
             None => self.read_up_to(distance),
@@ -160,10 +160,10 @@ impl<'t> Parser<'t> {
     }
 
     /// [`Self::peek`] where tokens are still to be read.
-    fn read_up_to(&mut self, distance: usize) -> Result<Token, Stop> {
+    fn read_up_to(&mut self, distance: usize) -> Result<Token, LimitExceeded> {
         while self.visible.len() <= self.cursor + distance {
             if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
-                && last.kind == Kind::Eof
+                && last.kind == TokenKind::Eof
             {
                 return Ok(*last);
             }
@@ -171,14 +171,14 @@ impl<'t> Parser<'t> {
         }
         let at = self.visible.get(self.cursor + distance).copied().unwrap_or(0);
         let end = self.text.len();
-        Ok(self.tokens.get(at).copied().unwrap_or(Token { kind: Kind::Eof, start: end, end }))
+        Ok(self.tokens.get(at).copied().unwrap_or(Token { kind: TokenKind::Eof, start: end, end }))
     }
 
     /// Reads the next token, and reports what is no token.
-    fn read_token(&mut self) -> Result<(), Stop> {
-        match self.lexer.step() {
+    fn read_token(&mut self) -> Result<(), LimitExceeded> {
+        match self.lexer.next_token() {
             Lexed::Token(token) => {
-                if token.kind != Kind::Hidden {
+                if token.kind != TokenKind::Hidden {
                     self.visible.push(self.tokens.len());
                 }
                 self.tokens.push(token);
@@ -192,25 +192,25 @@ impl<'t> Parser<'t> {
     }
 
     /// The kind of the current token.
-    pub(super) fn current(&mut self) -> Result<Kind, Stop> {
+    pub(super) fn current_kind(&mut self) -> Result<TokenKind, LimitExceeded> {
         Ok(self.peek(0)?.kind)
     }
 
     /// The byte at which the current token starts.
-    pub(super) fn start(&mut self) -> Result<usize, Stop> {
+    pub(super) fn token_start(&mut self) -> Result<usize, LimitExceeded> {
         Ok(self.peek(0)?.start)
     }
 
     /// Consumes the current token, which is known to match.
-    pub(super) fn take(&mut self) -> Result<Token, Stop> {
+    pub(super) fn take(&mut self) -> Result<Token, LimitExceeded> {
         self.end_recovery();
         self.advance()
     }
 
     /// Moves past the current token and returns it; stays at the end of the text.
-    pub(super) fn advance(&mut self) -> Result<Token, Stop> {
+    pub(super) fn advance(&mut self) -> Result<Token, LimitExceeded> {
         let token = self.peek(0)?;
-        if token.kind != Kind::Eof {
+        if token.kind != TokenKind::Eof {
             self.cursor += 1;
             self.peek(0)?;
         }
@@ -218,111 +218,120 @@ impl<'t> Parser<'t> {
     }
 
     /// Consumes the current token if it has this kind; otherwise returns `None`.
-    pub(super) fn take_if(&mut self, kind: Kind) -> Result<Option<Token>, Stop> {
-        if self.current()? == kind { self.take().map(Some) } else { Ok(None) }
+    pub(super) fn take_if(&mut self, kind: TokenKind) -> Result<Option<Token>, LimitExceeded> {
+        if self.current_kind()? == kind { self.take().map(Some) } else { Ok(None) }
     }
 
     // — rules —
 
     /// Parses a rule into `found` by calling `body`. `follow` are the tokens that can follow it. After an
     /// error, recovers and returns the result so far.
-    pub(super) fn rule<T>(
+    pub(super) fn parse_rule<T>(
         &mut self,
-        rule: Rule,
+        rule: GrammarRule,
         follow: TokenSet,
         mut found: T,
         body: impl FnOnce(&mut Self, &mut T) -> Result<(), RuleEnd>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, LimitExceeded> {
         self.peek(0)?;
         self.follows.push(follow);
-        self.count_in(rule)?;
+        self.count_rule_entry(rule)?;
         match body(self, &mut found) {
             Ok(()) => {}
-            Err(RuleEnd::Stop) => return Err(Stop),
-            Err(RuleEnd::Fault(fault)) => {
+            Err(RuleEnd::LimitExceeded) => return Err(LimitExceeded),
+            Err(RuleEnd::Failed(fault)) => {
                 self.report(&fault)?;
-                self.recover(fault.place)?;
+                self.skip_to_recovery_token(fault.place)?;
             }
         }
-        self.count_out(rule);
+        self.count_rule_exit(rule);
         self.follows.pop();
         Ok(found)
     }
 
     /// Parses a rule that is one node; `Broken` if nothing was found.
-    pub(super) fn node(
+    pub(super) fn parse_node_rule(
         &mut self,
-        rule: Rule,
+        rule: GrammarRule,
         follow: TokenSet,
         body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), RuleEnd>,
-    ) -> Result<NodeIndex, Stop> {
-        let found = self.rule(rule, follow, None, body)?;
+    ) -> Result<NodeIndex, LimitExceeded> {
+        let found = self.parse_rule(rule, follow, None, body)?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
     /// Counts entering a rule, or another iteration of it. Fails beyond the depth limit.
-    pub(super) fn count_in(&mut self, rule: Rule) -> Result<(), Stop> {
+    pub(super) fn count_rule_entry(&mut self, rule: GrammarRule) -> Result<(), LimitExceeded> {
         let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
         *depth += 1;
-        if *depth > MAX_DEPTH {
-            self.issues.internal(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
-            return Err(Stop);
+        if *depth > MAX_RULE_DEPTH {
+            self.issues.report_unpositioned(format!("expression recursion limit exceeded: {MAX_RULE_DEPTH}"));
+            return Err(LimitExceeded);
         }
         Ok(())
     }
 
     /// Counts that a rule is left.
-    pub(super) fn count_out(&mut self, rule: Rule) {
+    pub(super) fn count_rule_exit(&mut self, rule: GrammarRule) {
         if let Some(depth) = self.depths.get_mut(rule as usize) {
             *depth = depth.saturating_sub(1);
         }
     }
 
     /// The error that no alternative matches the tokens up to `further` ahead.
-    pub(super) fn no_alternative(place: Place, further: usize) -> RuleEnd {
-        RuleEnd::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
+    pub(super) fn no_alternative(place: GrammarPosition, further: usize) -> RuleEnd {
+        RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::NoAlternative { further } })
     }
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
     /// token; otherwise fails.
-    pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), RuleEnd> {
-        if self.current()? == kind {
+    pub(super) fn expect(
+        &mut self,
+        place: GrammarPosition,
+        kind: TokenKind,
+        then: TokenSet,
+    ) -> Result<(), RuleEnd> {
+        if self.current_kind()? == kind {
             self.take()?;
             return Ok(());
         }
         self.count_recovery()?;
-        let expected = TokenSet::of(&[kind]);
-        if self.delete_token(expected)? {
+        let expected = TokenSet::from_kinds(&[kind]);
+        if self.skip_extra_token(expected)? {
             self.advance()?;
             return Ok(());
         }
-        let current = self.current()?;
-        if self.in_context(then).has(current) {
+        let current = self.current_kind()?;
+        if self.with_follow_tokens(then).has(current) {
             self.report_missing(expected)?;
             return Ok(());
         }
-        Err(RuleEnd::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+        Err(RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
     }
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
     /// otherwise fails.
-    pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), RuleEnd> {
-        if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
+    pub(super) fn check_expected(
+        &mut self,
+        place: GrammarPosition,
+        expected: TokenSet,
+    ) -> Result<(), RuleEnd> {
+        if self.recovering || expected.has(self.current_kind()?) || self.skip_extra_token(expected)? {
             return Ok(());
         }
-        Err(RuleEnd::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+        Err(RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.
-    pub(super) fn sync_loop(&mut self, expected: TokenSet) -> Result<(), Stop> {
-        if self.recovering || expected.has(self.current()?) {
+    pub(super) fn skip_unexpected(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
+        if self.recovering || expected.has(self.current_kind()?) {
             return Ok(());
         }
         self.report_unwanted(expected)?;
         let wanted = expected.or(self.recovery_set());
         loop {
-            let current = self.current()?;
-            if current == Kind::Eof || wanted.has(current) {
+            let current = self.current_kind()?;
+            if current == TokenKind::Eof || wanted.has(current) {
                 return Ok(());
             }
             self.advance()?;
@@ -332,10 +341,10 @@ impl<'t> Parser<'t> {
     // — texts —
 
     /// Reports a syntax error; stops the parser if there are too many.
-    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Result<(), Stop> {
+    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Result<(), LimitExceeded> {
         if self.reports == MAX_REPORTS {
             self.issues.report(at, format!("Syntax error: More than {MAX_REPORTS} syntax errors"));
-            return Err(Stop);
+            return Err(LimitExceeded);
         }
         self.reports += 1;
         self.issues.report(at, format!("Syntax error: {message}"));

@@ -3,8 +3,8 @@
 //! One token too many is left out and one that is missing is made up; else the rule ends, and tokens are skipped until
 //! one comes with which some rule being read can go on. Until a token matches again, nothing more is reported.
 
-use super::parser::{Fault, FaultKind, Parser, Place, Stop};
-use super::token::{Kind, Token, TokenSet};
+use super::parser::{GrammarPosition, LimitExceeded, Parser, RuleError, RuleErrorKind};
+use super::token::{Token, TokenKind, TokenSet};
 
 /// Maximum number of recoveries, cel-go's `errorRecoveryLimit`.
 const MAX_RECOVERIES: usize = 30;
@@ -19,18 +19,18 @@ impl Parser<'_> {
     }
 
     /// Counts a recovery; stops the parser if there are too many.
-    pub(super) fn count_recovery(&mut self) -> Result<(), Stop> {
+    pub(super) fn count_recovery(&mut self) -> Result<(), LimitExceeded> {
         if self.recoveries == MAX_RECOVERIES {
-            let at = self.start()?;
+            let at = self.token_start()?;
             self.syntax_error(at, &format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}"))?;
-            return Err(Stop);
+            return Err(LimitExceeded);
         }
         self.recoveries += 1;
         Ok(())
     }
 
     /// Reports and skips the current token if the next one is expected; otherwise returns false.
-    pub(super) fn delete_token(&mut self, expected: TokenSet) -> Result<bool, Stop> {
+    pub(super) fn skip_extra_token(&mut self, expected: TokenSet) -> Result<bool, LimitExceeded> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);
         }
@@ -42,12 +42,12 @@ impl Parser<'_> {
 
     /// The set, extended by the tokens that can follow the current rule and the enclosing rules that may end
     /// here.
-    pub(super) fn in_context(&self, set: TokenSet) -> TokenSet {
+    pub(super) fn with_follow_tokens(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
         let mut ends = set.may_end();
         let mut outer = self.follows.iter().rev();
         while ends {
-            let Some(follow) = outer.next() else { return all.or(TokenSet::of(&[Kind::Eof])) };
+            let Some(follow) = outer.next() else { return all.or(TokenSet::from_kinds(&[TokenKind::Eof])) };
             all = all.or(*follow);
             ends = follow.may_end();
         }
@@ -60,7 +60,7 @@ impl Parser<'_> {
     }
 
     /// Skips to a token with which any rule being parsed can continue.
-    pub(super) fn recover(&mut self, place: Place) -> Result<(), Stop> {
+    pub(super) fn skip_to_recovery_token(&mut self, place: GrammarPosition) -> Result<(), LimitExceeded> {
         self.count_recovery()?;
         let mut skipped = 0;
         let mut places = match self.last_fault.take() {
@@ -75,8 +75,8 @@ impl Parser<'_> {
         self.last_fault = Some((self.cursor, places));
         let wanted = self.recovery_set();
         loop {
-            let current = self.current()?;
-            if current == Kind::Eof || wanted.has(current) {
+            let current = self.current_kind()?;
+            if current == TokenKind::Eof || wanted.has(current) {
                 return Ok(());
             }
             self.skip_token(&mut skipped)?;
@@ -84,31 +84,32 @@ impl Parser<'_> {
     }
 
     /// Skips a token; stops the parser if there were too many.
-    fn skip_token(&mut self, skipped: &mut usize) -> Result<(), Stop> {
+    fn skip_token(&mut self, skipped: &mut usize) -> Result<(), LimitExceeded> {
         if *skipped >= MAX_SKIPPED {
-            self.issues.internal(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}"));
-            return Err(Stop);
+            self.issues
+                .report_unpositioned(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}"));
+            return Err(LimitExceeded);
         }
         *skipped += 1;
         self.advance().map(|_| ())
     }
 
     /// Reports an error, unless the parser is still recovering from another one.
-    pub(super) fn report(&mut self, fault: &Fault) -> Result<(), Stop> {
+    pub(super) fn report(&mut self, fault: &RuleError) -> Result<(), LimitExceeded> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
         match fault.kind {
-            FaultKind::Mismatch(expected) => {
+            RuleErrorKind::Mismatch(expected) => {
                 let token = self.peek(0)?;
                 let message =
                     format!("mismatched input {} expecting {}", self.quote(token), expected.describe());
                 self.syntax_error(token.start, &message)
             }
-            FaultKind::NoAlternative { further } => {
+            RuleErrorKind::NoAlternative { further } => {
                 let at = self.peek(further)?.start;
-                let input = self.input_text(further)?;
+                let input = self.upcoming_text(further)?;
                 let message = match input.get(1..).filter(|rest| matches!(*rest, "true" | "false" | "null")) {
                     // cel-go words this one itself
                     Some(keyword) => format!("mismatched input '{keyword}' expecting IDENTIFIER"),
@@ -120,7 +121,7 @@ impl Parser<'_> {
     }
 
     /// Reports that the current token is one too many.
-    pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), Stop> {
+    pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
         if self.recovering {
             return Ok(());
         }
@@ -131,7 +132,7 @@ impl Parser<'_> {
     }
 
     /// Reports that a token is missing before the current one.
-    pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), Stop> {
+    pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
         if self.recovering {
             return Ok(());
         }
@@ -143,15 +144,15 @@ impl Parser<'_> {
 
     /// The text of a token in quotes, for messages.
     fn quote(&self, token: Token) -> String {
-        if token.kind == Kind::Eof {
+        if token.kind == TokenKind::Eof {
             return "'<EOF>'".to_owned();
         }
         format!("'{}'", escape_white_space(self.text_of(token)))
     }
 
     /// The text of the tokens from the current one up to `further` after it, without parts that are no tokens.
-    fn input_text(&mut self, further: usize) -> Result<String, Stop> {
-        if self.current()? == Kind::Eof {
+    fn upcoming_text(&mut self, further: usize) -> Result<String, LimitExceeded> {
+        if self.current_kind()? == TokenKind::Eof {
             return Ok("<EOF>".to_owned());
         }
         self.peek(further)?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Eof,
     Equals,
     NotEquals,
@@ -90,7 +90,7 @@ const TOKEN_NAMES: [&str; 37] = [
 /// A token: the bytes `start..end` of the expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -102,10 +102,10 @@ pub(super) struct TokenSet(u64);
 impl TokenSet {
     pub(super) const EMPTY: TokenSet = TokenSet(0);
     /// The rule may end here, so that the following tokens depend on the enclosing rule.
-    pub(super) const END: TokenSet = TokenSet(1 << 63);
+    pub(super) const RULE_END: TokenSet = TokenSet(1 << 63);
 
     /// The set of these kinds.
-    pub(super) const fn of(kinds: &[Kind]) -> Self {
+    pub(super) const fn from_kinds(kinds: &[TokenKind]) -> Self {
         let mut bits = 0;
         let mut rest = kinds;
         while let [first, tail @ ..] = rest {
@@ -120,13 +120,13 @@ impl TokenSet {
         TokenSet(self.0 | other.0)
     }
 
-    pub(super) const fn has(self, kind: Kind) -> bool {
+    pub(super) const fn has(self, kind: TokenKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
     /// True if the rule may end here.
     pub(super) const fn may_end(self) -> bool {
-        self.0 & TokenSet::END.0 != 0
+        self.0 & TokenSet::RULE_END.0 != 0
     }
 
     /// The names of the kinds as messages list them: `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.

@@ -36,7 +36,7 @@ pub(super) enum Node {
         op: usize,
         operand: NodeIndex,
         optional: bool,
-        field: Field,
+        field: FieldNameToken,
     },
     MemberCall {
         open: usize,
@@ -50,10 +50,10 @@ pub(super) enum Node {
         optional: bool,
         index: Option<NodeIndex>,
     },
-    Ident(Name),
+    Ident(NameToken),
     Call {
         open: usize,
-        name: Name,
+        name: NameToken,
         args: Vec<NodeIndex>,
     },
     List {
@@ -79,14 +79,14 @@ pub(super) enum Node {
 
 /// An identifier. `start` is the byte of the dot before it, if there is one, else that of the identifier.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Name {
+pub(super) struct NameToken {
     pub(super) start: usize,
     pub(super) token: Token,
 }
 
 /// The name of a field. Errors point at `start`, which may be a superfluous token.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
+pub(super) struct FieldNameToken {
     pub(super) start: usize,
     /// The name token; absent if another token is there.
     pub(super) token: Option<Token>,
@@ -109,7 +109,7 @@ pub(super) struct MapEntry {
 /// A field of a message literal. A field that ends before its value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageField {
-    pub(super) name: Field,
+    pub(super) name: FieldNameToken,
     /// True if the field is written `?name: value`.
     pub(super) optional: bool,
     pub(super) colon: usize,

@@ -5,9 +5,9 @@
 //!
 //! Invariant: the recursion is no deeper than the server's own limit allows.
 
-use super::parser::Stop;
-use super::token::{Kind, Token};
-use super::tree::{Field, Name, Node, NodeIndex};
+use super::parser::LimitExceeded;
+use super::token::{Token, TokenKind};
+use super::tree::{FieldNameToken, NameToken, Node, NodeIndex};
 use super::{literal, tree};
 use crate::draft::ParseState;
 use crate::issue::BEFORE_START;
@@ -17,11 +17,11 @@ use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField};
 /// Maximum recursion depth, cel-go's `checkAndIncrementRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 
-const RED_ZONE: usize = 128 << 10;
-const MORE_STACK: usize = 4 << 20;
+const MIN_FREE_STACK_BYTES: usize = 128 << 10;
+const EXTRA_STACK_BYTES: usize = 4 << 20;
 
 /// Reserved words, which cannot be used as names. `in`, `true`, `false` and `null` have their own tokens.
-const RESERVED: [&str; 17] = [
+const RESERVED_WORDS: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -42,7 +42,7 @@ const RESERVED: [&str; 17] = [
 ];
 
 /// Binary operators and their functions. An operator precedes those that are a prefix of it.
-const BINARY: [(&str, &str); 12] = [
+const BINARY_FUNCTIONS: [(&str, &str); 12] = [
     ("==", "_==_"),
     ("!=", "_!=_"),
     ("<=", "_<=_"),
@@ -67,16 +67,19 @@ pub(super) struct Visitor<'p, 't> {
 
 impl<'t> Visitor<'_, 't> {
     /// Adds a node and everything below it, on a new piece of stack if little is left; `Missing` for `None`.
-    pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
-        stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.visit_here(node))
+    pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, LimitExceeded> {
+        stacker::maybe_grow(MIN_FREE_STACK_BYTES, EXTRA_STACK_BYTES, || self.visit_on_current_stack(node))
     }
 
-    fn visit_all<const N: usize>(&mut self, nodes: [Option<NodeIndex>; N]) -> Result<Vec<NodeId>, Stop> {
+    fn visit_all<const N: usize>(
+        &mut self,
+        nodes: [Option<NodeIndex>; N],
+    ) -> Result<Vec<NodeId>, LimitExceeded> {
         nodes.into_iter().map(|node| self.visit(node)).collect()
     }
 
     /// [`Self::visit`] on the present stack; stops at the server's limit of depth.
-    fn visit_here(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
+    fn visit_on_current_stack(&mut self, node: Option<NodeIndex>) -> Result<NodeId, LimitExceeded> {
         let nodes = self.nodes;
         let Some(node) = node.and_then(|node| nodes.get(node)) else {
             return Ok(self.add_missing(BEFORE_START));
@@ -91,8 +94,8 @@ impl<'t> Visitor<'_, 't> {
         );
         self.depth += u32::from(counted);
         if self.depth > MAX_DEPTH {
-            self.draft.issues.internal("max recursion depth exceeded");
-            return Err(Stop);
+            self.draft.issues.report_unpositioned("max recursion depth exceeded");
+            return Err(LimitExceeded);
         }
         let visited = self.visit_kind(node);
         self.depth -= u32::from(counted);
@@ -100,7 +103,7 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// Adds a node by its kind.
-    fn visit_kind(&mut self, node: &Node) -> Result<NodeId, Stop> {
+    fn visit_kind(&mut self, node: &Node) -> Result<NodeId, LimitExceeded> {
         match node {
             Node::Broken { at } => Ok(self.add_missing(at.unwrap_or(BEFORE_START))),
             Node::Conditional { op, parts } => {
@@ -110,7 +113,7 @@ impl<'t> Visitor<'_, 't> {
             Node::Logic { terms, ops } => {
                 let terms =
                     terms.iter().map(|term| self.visit(Some(*term))).collect::<Result<Vec<_>, _>>()?;
-                let function = if self.is_at(ops.first(), '&') { "_&&_" } else { "_||_" };
+                let function = if self.has_letter_at(ops.first(), '&') { "_&&_" } else { "_||_" };
                 Ok(self.add_balanced(function, &terms, ops))
             }
             Node::Binary { op, sides: [left, right] } => {
@@ -119,7 +122,7 @@ impl<'t> Visitor<'_, 't> {
             }
             Node::Prefix { op, count, operand } => {
                 let operand = self.visit(*operand)?;
-                let function = if self.is_at(Some(op), '!') { "!_" } else { "-_" };
+                let function = if self.has_letter_at(Some(op), '!') { "!_" } else { "-_" };
                 Ok(if count % 2 == 0 {
                     operand
                 } else {
@@ -189,7 +192,7 @@ impl<'t> Visitor<'_, 't> {
         }
     }
 
-    fn visit_element(&mut self, element: tree::Element) -> Result<Element, Stop> {
+    fn visit_element(&mut self, element: tree::Element) -> Result<Element, LimitExceeded> {
         Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
@@ -217,7 +220,7 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// True if the text has that letter at a position.
-    fn is_at(&self, at: Option<&usize>, letter: char) -> bool {
+    fn has_letter_at(&self, at: Option<&usize>, letter: char) -> bool {
         at.and_then(|at| self.text.get(*at..)).is_some_and(|rest| rest.starts_with(letter))
     }
 
@@ -225,7 +228,7 @@ impl<'t> Visitor<'_, 't> {
     fn binary_function(&self, op: usize) -> &'static str {
         let rest = self.text.get(op..).unwrap_or("");
         let is_operator = |(written, _): &&(&str, &str)| rest.starts_with(written);
-        BINARY.iter().find(is_operator).map_or("", |(_, function)| function)
+        BINARY_FUNCTIONS.iter().find(is_operator).map_or("", |(_, function)| function)
     }
 
     fn text_of(&self, token: Token) -> &'t str {
@@ -233,9 +236,9 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// The text of a name, with a dot if one is before it; reports a reserved word and returns `None`.
-    fn checked_name(&mut self, name: Name) -> Option<String> {
+    fn checked_name(&mut self, name: NameToken) -> Option<String> {
         let word = self.text_of(name.token);
-        if RESERVED.contains(&word) {
+        if RESERVED_WORDS.contains(&word) {
             self.draft.issues.report(name.start, format!("reserved identifier: {word}"));
             return None;
         }
@@ -244,9 +247,9 @@ impl<'t> Visitor<'_, 't> {
 
     /// The name of a field; `None` if it is invalid. The error is reported at the field, or at `list`, the
     /// start of the fields of a message.
-    fn field_name(&mut self, field: Field, list: Option<usize>) -> Option<&'t str> {
+    fn field_name(&mut self, field: FieldNameToken, list: Option<usize>) -> Option<&'t str> {
         let complaint = match field.token {
-            Some(token) if token.kind == Kind::Identifier || self.draft.env.escaped_identifiers => {
+            Some(token) if token.kind == TokenKind::Identifier || self.draft.env.escaped_identifiers => {
                 return Some(self.text_of(token).trim_matches('`'));
             }
             Some(_) => "unsupported syntax: '`'",
@@ -263,7 +266,7 @@ impl<'t> Visitor<'_, 't> {
         function: String,
         target: Option<NodeId>,
         args: &[NodeIndex],
-    ) -> Result<NodeId, Stop> {
+    ) -> Result<NodeId, LimitExceeded> {
         let args = args.iter().map(|arg| self.visit(Some(*arg))).collect::<Result<Vec<_>, _>>()?;
         let expansion = macros::expand(&mut self.draft, open, &function, target, &args);
         Ok(expansion.unwrap_or_else(|| self.draft.tree.add(open, ExprKind::Call { function, target, args })))

@@ -50,7 +50,7 @@ impl Lowering<'_> {
         let counted = counts_towards_depth(&syntax.expr);
         if counted && self.depth >= MAX_DEPTH {
             if self.draft.issues.is_empty() {
-                self.draft.issues.internal("max recursion depth exceeded");
+                self.draft.issues.report_unpositioned("max recursion depth exceeded");
             }
             return self.draft.tree.add(at, ExprKind::Missing);
         }

@@ -35,7 +35,7 @@ fn print(tree: &Tree, id: NodeId, out: &mut String) {
         }
     };
     // The sign of a zero is part of the number in the one and not in the other.
-    let at = if kind == "Int(0)" { 0 } else { tree.at(id) };
+    let at = if kind == "Int(0)" { 0 } else { tree.error_offset(id) };
     _ = write!(out, "{at} {kind} (");
     for child in tree.children(id) {
         print(tree, child, out);

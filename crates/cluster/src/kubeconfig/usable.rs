@@ -7,7 +7,7 @@ use kube::config::{AuthInfo, Cluster, ExecConfig};
 use secrecy::ExposeSecret as _;
 use x509_parser::pem::Pem;
 
-use crate::client::without_user;
+use crate::client::without_url_credentials;
 
 /// The URL of an API server.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct ServerUrl {
 }
 
 /// Parses the `server` of a kubeconfig. Without a scheme it is a host, perhaps with a port, and http is assumed.
-pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
+pub(super) fn parse_server_url(server: &str) -> anyhow::Result<ServerUrl> {
     anyhow::ensure!(!server.is_empty(), "the cluster in the kubeconfig has no server");
     let address = server.split(['?', '#']).next().unwrap_or_default();
     let has_scheme = address.split_once("://").is_some_and(|(scheme, rest)| {
@@ -29,7 +29,7 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
     // Without a scheme there is no telling where a password begins: everything up to the last `@` may belong to one.
     let after_user = || server.rsplit_once('@').map_or(server, |(_, host)| host).to_owned();
-    let shown = || if has_scheme { without_user(server) } else { after_user() };
+    let shown = || if has_scheme { without_url_credentials(server) } else { after_user() };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());
@@ -96,7 +96,7 @@ fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
 }
 
 /// The certificates of a CA bundle that are valid now, as DER; an error if there are none. kubectl trusts no others.
-pub(super) fn valid_authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
+pub(super) fn valid_ca_certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
     let blocks = Pem::iter_from_buffer(pem).flatten().filter(|block| block.label == "CERTIFICATE");
     let (mut valid, mut invalid) = (Vec::new(), None);
     for block in blocks {
@@ -117,7 +117,7 @@ pub(super) fn valid_authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_cluster, check_user, server_url, valid_authorities};
+    use super::{check_cluster, check_user, parse_server_url, valid_ca_certificates};
     use kube::config::Kubeconfig;
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             ("a b://u:SECRET@h, c: SECRET@d e", Err("server `d e` is not a URL")),
             ("", Err("has no server")),
         ] {
-            match (server_url(server), expected) {
+            match (parse_server_url(server), expected) {
                 (Ok(found), Ok((url, assumed))) => {
                     assert_eq!((found.url.to_string().as_str(), found.is_assumed_http), (url, assumed));
                 }
@@ -161,7 +161,7 @@ mod tests {
             "http://u:SECRET 1@a.example.com",
             "ftp://u:SECRET@a.example.com/@b",
         ] {
-            let error = server_url(server).expect_err("not a server").to_string();
+            let error = parse_server_url(server).expect_err("not a server").to_string();
             assert!(!error.contains("SECRET"), "{server}: {error}");
         }
     }
@@ -197,7 +197,8 @@ mod tests {
         let config = Kubeconfig::from_yaml(text).expect("YAML");
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref()).expect("a cluster");
         assert!(check_cluster(cluster).is_err());
-        let none = valid_authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
+        let none =
+            valid_ca_certificates(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
         assert!(none.ends_with("it contains no PEM certificate"), "{none}");
     }
 }

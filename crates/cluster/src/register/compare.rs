@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use tollgate_document::doc::{Value, ValueKind};
 
 /// Suffix by which entries of Tollgate in a webhook configuration are recognized.
-const ENTRY_SUFFIX: &str = ".tollgate.dev";
+const WEBHOOK_NAME_SUFFIX: &str = ".tollgate.dev";
 
 /// The ClusterRole that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,16 +23,16 @@ pub(super) struct Owner {
 
 /// Whether a stored webhook configuration may be narrowed: entries removed, or made to fail open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Narrowing {
+pub(super) enum NarrowingPermission {
     Allowed,
     Forbidden,
 }
 
-impl Narrowing {
+impl NarrowingPermission {
     /// True if the stored entry fails closed and the desired one fails open, and the registration must not be narrowed.
     fn must_stay_fail_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
         let fails_closed = |webhook: Value<'_>| webhook.get("failurePolicy").str() == "Fail";
-        self == Narrowing::Forbidden && fails_closed(stored) && !fails_closed(desired)
+        self == NarrowingPermission::Forbidden && fails_closed(stored) && !fails_closed(desired)
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn differences(
     stored: Value<'_>,
     desired: Value<'_>,
     owner: Option<&Owner>,
-    narrowing: Narrowing,
+    narrowing: NarrowingPermission,
 ) -> Vec<String> {
     let mut found = Vec::new();
     for webhook in desired.get("webhooks").items() {
@@ -84,7 +84,7 @@ pub(super) fn differences(
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
     // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
-    let first = desired.get("webhooks").at(0);
+    let first = desired.get("webhooks").item(0);
     for stored in undesired_entries(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
     }
@@ -114,12 +114,12 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
 
 /// The address of an entry of Tollgate that is not the desired one; `None` if there is none. Another server uses the
 /// name.
-pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
-    let own = desired.get("webhooks").at(0).get("clientConfig");
+pub(super) fn undesired_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
+    let own = desired.get("webhooks").item(0).get("clientConfig");
     let mut entries = stored.get("webhooks").items();
     entries.find_map(|webhook| {
         let config = webhook.get("clientConfig");
-        let is_other = webhook.get("name").str().ends_with(ENTRY_SUFFIX)
+        let is_other = webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX)
             && own.exists()
             && webhook_address(config) != webhook_address(own);
         // It gets into a log and a response: whoever wrote it decides about its characters.
@@ -146,14 +146,16 @@ pub(super) fn has_undesired_entries(stored: Value<'_>, desired: Value<'_>) -> bo
 fn undesired_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
-        name.ends_with(ENTRY_SUFFIX) && find_entry(desired, name).is_none()
+        name.ends_with(WEBHOOK_NAME_SUFFIX) && find_entry(desired, name).is_none()
     })
 }
 
 /// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
 pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
-    let ours =
-        stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(ENTRY_SUFFIX));
+    let ours = stored
+        .get("webhooks")
+        .items()
+        .filter(|webhook| webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX));
     let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
     bundles.any(str::is_empty)
 }
@@ -173,10 +175,10 @@ pub(super) fn merge_patch_to_desired(
     desired: Value<'_>,
     owner: Option<&Owner>,
     keep_leftovers: bool,
-    narrowing: Narrowing,
+    narrowing: NarrowingPermission,
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
-    let first = desired.get("webhooks").at(0);
+    let first = desired.get("webhooks").item(0);
     let sibling = own_entry_with_bundle(stored).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
@@ -187,8 +189,8 @@ pub(super) fn merge_patch_to_desired(
                 webhooks.push(with_members(webhook, &fields));
             }
             Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
-            None if name.ends_with(ENTRY_SUFFIX) && !keep_leftovers => {}
-            None if name.ends_with(ENTRY_SUFFIX) && first.exists() => {
+            None if name.ends_with(WEBHOOK_NAME_SUFFIX) && !keep_leftovers => {}
+            None if name.ends_with(WEBHOOK_NAME_SUFFIX) && first.exists() => {
                 webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
             }
             None => webhooks.push(stored.to_json()),
@@ -266,7 +268,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
 fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
-        webhook.get("name").str().ends_with(ENTRY_SUFFIX) && !bundle.str().is_empty()
+        webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX) && !bundle.str().is_empty()
     })
 }
 
@@ -318,7 +320,7 @@ fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Narrowing, Owner, differences, has_undesired_entries, lacks_bundle, merge_patch_to_desired,
+        NarrowingPermission, Owner, differences, has_undesired_entries, lacks_bundle, merge_patch_to_desired,
         stored_bundle,
     };
     use tollgate_document::doc;
@@ -331,7 +333,7 @@ mod tests {
             doc::parse(stored).unwrap().root(),
             doc::parse(WANTED).unwrap().root(),
             None,
-            Narrowing::Allowed,
+            NarrowingPermission::Allowed,
         )
     }
 
@@ -374,14 +376,22 @@ mod tests {
             {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
         let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
-        let written =
-            merge_patch_to_desired(stored.root(), desired.root(), Some(&owner), false, Narrowing::Allowed);
+        let written = merge_patch_to_desired(
+            stored.root(),
+            desired.root(),
+            Some(&owner),
+            false,
+            NarrowingPermission::Allowed,
+        );
         let after = doc::parse(&written).unwrap();
         let names: Vec<&str> =
             after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
         assert_eq!(names, ["b.example.com", "a.tollgate.dev"]);
-        assert_eq!(differences(after.root(), desired.root(), Some(&owner), Narrowing::Allowed), [""; 0]);
-        let client = after.root().get("webhooks").at(1).get("clientConfig");
+        assert_eq!(
+            differences(after.root(), desired.root(), Some(&owner), NarrowingPermission::Allowed),
+            [""; 0]
+        );
+        let client = after.root().get("webhooks").item(1).get("clientConfig");
         assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
         assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
         assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
@@ -390,15 +400,16 @@ mod tests {
                 && !has_undesired_entries(after.root(), desired.root())
         );
         // What another replica needs stays, and can be called.
-        let kept = merge_patch_to_desired(stored.root(), desired.root(), None, true, Narrowing::Allowed);
+        let kept =
+            merge_patch_to_desired(stored.root(), desired.root(), None, true, NarrowingPermission::Allowed);
         let kept = doc::parse(&kept).unwrap();
-        let old = kept.root().get("webhooks").at(2);
+        let old = kept.root().get("webhooks").item(2);
         assert_eq!(
             (old.get("name").str(), old.get("clientConfig").get("url").str()),
             ("old.tollgate.dev", "u")
         );
         assert!(
-            differences(stored.root(), desired.root(), None, Narrowing::Allowed)
+            differences(stored.root(), desired.root(), None, NarrowingPermission::Allowed)
                 .contains(&"old.tollgate.dev: clientConfig.url".to_owned())
         );
     }
@@ -409,13 +420,21 @@ mod tests {
         let open = WANTED.replace("\"rules\"", "\"failurePolicy\":\"Ignore\",\"rules\"");
         let (stored, open) = (doc::parse(&stored).unwrap(), doc::parse(&open).unwrap());
         let (stored, open) = (stored.root(), open.root());
-        assert_eq!(differences(stored, open, None, Narrowing::Allowed), ["a.tollgate.dev: failurePolicy"]);
-        assert_eq!(differences(stored, open, None, Narrowing::Forbidden), [""; 0]);
-        assert_eq!(differences(open, stored, None, Narrowing::Forbidden), ["a.tollgate.dev: failurePolicy"]);
-        for (narrowing, expected) in [(Narrowing::Allowed, "Ignore"), (Narrowing::Forbidden, "Fail")] {
+        assert_eq!(
+            differences(stored, open, None, NarrowingPermission::Allowed),
+            ["a.tollgate.dev: failurePolicy"]
+        );
+        assert_eq!(differences(stored, open, None, NarrowingPermission::Forbidden), [""; 0]);
+        assert_eq!(
+            differences(open, stored, None, NarrowingPermission::Forbidden),
+            ["a.tollgate.dev: failurePolicy"]
+        );
+        for (narrowing, expected) in
+            [(NarrowingPermission::Allowed, "Ignore"), (NarrowingPermission::Forbidden, "Fail")]
+        {
             let written = merge_patch_to_desired(stored, open, None, true, narrowing);
             let after = doc::parse(&written).unwrap();
-            let webhook = after.root().get("webhooks").at(0);
+            let webhook = after.root().get("webhooks").item(0);
             assert_eq!(webhook.get("failurePolicy").str(), expected);
             assert_eq!(webhook.get("clientConfig").get("url").str(), "u");
         }
@@ -425,9 +444,10 @@ mod tests {
     fn a_new_entry_gets_the_bundle_that_somebody_injected() {
         let stored = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let written = merge_patch_to_desired(stored.root(), desired.root(), None, true, Narrowing::Allowed);
+        let written =
+            merge_patch_to_desired(stored.root(), desired.root(), None, true, NarrowingPermission::Allowed);
         let after = doc::parse(&written).unwrap();
-        assert_eq!(after.root().get("webhooks").at(1).get("clientConfig").get("caBundle").str(), "QQ==");
+        assert_eq!(after.root().get("webhooks").item(1).get("clientConfig").get("caBundle").str(), "QQ==");
         assert!(lacks_bundle(desired.root()) && !lacks_bundle(after.root()));
     }
 

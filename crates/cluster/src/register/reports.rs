@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{ApiError, ConfigRef, Registrar};
 
 impl Registrar {
-    pub(super) fn report_rival(&self, rival: &str, delay: Duration) {
+    pub(super) fn report_other_server(&self, rival: &str, delay: Duration) {
         let ConfigRef { resource, name } = &self.target;
         let seconds = delay.as_secs_f32();
         tracing::warn!(

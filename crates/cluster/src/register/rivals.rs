@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
-use super::compare::{missing_entry_count, other_address};
+use super::compare::{missing_entry_count, undesired_address};
 use tollgate_document::doc::Value;
 
 /// Minimum time between two reverts of changes by others.
@@ -16,23 +16,23 @@ const MIN_REVERT_DELAY: Duration = Duration::from_millis(500);
 /// Maximum delay between two reverts of a change that another server made.
 const MAX_REVERT_DELAY: Duration = Duration::from_secs(30);
 /// Time without a revert after which the delay between reverts starts again at its minimum.
-const CALM_PERIOD: Duration = Duration::from_mins(5);
+const REVERT_DELAY_RESET: Duration = Duration::from_mins(5);
 
 /// When changes of one webhook configuration by others were reverted, which delays further reverts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reverts {
+pub(super) struct RevertBackoff {
     last: Option<Instant>,
     /// Minimum time from the last revert to the next one.
     period: Duration,
 }
 
-impl Reverts {
+impl RevertBackoff {
     /// Returns how long to wait before a revert that is due at `now`; zero if there was none recently. With
     /// `is_rival`, because another Tollgate server made the change, the delay doubles each time.
     pub(super) fn next_delay(&mut self, now: Instant, is_rival: bool) -> Duration {
-        let since = self.last.map_or(CALM_PERIOD, |last| now.saturating_duration_since(last));
+        let since = self.last.map_or(REVERT_DELAY_RESET, |last| now.saturating_duration_since(last));
         self.period = match self.period {
-            _ if since >= CALM_PERIOD => Duration::ZERO,
+            _ if since >= REVERT_DELAY_RESET => Duration::ZERO,
             Duration::ZERO => MIN_REVERT_DELAY,
             period if is_rival => (period * 2).min(MAX_REVERT_DELAY),
             _ => MIN_REVERT_DELAY,
@@ -46,15 +46,20 @@ impl Reverts {
 /// The address, in words if it is our own, of another server of Tollgate that wrote the stored configuration; `None` if
 /// none did. Replicas of this server differ only in entries that are missing, because they reload policies at different
 /// times.
-pub(super) fn rival_address(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
-    other_address(stored, desired).or_else(|| {
-        let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entry_count(stored, desired);
+pub(super) fn other_server_address(
+    stored: Value<'_>,
+    desired: Value<'_>,
+    wrong: &[String],
+) -> Option<String> {
+    undesired_address(stored, desired).or_else(|| {
+        let is_other =
+            last_other_manager(stored).is_empty() && wrong.len() > missing_entry_count(stored, desired);
         is_other.then(|| "the same address, with other settings".to_owned())
     })
 }
 
 /// The last other field manager that wrote to an object; empty if only this program and its replicas did.
-pub(super) fn last_manager(object: Value<'_>) -> String {
+pub(super) fn last_other_manager(object: Value<'_>) -> String {
     let entries = object.get("metadata").get("managedFields").items();
     // Times have whole seconds: within the same second, the other manager counts.
     let last =
@@ -65,11 +70,11 @@ pub(super) fn last_manager(object: Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALM_PERIOD, Duration, Instant, Reverts};
+    use super::{Duration, Instant, REVERT_DELAY_RESET, RevertBackoff};
 
     #[test]
     fn two_servers_revert_each_other_less_and_less_often() {
-        let (mut reverts, start) = (Reverts::default(), Instant::now());
+        let (mut reverts, start) = (RevertBackoff::default(), Instant::now());
         let mut now = start;
         let mut delays = Vec::new();
         for _ in 0..10 {
@@ -78,12 +83,12 @@ mod tests {
             now += delay;
         }
         assert_eq!(delays, [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-        assert_eq!(reverts.next_delay(now + CALM_PERIOD, true), Duration::ZERO);
+        assert_eq!(reverts.next_delay(now + REVERT_DELAY_RESET, true), Duration::ZERO);
     }
 
     #[test]
     fn what_others_change_is_reverted_at_once_at_most_twice_a_second() {
-        let (mut reverts, mut now) = (Reverts::default(), Instant::now());
+        let (mut reverts, mut now) = (RevertBackoff::default(), Instant::now());
         for expected in [0, 500, 500, 500] {
             let delay = reverts.next_delay(now, false);
             assert_eq!(delay.as_millis(), expected);

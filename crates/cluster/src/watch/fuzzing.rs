@@ -8,12 +8,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
 use super::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome, WatchEnd, WatchPosition};
-use crate::client::{ApiClient, ApiError, FULL_OBJECTS, Target};
+use crate::client::{ApiClient, ApiError, ClusterTarget, FULL_OBJECTS};
 use crate::listed_kind::PODS;
 use crate::retry::Timing;
 use crate::watch_health::WatchHealth;
 use crate::watch_lines::WatchLines;
-use tollgate_document::doc::{Keep, Value};
+use tollgate_document::doc::{KeptFields, Value};
 
 /// A sink that stores only the namespaces and names of objects.
 #[derive(Default)]
@@ -46,7 +46,7 @@ static CLIENT: LazyLock<ApiClient> = LazyLock::new(|| {
     #[allow(clippy::disallowed_methods, reason = "a client is opened from a file")]
     std::fs::write(&file, kubeconfig).expect("a temporary file");
     let _inside = RUNTIME.enter();
-    let target = Target { kubeconfig: Some(&file), context: None };
+    let target = ClusterTarget { kubeconfig: Some(&file), context: None };
     let client = ApiClient::open(target, Timing::default()).expect("a client");
     _ = std::fs::remove_file(&file);
     client
@@ -73,7 +73,7 @@ pub(super) fn read_from(
             accept: FULL_OBJECTS,
             accept_watch: FULL_OBJECTS,
             page: 10,
-            keep: &Keep::All,
+            keep: &KeptFields::All,
             max_nodes: 1_000,
         },
         sink: Arc::new(KeySink::default()),

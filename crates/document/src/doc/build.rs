@@ -40,8 +40,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Like [`Builder::with_capacity`], but allocates exactly `nodes` nodes, for a document that is kept.
-    pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on_tape(Tape::to_keep(nodes), source, syntax)
+    pub fn with_exact_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+        Builder::on_tape(Tape::with_exact_capacity(nodes), source, syntax)
     }
 
     /// An empty document over `source` whose nodes are written to that tape.
@@ -64,7 +64,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The kind of the innermost open container; `None` outside of all containers.
-    pub fn inside(&self) -> Option<ValueKind> {
+    pub fn innermost_kind(&self) -> Option<ValueKind> {
         self.open.last().map(|open| open.kind)
     }
 
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> {
             let source = self.doc.source;
             let text = source.get(text.start as usize..text.end as usize);
             debug_assert!(text.is_some(), "a span outside of the source");
-            self.owned(kind, span, text.unwrap_or_default());
+            self.write_owned(kind, span, text.unwrap_or_default());
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         let source = self.doc.source;
         let key = source.get(text.start as usize..text.end as usize).unwrap_or_default();
         if let Some(node) = self.doc.nodes.get_mut(at) {
-            node.name = name::recognise(key.as_bytes());
+            node.name = name::known_name_number(key.as_bytes());
         }
     }
 
@@ -142,17 +142,17 @@ impl<'a> Builder<'a> {
 
     /// Writes a quoted key; `name` is the number of its [`name::Name`], or 0.
     #[inline]
-    pub(super) fn key(&mut self, span: Span, name: u8) {
+    pub(super) fn write_quoted_key(&mut self, span: Span, name: u8) {
         self.push_named(ValueKind::String, span, TextSource::Inside, name);
     }
 
     /// Writes a scalar whose text is copied into the document, because the source contains it in another form, such
     /// as with escapes.
-    pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
-        self.owned_named(kind, span, text.as_ref(), 0);
+    pub fn write_owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
+        self.write_owned_named(kind, span, text.as_ref(), 0);
     }
 
-    fn owned_named(&mut self, kind: ValueKind, span: Span, text: &str, name: u8) {
+    fn write_owned_named(&mut self, kind: ValueKind, span: Span, text: &str, name: u8) {
         let at = self.push_named(kind, span, TextSource::Owned, name);
         self.doc.owned.push(at, text);
     }
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
             "null" => ConstantText::Null,
             "true" => ConstantText::True,
             "false" => ConstantText::False,
-            _ => return self.owned(kind, span, text),
+            _ => return self.write_owned(kind, span, text),
         };
         self.push(kind, span, TextSource::ConstantText(word));
     }
@@ -227,9 +227,9 @@ impl<'a> Builder<'a> {
         };
         match node.text {
             TextSource::Span | TextSource::Inside if !same_source => {
-                self.owned_named(node.kind, node.span, value.text(), node.name);
+                self.write_owned_named(node.kind, node.span, value.text(), node.name);
             }
-            TextSource::Owned => self.owned_named(node.kind, node.span, value.text(), node.name),
+            TextSource::Owned => self.write_owned_named(node.kind, node.span, value.text(), node.name),
             TextSource::Span | TextSource::Inside | TextSource::ConstantText(_) => {
                 self.push_named(node.kind, node.span, node.text, node.name);
             }

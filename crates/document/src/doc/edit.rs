@@ -7,40 +7,40 @@ use super::{Builder, Doc, Span, Value, ValueKind};
 
 /// A value that a [`Change`] adds to a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum New {
+pub enum ChangeValue {
     Null,
     /// A string.
     Str(Box<str>),
     /// An integer.
     Int(i64),
-    List(Vec<New>),
-    Object(Vec<(&'static str, New)>),
+    List(Vec<ChangeValue>),
+    Object(Vec<(&'static str, ChangeValue)>),
 }
 
-impl New {
+impl ChangeValue {
     /// A string.
-    pub fn str(text: impl Into<Box<str>>) -> New {
-        New::Str(text.into())
+    pub fn str(text: impl Into<Box<str>>) -> ChangeValue {
+        ChangeValue::Str(text.into())
     }
 
     /// The value as compact JSON, members in their given order.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         match self {
-            New::Null => out.push_str("null"),
-            New::Str(text) => tollgate_formats::gofmt::json_string(&mut out, text),
-            New::Int(number) => out = number.to_string(),
-            New::List(items) => {
-                let items: Vec<String> = items.iter().map(New::to_json).collect();
+            ChangeValue::Null => out.push_str("null"),
+            ChangeValue::Str(text) => tollgate_formats::gofmt::push_json_string(&mut out, text),
+            ChangeValue::Int(number) => out = number.to_string(),
+            ChangeValue::List(items) => {
+                let items: Vec<String> = items.iter().map(ChangeValue::to_json).collect();
                 out = format!("[{}]", items.join(","));
             }
-            New::Object(members) => {
+            ChangeValue::Object(members) => {
                 out.push('{');
                 for (index, (key, value)) in members.iter().enumerate() {
                     if index > 0 {
                         out.push(',');
                     }
-                    tollgate_formats::gofmt::json_string(&mut out, key);
+                    tollgate_formats::gofmt::push_json_string(&mut out, key);
                     out.push(':');
                     out.push_str(&value.to_json());
                 }
@@ -53,8 +53,10 @@ impl New {
     /// The number of nodes that the value takes on a tape, keys included.
     fn nodes(&self) -> usize {
         match self {
-            New::List(items) => 1 + items.iter().map(New::nodes).sum::<usize>(),
-            New::Object(members) => 1 + members.iter().map(|(_, value)| 1 + value.nodes()).sum::<usize>(),
+            ChangeValue::List(items) => 1 + items.iter().map(ChangeValue::nodes).sum::<usize>(),
+            ChangeValue::Object(members) => {
+                1 + members.iter().map(|(_, value)| 1 + value.nodes()).sum::<usize>()
+            }
             _ => 1,
         }
     }
@@ -62,17 +64,19 @@ impl New {
     /// Writes the value to the end of a document, with empty spans.
     fn write(&self, out: &mut Builder<'_>) {
         match self {
-            New::Null => out.owned(ValueKind::Null, Span::default(), "null"),
-            New::Str(text) => out.owned(ValueKind::String, Span::default(), text),
-            New::Int(number) => out.owned(ValueKind::Number, Span::default(), number.to_string()),
-            New::List(items) => {
+            ChangeValue::Null => out.write_owned(ValueKind::Null, Span::default(), "null"),
+            ChangeValue::Str(text) => out.write_owned(ValueKind::String, Span::default(), text),
+            ChangeValue::Int(number) => {
+                out.write_owned(ValueKind::Number, Span::default(), number.to_string())
+            }
+            ChangeValue::List(items) => {
                 out.open(ValueKind::Array, Span::default());
                 for item in items {
                     item.write(out);
                 }
                 out.close(0);
             }
-            New::Object(members) => {
+            ChangeValue::Object(members) => {
                 out.open(ValueKind::Object, Span::default());
                 for (key, value) in members {
                     out.write_constant(ValueKind::String, Span::default(), key);
@@ -86,47 +90,47 @@ impl New {
 
 /// A change to a document: adds or replaces a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum DocChange {
     /// Adds a member to an object.
     Add {
         /// The object's [`Value::index`].
         object: u32,
         /// Key of the member.
         key: &'static str,
-        value: New,
+        value: ChangeValue,
     },
     /// Adds an item after the last one of a list.
     Append {
         /// The list's [`Value::index`].
         list: u32,
         /// The item to add.
-        value: New,
+        value: ChangeValue,
     },
     /// Replaces a value.
     Replace {
         /// The value's [`Value::index`].
         node: u32,
         /// The new value.
-        value: New,
+        value: ChangeValue,
     },
 }
 
-impl Change {
+impl DocChange {
     /// The largest number of nodes that the change adds.
     fn added_nodes(&self) -> usize {
         match self {
-            Change::Add { value, .. } => 1 + value.nodes(),
-            Change::Append { value, .. } | Change::Replace { value, .. } => value.nodes(),
+            DocChange::Add { value, .. } => 1 + value.nodes(),
+            DocChange::Append { value, .. } | DocChange::Replace { value, .. } => value.nodes(),
         }
     }
 }
 
 /// Returns a changed copy of `value` as a separate document. The original is not modified.
-pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
+pub fn apply_changes<'a>(value: Value<'a>, changes: &[DocChange]) -> Doc<'a> {
     // To the node: one too few would double the copy of a large document.
-    let nodes = value.size() + changes.iter().map(Change::added_nodes).sum::<usize>();
+    let nodes = value.node_count() + changes.iter().map(DocChange::added_nodes).sum::<usize>();
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), nodes);
-    let plan = ChangesByNode::of(changes);
+    let plan = ChangesByNode::sorted(changes);
     let end = value.node().map_or(value.at, |node| node.next);
     // Open containers: (node, one past its last descendant).
     let mut open: Vec<(u32, u32)> = Vec::new();
@@ -159,24 +163,24 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
 }
 
 /// Changes sorted by the node that they change, so that the changes of one node are found by binary search.
-struct ChangesByNode<'c>(Vec<(u32, &'c Change)>);
+struct ChangesByNode<'c>(Vec<(u32, &'c DocChange)>);
 
 impl<'c> ChangesByNode<'c> {
     /// Sorts changes by node. Changes to the same node keep their order.
-    fn of(changes: &'c [Change]) -> ChangesByNode<'c> {
-        let node = |change: &Change| match change {
-            Change::Add { object: node, .. }
-            | Change::Append { list: node, .. }
-            | Change::Replace { node, .. } => *node,
+    fn sorted(changes: &'c [DocChange]) -> ChangesByNode<'c> {
+        let node = |change: &DocChange| match change {
+            DocChange::Add { object: node, .. }
+            | DocChange::Append { list: node, .. }
+            | DocChange::Replace { node, .. } => *node,
         };
-        let mut plan: Vec<(u32, &Change)> = changes.iter().map(|change| (node(change), change)).collect();
+        let mut plan: Vec<(u32, &DocChange)> = changes.iter().map(|change| (node(change), change)).collect();
         // Stable: members are added in the order they were asked for.
         plan.sort_by_key(|(node, _)| *node);
         ChangesByNode(plan)
     }
 
     /// The changes of one node, in their given order; none if it does not change.
-    fn changes_at(&self, node: u32) -> impl Iterator<Item = &'c Change> {
+    fn changes_at(&self, node: u32) -> impl Iterator<Item = &'c DocChange> {
         let from = self.0.partition_point(|(known, _)| *known < node);
         self.0.iter().skip(from).take_while(move |(known, _)| *known == node).map(|(_, change)| *change)
     }
@@ -185,45 +189,48 @@ impl<'c> ChangesByNode<'c> {
     fn add_children(&self, out: &mut Builder<'_>, container: u32) {
         for change in self.changes_at(container) {
             match change {
-                Change::Add { key, value, .. } => {
+                DocChange::Add { key, value, .. } => {
                     out.write_constant(ValueKind::String, Span::default(), key);
                     value.write(out);
                 }
-                Change::Append { value, .. } => value.write(out),
-                Change::Replace { .. } => {}
+                DocChange::Append { value, .. } => value.write(out),
+                DocChange::Replace { .. } => {}
             }
         }
     }
 
     /// The new value for a node; `None` if it is unchanged.
-    fn replacement(&self, at: u32) -> Option<&'c New> {
+    fn replacement(&self, at: u32) -> Option<&'c ChangeValue> {
         self.changes_at(at).find_map(|change| match change {
-            Change::Replace { value, .. } => Some(value),
-            Change::Add { .. } | Change::Append { .. } => None,
+            DocChange::Replace { value, .. } => Some(value),
+            DocChange::Add { .. } | DocChange::Append { .. } => None,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, New, apply};
+    use super::{ChangeValue, DocChange, apply_changes};
     use crate::doc::parse;
 
     #[test]
     fn changes_land_where_they_belong() {
         let doc = parse(r#"{"a":[{"x":1},null],"b":""}"#).unwrap();
-        let (first, second) = (doc.root().get("a").at(0), doc.root().get("a").at(1));
+        let (first, second) = (doc.root().get("a").item(0), doc.root().get("a").item(1));
         let changes = [
-            Change::Add { object: first.index(), key: "y", value: New::Int(2) },
-            Change::Replace { node: second.index(), value: New::Object(vec![("z", New::str("s"))]) },
-            Change::Replace { node: doc.root().get("b").index(), value: New::str("t") },
-            Change::Add { object: 0, key: "c", value: New::str("u") },
-            Change::Append {
+            DocChange::Add { object: first.index(), key: "y", value: ChangeValue::Int(2) },
+            DocChange::Replace {
+                node: second.index(),
+                value: ChangeValue::Object(vec![("z", ChangeValue::str("s"))]),
+            },
+            DocChange::Replace { node: doc.root().get("b").index(), value: ChangeValue::str("t") },
+            DocChange::Add { object: 0, key: "c", value: ChangeValue::str("u") },
+            DocChange::Append {
                 list: doc.root().get("a").index(),
-                value: New::List(vec![New::Int(3), New::str("v")]),
+                value: ChangeValue::List(vec![ChangeValue::Int(3), ChangeValue::str("v")]),
             },
         ];
-        let changed = apply(doc.root(), &changes);
+        let changed = apply_changes(doc.root(), &changes);
         assert_eq!(changed.root().to_json(), r#"{"a":[{"x":1,"y":2},{"z":"s"},[3,"v"]],"b":"t","c":"u"}"#);
     }
 }

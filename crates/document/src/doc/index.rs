@@ -10,20 +10,20 @@ use super::{Value, ValueKind};
 
 /// Finds items and members quickly: remembers where they are in the large containers that were searched before.
 #[derive(Debug, Default)]
-pub struct Index {
+pub struct ContainerIndex {
     /// For each container, its items, or its keys sorted by text. Equal keys keep their order.
     known: RefCell<HashMap<u32, Vec<u32>>>,
 }
 
-impl Index {
+impl ContainerIndex {
     /// The item with that index, from 0; absent if there is none.
     pub fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
         if is_small(list) || list.kind() != ValueKind::Array {
-            return list.at(index);
+            return list.item(index);
         }
         let mut known = self.known.borrow_mut();
         let items = known.entry(list.index()).or_insert_with(|| list.items().map(Value::index).collect());
-        items.get(index).map_or(Value::absent(), |&item| list.doc().value(item))
+        items.get(index).map_or(Value::absent(), |&item| list.doc().value_at(item))
     }
 
     /// The key and the value of the last member with that name; `None` if there is none.
@@ -35,17 +35,17 @@ impl Index {
         let mut known = self.known.borrow_mut();
         let keys = known.entry(object.index()).or_insert_with(|| {
             let mut keys: Vec<u32> = object.members().map(|(key, _)| key.index()).collect();
-            keys.sort_by_key(|&key| doc.value(key).text());
+            keys.sort_by_key(|&key| doc.value_at(key).text());
             keys
         });
-        let after = keys.partition_point(|&key| doc.value(key).text() <= name);
-        let key = doc.value(*keys.get(after.checked_sub(1)?)?);
+        let after = keys.partition_point(|&key| doc.value_at(key).text() <= name);
+        let key = doc.value_at(*keys.get(after.checked_sub(1)?)?);
         // A key is one node, its value the next.
-        key.text_is(name).then(|| (key, doc.value(key.index() + 1)))
+        key.text_is(name).then(|| (key, doc.value_at(key.index() + 1)))
     }
 }
 
 /// True if a container has so few nodes that it is searched each time instead of being indexed.
 fn is_small(container: Value<'_>) -> bool {
-    container.size() < 100
+    container.node_count() < 100
 }

@@ -6,7 +6,7 @@
 mod kept;
 mod strings;
 
-pub use kept::{Keep, KeptPart, ObjectWithDeferredMember, parse_kept};
+pub use kept::{KeptFields, KeptPart, ObjectWithDeferredMember, parse_kept};
 
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
@@ -30,13 +30,13 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads a text that is one JSON value; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    parse_within(source, usize::MAX)
+    parse_with_node_limit(source, usize::MAX)
 }
 
 /// [`parse`] with at most `nodes` keys and values; more of them are an error. API objects have about one for eight
 /// bytes of text, a hostile text one for two.
-pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
-    let mut reader = Reader { most: nodes, ..Reader::of(source) };
+pub fn parse_with_node_limit(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
+    let mut reader = Reader { most: nodes, ..Reader::from_source(source) };
     let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
     reader.read_document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
@@ -49,7 +49,7 @@ pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> 
 /// Reads the JSON value at the start of a text. Returns the value and the offset of the byte after it;
 /// further text is ignored.
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
-    let mut reader = Reader::of(source);
+    let mut reader = Reader::from_source(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
     let mut out =
         Builder::with_capacity(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
@@ -58,7 +58,7 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 }
 
 /// The error of the reader, boxed to keep `Result` small.
-type Fault = Box<SyntaxError>;
+type BoxedSyntaxError = Box<SyntaxError>;
 
 /// The token that the reader expects next.
 enum ExpectedToken {
@@ -92,14 +92,14 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader at the start of a text, without a limit of nodes.
-    pub(super) fn of(source: &'a str) -> Reader<'a> {
+    pub(super) fn from_source(source: &'a str) -> Reader<'a> {
         Reader {
             source,
             bytes: source.as_bytes(),
             at: 0,
             most: usize::MAX,
             base: 0,
-            template: repeat_template::NONE,
+            template: repeat_template::NO_TEMPLATE,
             escaped: String::new(),
             #[cfg(test)]
             compared: 0,
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the value at the current position, with everything in it.
-    pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
         let mut next = ExpectedToken::Value;
         // In the order in which one comes after the other: most steps fall through to the next.
         loop {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
                 next = self.read_key(out)?;
             }
             if matches!(next, ExpectedToken::Value) {
-                next = self.copy_value(out);
+                next = self.copy_from_template(out);
             }
             if matches!(next, ExpectedToken::UnlikeTemplate) {
                 next = self.parse_value(out)?;
@@ -131,11 +131,13 @@ impl<'a> Reader<'a> {
     /// last value.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<ExpectedToken>, Fault> {
+    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<ExpectedToken>, BoxedSyntaxError> {
         loop {
-            let Some(inside) = out.inside().filter(|_| out.depth() > self.base) else { return Ok(None) };
+            let Some(inside) = out.innermost_kind().filter(|_| out.depth() > self.base) else {
+                return Ok(None);
+            };
             if out.len() > self.most {
-                return Err(Box::new(self.too_dense()));
+                return Err(Box::new(self.too_many_nodes_error()));
             }
             self.skip_space();
             match (inside, self.peek()) {
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
 
     /// The error for a text with more keys and values than are read.
     #[cold]
-    fn too_dense(&self) -> SyntaxError {
+    fn too_many_nodes_error(&self) -> SyntaxError {
         let detail = format!("it has more than {} keys and values, too many for its length", self.most);
         SyntaxError { at: self.at, detail, is_too_dense: true }
     }
@@ -166,25 +168,25 @@ impl<'a> Reader<'a> {
     /// next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn copy_value(&mut self, out: &mut Builder<'_>) -> ExpectedToken {
+    fn copy_from_template(&mut self, out: &mut Builder<'_>) -> ExpectedToken {
         self.skip_space();
-        if self.template == repeat_template::NONE {
+        if self.template == repeat_template::NO_TEMPLATE {
             return ExpectedToken::UnlikeTemplate;
         }
-        self.copy_run(out, out.before_value(self.template)).unwrap_or(ExpectedToken::UnlikeTemplate)
+        self.copy_run(out, out.run_before_value(self.template)).unwrap_or(ExpectedToken::UnlikeTemplate)
     }
 
     /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, Fault> {
+    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, BoxedSyntaxError> {
         self.skip_space();
         let start = self.at;
         match self.peek() {
             Some(b'"') => self.read_string(out)?,
             Some(byte @ (b'{' | b'[')) => {
                 let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
-                self.open(out, kind)?;
+                self.open_within_depth(out, kind)?;
                 return Ok(self.enter_container(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
@@ -197,10 +199,10 @@ impl<'a> Reader<'a> {
             Some(b'n') => self.read_literal(out, ValueKind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
-        if self.template == repeat_template::NONE {
+        if self.template == repeat_template::NO_TEMPLATE {
             return Ok(ExpectedToken::After);
         }
-        Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(ExpectedToken::After))
+        Ok(self.copy_run(out, out.run_after_value(self.template)).unwrap_or(ExpectedToken::After))
     }
 
     /// Copies nodes as long as the text from here on equals the text from `start` on. Returns what comes next; `None`
@@ -232,7 +234,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an opening bracket; an error if the containers are nested too deeply.
-    fn open(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), Fault> {
+    fn open_within_depth(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), BoxedSyntaxError> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError {
                 at: self.at,
@@ -273,20 +275,20 @@ impl<'a> Reader<'a> {
     /// template. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, Fault> {
+    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, BoxedSyntaxError> {
         self.skip_space();
         let template = out.key_template();
-        if template != repeat_template::NONE {
-            let next = self.copy_run(out, out.before_key(template));
-            let next = next.or_else(|| match out.key_after(template) {
-                repeat_template::NONE => None,
-                after => self.copy_run(out, out.before_key(after)),
+        if template != repeat_template::NO_TEMPLATE {
+            let next = self.copy_run(out, out.run_before_key(template));
+            let next = next.or_else(|| match out.next_template_key(template) {
+                repeat_template::NO_TEMPLATE => None,
+                after => self.copy_run(out, out.run_before_key(after)),
             });
             if let Some(next) = next {
                 return Ok(next);
             }
         }
-        self.template = repeat_template::NONE;
+        self.template = repeat_template::NO_TEMPLATE;
         if !self.read_plain_key(out) {
             self.read_any_key(out)?;
         }
@@ -300,14 +302,14 @@ impl<'a> Reader<'a> {
         let (start, end) = (self.at, self.plain_end());
         let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
         let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
-        out.key(span(start, end + 1), name::recognise(key));
+        out.write_quoted_key(span(start, end + 1), name::known_name_number(key));
         self.at = end + 2;
         true
     }
 
     /// Reads a key with escapes or with white space before its colon; an error if there is no key.
     #[cold]
-    fn read_any_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    fn read_any_key(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
@@ -326,7 +328,7 @@ impl<'a> Reader<'a> {
         out: &mut Builder<'_>,
         kind: ValueKind,
         word: &'static str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxedSyntaxError> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
@@ -340,7 +342,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past a number by JSON's grammar, without writing it.
-    fn skip_number(&mut self) -> Result<(), Fault> {
+    fn skip_number(&mut self) -> Result<(), BoxedSyntaxError> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -392,7 +394,7 @@ impl<'a> Reader<'a> {
     /// Returns Go's error about the character at the current position, or about the end of the text.
     #[cold]
     #[expect(clippy::unnecessary_box_returns, reason = "every caller passes it on as it is")]
-    fn unexpected(&self, context: &str) -> Fault {
+    fn unexpected(&self, context: &str) -> BoxedSyntaxError {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let character = std::str::from_utf8(rest).ok().and_then(|text| text.chars().next());
         let detail = match character {

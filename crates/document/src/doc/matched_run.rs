@@ -68,8 +68,8 @@ impl Builder<'_> {
         let (StartNode::Value(start) | StartNode::AfterValue(start)) = first;
         let moved = self.doc.nodes.len() as u32 - start;
         let found = match first {
-            StartNode::Value(value) => self.value_range(value, run, moved)?,
-            StartNode::AfterValue(node) => self.members_range(node, run, moved, None)?,
+            StartNode::Value(value) => self.nodes_to_copy_for_value(value, run, moved)?,
+            StartNode::AfterValue(node) => self.nodes_to_copy_for_members(node, run, moved, None)?,
         };
         let copied = self.doc.nodes.len();
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
@@ -82,15 +82,15 @@ impl Builder<'_> {
     }
 
     /// Finds the nodes to copy for a run that starts with `value`; `moved` is how far nodes move on the tape.
-    fn value_range(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
+    fn nodes_to_copy_for_value(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
         let known = *self.node(value)?;
         if known.span.end >= run.end {
             let resume = self.open_copied(value, known, run, moved)?;
-            return self.members_range(value + 1, run, moved, Some(resume));
+            return self.nodes_to_copy_for_members(value + 1, run, moved, Some(resume));
         }
         let resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
         if self.template_at(known.next).is_some() {
-            self.members_range(known.next, run, moved, resume)
+            self.nodes_to_copy_for_members(known.next, run, moved, resume)
         } else {
             Some(CopyRange { end: known.next, resume })
         }
@@ -98,7 +98,7 @@ impl Builder<'_> {
 
     /// Finds the nodes to copy, starting at `node`, the next key or item of the open container. `resume` is
     /// the position to continue at if no further node is complete.
-    fn members_range(
+    fn nodes_to_copy_for_members(
         &mut self,
         mut node: u32,
         run: MatchedRun,

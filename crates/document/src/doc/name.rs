@@ -12,20 +12,20 @@
 
 /// The name of a field, with its number if it is in the table of known names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Name {
+pub struct FieldName {
     /// The field name.
     pub text: &'static str,
     /// Number by which the name is compared quickly with keys; 0 if the name is not in the table.
     pub(super) number: u8,
 }
 
-impl Name {
+impl FieldName {
     /// Number of possible name numbers, including 0.
-    pub const NUMBERS: usize = 256;
+    pub const NUMBER_COUNT: usize = 256;
 
     /// The name with that text; its number is 0 if it is not in the table of known names.
-    pub const fn of(text: &'static str) -> Name {
-        Name { text, number: recognise(text.as_bytes()) }
+    pub const fn from_text(text: &'static str) -> FieldName {
+        FieldName { text, number: known_name_number(text.as_bytes()) }
     }
 
     /// Returns the number of the name, by which names are compared without their text; 0 if the name has none.
@@ -36,21 +36,21 @@ impl Name {
 
 /// A set of names that have numbers.
 #[derive(Debug)]
-pub struct NameSet([bool; Name::NUMBERS]);
+pub struct NameSet([bool; FieldName::NUMBER_COUNT]);
 
 impl NameSet {
     /// The empty set.
-    pub const NONE: &'static NameSet = &NameSet::of(&[]);
+    pub const NONE: &'static NameSet = &NameSet::from_texts(&[]);
 
     /// The set of these names.
     ///
     /// # Panics
     /// If a name has no number. Intended for tables that are computed at compile time.
-    pub const fn of(texts: &[&'static str]) -> NameSet {
-        let mut set = [false; Name::NUMBERS];
+    pub const fn from_texts(texts: &[&'static str]) -> NameSet {
+        let mut set = [false; FieldName::NUMBER_COUNT];
         let mut at = 0;
         while at < texts.len() {
-            let number = Name::of(texts[at]).number();
+            let number = FieldName::from_text(texts[at]).number();
             assert!(number != 0, "a name without a number");
             set[number] = true;
             at += 1;
@@ -60,19 +60,19 @@ impl NameSet {
 
     /// True if the set has that name.
     #[inline]
-    pub fn has(&self, name: Name) -> bool {
+    pub fn has(&self, name: FieldName) -> bool {
         self.0.get(name.number()).copied().unwrap_or_default()
     }
 }
 
-const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too small");
+const _: () = assert!(NAMES.len() < FieldName::NUMBER_COUNT, "a table of names is too small");
 
 /// The number of a key; 0 if it is not in [`NAMES`].
 #[inline]
-pub(super) const fn recognise(key: &[u8]) -> u8 {
+pub(super) const fn known_name_number(key: &[u8]) -> u8 {
     let mut slot = first_slot(key);
     loop {
-        let number = TABLE[slot % SLOTS];
+        let number = NAME_TABLE[slot % SLOTS];
         if number == 0 || is_same(NAMES[number as usize - 1].as_bytes(), key) {
             return number;
         }
@@ -92,7 +92,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// Length of the table: a power of two, and so much larger than the number of names that most are found at once.
 const SLOTS: usize = 512;
 /// The numbers of the names, each in the slot of its text or, if that is taken, in the next free one.
-static TABLE: [u8; SLOTS] = name_table();
+static NAME_TABLE: [u8; SLOTS] = name_table();
 
 /// The slot at which the search for this key begins. Not foldhash: the table is made while compiling, where no
 /// hasher of a crate can run.
@@ -152,7 +152,7 @@ static NAMES: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, Name, recognise};
+    use super::{FieldName, NAMES, known_name_number};
     use crate::doc::parse;
 
     /// The number that the reader gives to a key with much or little after it.
@@ -166,10 +166,10 @@ mod tests {
         let long = ",\"and\":\"a long enough rest\"";
         for (index, name) in NAMES.iter().enumerate() {
             let number = u8::try_from(index + 1).unwrap();
-            assert_eq!(Name::of(name).number, number, "{name}");
+            assert_eq!(FieldName::from_text(name).number, number, "{name}");
             assert_eq!(read(name, long), number, "{name}");
-            assert_eq!(recognise(name.as_bytes()), number, "{name}");
-            assert_eq!(recognise(format!("{name}\0").as_bytes()), 0, "{name}");
+            assert_eq!(known_name_number(name.as_bytes()), number, "{name}");
+            assert_eq!(known_name_number(format!("{name}\0").as_bytes()), 0, "{name}");
             let mut others =
                 vec![format!("{name}s"), format!("{name}:"), format!(" {name}"), name[1..].to_owned()];
             for at in 0..name.len() {
@@ -180,14 +180,14 @@ mod tests {
             for other in others.into_iter().filter(|other| other.bytes().all(|byte| byte >= 0x20)) {
                 let known = NAMES.contains(&other.as_str());
                 assert_eq!(read(&other, long) != 0, known, "{other}");
-                assert_eq!(recognise(other.as_bytes()) != 0, known, "{other}");
+                assert_eq!(known_name_number(other.as_bytes()) != 0, known, "{other}");
             }
         }
         for name in ["apiVersion", "kind"] {
             let alike = NAMES.iter().filter(|other| other.eq_ignore_ascii_case(name));
             assert_eq!(alike.count(), 1, "who looks for {name} in any case relies on it");
         }
-        assert_eq!(Name::of("").number, 0);
+        assert_eq!(FieldName::from_text("").number, 0);
         assert_eq!(read("", long), 0);
     }
 }

@@ -37,7 +37,7 @@ impl OwnedTexts {
     }
 
     /// The first node, `node` or a later one, that has a text here; `None` if there is none.
-    pub(super) fn first_from(&self, node: u32) -> Option<u32> {
+    pub(super) fn first_node_with_text(&self, node: u32) -> Option<u32> {
         let index = self.ends.partition_point(|(owner, _)| *owner < node);
         self.ends.get(index).map(|(owner, _)| *owner)
     }
@@ -71,7 +71,10 @@ mod tests {
             owned.push(node, text);
         }
         assert_eq!([1, 2, 4, 9].map(|node| owned.text(node)), ["a", "", "", "ö\n"]);
-        assert_eq!([0, 2, 9, 10].map(|node| owned.first_from(node)), [Some(1), Some(4), Some(9), None]);
+        assert_eq!(
+            [0, 2, 9, 10].map(|node| owned.first_node_with_text(node)),
+            [Some(1), Some(4), Some(9), None]
+        );
         owned.truncate(4);
         owned.push(5, "b");
         assert_eq!([1, 4, 5, 9].map(|node| owned.text(node)), ["a", "", "b", ""]);

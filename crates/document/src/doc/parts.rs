@@ -2,20 +2,20 @@
 //!
 //! Invariant: a step reads one node of the tape, independent of the size of the values that are skipped.
 
-use super::{Doc, Name, Value};
+use super::{Doc, FieldName, Value};
 
 /// A key of an object.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'d> {
+pub struct ObjectKey<'d> {
     value: Value<'d>,
     /// The number of the key's [`Name`]; 0 if the key is not in the table of known names.
     number: u8,
 }
 
-impl<'d> Key<'d> {
+impl<'d> ObjectKey<'d> {
     #[inline]
-    pub(super) fn new(value: Value<'d>, number: u8) -> Key<'d> {
-        Key { value, number }
+    pub(super) fn new(value: Value<'d>, number: u8) -> ObjectKey<'d> {
+        ObjectKey { value, number }
     }
 
     /// The number of the key's [`Name`]; `None` if the key is not in the table of known names, so that its text must be
@@ -27,7 +27,7 @@ impl<'d> Key<'d> {
 
     /// True if the key has that name.
     #[inline]
-    pub fn is(self, name: Name) -> bool {
+    pub fn has_name(self, name: FieldName) -> bool {
         if self.number == 0 { self.value.text_is(name.text) } else { self.number == name.number }
     }
 }

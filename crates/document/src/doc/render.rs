@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::{Items, Syntax, Value, ValueKind};
-use tollgate_formats::gofmt::{head, json_number, json_string};
+use tollgate_formats::gofmt::{byte_prefix, json_number, push_json_string};
 
 impl<'d> Value<'d> {
     /// The JSON text of this value: as received, or as kubectl would send it.
@@ -32,12 +32,12 @@ impl<'d> Value<'d> {
             return false;
         }
         // A string may be cut up to three bytes early, before a character that does not fit.
-        self.encode(limit + 8, json_number).len() > limit
+        self.to_json_with_numbers(limit + 8, json_number).len() > limit
     }
 
     /// Length in bytes of [`Value::raw_json`] of a review without whitespace and with `<`, `>`, `&`, U+2028
     /// and U+2029 unescaped. An API server removes whitespace and escapes these characters.
-    pub fn least_received_len(self) -> usize {
+    pub fn min_received_bytes(self) -> usize {
         let raw = self.raw_json();
         let (mut length, mut in_string) = (0, false);
         let mut rest = raw.as_bytes();
@@ -58,17 +58,17 @@ impl<'d> Value<'d> {
 
     /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
     pub fn to_json(self) -> String {
-        self.json_within(usize::MAX)
+        self.to_json_truncated(usize::MAX)
     }
 
     /// [`Value::to_json`]; the text may end anywhere past `max_bytes` bytes.
-    pub fn json_within(self, max_bytes: usize) -> String {
-        self.encode(max_bytes, |literal| Cow::Borrowed(literal))
+    pub fn to_json_truncated(self, max_bytes: usize) -> String {
+        self.to_json_with_numbers(max_bytes, |literal| Cow::Borrowed(literal))
     }
 
     /// [`Value::to_json`] with numbers written by `number`; the text may end anywhere past `max_bytes` bytes.
-    fn encode(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
-        let string = |out: &mut String, text| json_string(out, head(text, max_bytes));
+    fn to_json_with_numbers(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
+        let string = |out: &mut String, text| push_json_string(out, byte_prefix(text, max_bytes));
         let mut out = String::new();
         let mut open: Vec<UnwrittenParts<'d>> = Vec::new();
         let mut next = Some(self);
@@ -78,7 +78,7 @@ impl<'d> Value<'d> {
                     ValueKind::String => string(&mut out, value.text()),
                     ValueKind::Null => out.push_str("null"),
                     ValueKind::Bool => out.push_str(value.text()),
-                    ValueKind::Number => out.push_str(head(&number(value.text()), max_bytes)),
+                    ValueKind::Number => out.push_str(byte_prefix(&number(value.text()), max_bytes)),
                     ValueKind::Array => {
                         out.push('[');
                         open.push(UnwrittenParts::Items(value.items()));

@@ -30,7 +30,7 @@ pub(super) struct RepeatTemplate {
 }
 
 /// Stands for "no template": the first node of a tape is never one.
-pub(super) const NONE: u32 = 0;
+pub(super) const NO_TEMPLATE: u32 = 0;
 
 impl<'a> Builder<'a> {
     /// Turns on repeat copying, which is for readers of text.
@@ -51,14 +51,17 @@ impl<'a> Builder<'a> {
         self.open
             .last()
             .map(|open| &open.template)
-            .filter(|template| template.of != NONE && template.next == next)
+            .filter(|template| template.of != NO_TEMPLATE && template.next == next)
     }
 
     /// Starts a list or an object that may have a template.
     #[inline]
     pub(super) fn open_with_template(&mut self, kind: ValueKind, span: Span, template: u32) {
-        let known =
-            if template == NONE { None } else { self.node(template).filter(|known| known.kind == kind) };
+        let known = if template == NO_TEMPLATE {
+            None
+        } else {
+            self.node(template).filter(|known| known.kind == kind)
+        };
         let found = known.map(|known| self.template_for(template, known));
         self.open(kind, span);
         if let (Some(found), Some(open)) = (found, self.open.last_mut()) {
@@ -70,14 +73,14 @@ impl<'a> Builder<'a> {
     #[inline]
     pub(super) fn template_for(&self, of: u32, known: &Node) -> RepeatTemplate {
         let reach = self.template_at(known.next).map_or(known.span.end, |around| around.reach);
-        RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NONE }
+        RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NO_TEMPLATE }
     }
 
     /// The template of the item that is read next, which the open list remembers; [`NONE`] if there is none.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn item_template(&mut self) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        let Some(open) = self.open.last_mut().filter(|_| self.copies_repeats) else { return NONE };
+        let Some(open) = self.open.last_mut().filter(|_| self.copies_repeats) else { return NO_TEMPLATE };
         let mut template = std::mem::replace(&mut open.template.before, at);
         if open.template.next < open.template.end {
             template = open.template.next;
@@ -93,19 +96,19 @@ impl<'a> Builder<'a> {
         self.open
             .last()
             .filter(|open| open.template.next < open.template.end)
-            .map_or(NONE, |open| open.template.next)
+            .map_or(NO_TEMPLATE, |open| open.template.next)
     }
 
     /// The key of the member after the one with the key `template`; [`NONE`] if there is none. Tried where a member was
     /// left out.
-    pub(super) fn key_after(&self, template: u32) -> u32 {
-        let after = self.node(template + 1).map_or(NONE, |value| value.next);
-        if self.open.last().is_some_and(|open| after < open.template.end) { after } else { NONE }
+    pub(super) fn next_template_key(&self, template: u32) -> u32 {
+        let after = self.node(template + 1).map_or(NO_TEMPLATE, |value| value.next);
+        if self.open.last().is_some_and(|open| after < open.template.end) { after } else { NO_TEMPLATE }
     }
 
     /// The start of a run before a value with that template.
     #[inline]
-    pub(super) fn before_value(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_before_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
         // A byte more than the value: a number might go on.
         let reach = self.template_at(known.next).map_or(known.span.end + 1, |around| around.reach);
@@ -114,7 +117,7 @@ impl<'a> Builder<'a> {
 
     /// The start of a run after a value that differs from its template.
     #[inline]
-    pub(super) fn after_value(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_after_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
         let around = self.template_at(known.next)?;
         Some(self.run_start(StartNode::AfterValue(known.next), known.span.end, around.reach))
@@ -122,7 +125,7 @@ impl<'a> Builder<'a> {
 
     /// The start of a run before a key with that template, in the open container.
     #[inline]
-    pub(super) fn before_key(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_before_key(&self, template: u32) -> Option<RunStart> {
         let around = &self.open.last()?.template;
         Some(self.run_start(StartNode::AfterValue(template), self.node(template)?.span.start, around.reach))
     }
@@ -139,7 +142,7 @@ impl<'a> Builder<'a> {
     /// `u32::MAX` if there is none.
     fn first_owned_text(&self, first: StartNode) -> u32 {
         let (StartNode::Value(node) | StartNode::AfterValue(node)) = first;
-        let owner = self.doc.owned.first_from(node).and_then(|owner| self.node(owner));
+        let owner = self.doc.owned.first_node_with_text(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)
     }
 }

@@ -34,7 +34,7 @@ impl Tape {
 
     /// Creates an empty tape with capacity for exactly `nodes` nodes, in newly allocated memory. For
     /// documents that are kept.
-    pub(super) fn to_keep(nodes: usize) -> Tape {
+    pub(super) fn with_exact_capacity(nodes: usize) -> Tape {
         Tape(Vec::with_capacity(nodes))
     }
 

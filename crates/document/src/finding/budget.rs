@@ -24,7 +24,7 @@ const MAX_FINDINGS: usize = 10_000;
 /// and the sender controls the number of errors. A finding takes several times the memory of its text.
 const MAX_RESPONSE_TEXT_BYTES: usize = 160 << 10;
 /// [`MAX_FINDINGS`] for a response of the webhook.
-const RESPONSE_FINDINGS: usize = 800;
+const MAX_RESPONSE_FINDINGS: usize = 800;
 
 /// Suffix of a truncated text.
 const TRUNCATION_SUFFIX: &str = "… (shortened)";
@@ -46,7 +46,7 @@ impl Default for FindingBudget {
 
 impl FindingBudget {
     /// A budget that shortens no text, and keeps 10,000 findings.
-    pub fn exact() -> FindingBudget {
+    pub fn without_shortening() -> FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
@@ -54,11 +54,11 @@ impl FindingBudget {
     /// webhook, or the default.
     pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
-            (true, _) => FindingBudget::exact(),
+            (true, _) => FindingBudget::without_shortening(),
             (false, true) => FindingBudget {
                 text: MAX_ONE_TEXT_BYTES,
                 bytes: MAX_RESPONSE_TEXT_BYTES,
-                findings: RESPONSE_FINDINGS,
+                findings: MAX_RESPONSE_FINDINGS,
             },
             (false, false) => FindingBudget::default(),
         }
@@ -66,12 +66,12 @@ impl FindingBudget {
 
     /// A budget for any number of findings, whose texts are shortened to `text` bytes: for callers that do not keep
     /// them.
-    pub fn endless(text: usize) -> FindingBudget {
+    pub fn with_unlimited_findings(text: usize) -> FindingBudget {
         FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
 
     /// True if the budget shortens no text.
-    pub fn is_exact(&self) -> bool {
+    pub fn never_shortens(&self) -> bool {
         self.text == usize::MAX
     }
 
@@ -88,7 +88,7 @@ impl FindingBudget {
 
     /// Shortens the finding's texts and takes it from the budget. Returns false if the budget is used up: then neither
     /// this finding nor a later one is kept.
-    pub fn take(&mut self, finding: &mut Finding) -> bool {
+    pub fn shorten_and_spend(&mut self, finding: &mut Finding) -> bool {
         if self.is_full() {
             return false;
         }
@@ -107,7 +107,7 @@ impl FindingBudget {
 
 impl Finding {
     /// Creates a finding that represents `count` omitted findings. `rule` is the rule for such findings.
-    pub fn left_out(rule: RuleId, count: usize) -> Finding {
+    pub fn for_omitted(rule: RuleId, count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
         let detail = format!("… and {count} more {noun} {verb} left out");
         let (at, value) = (crate::field::FieldPath::default(), BadValue::count(count));
@@ -143,18 +143,19 @@ impl Finding {
             BadValue::Str(text) | BadValue::Json(text) => text.len(),
             _ => 8,
         };
-        let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
+        let also: usize = self.also.iter().map(crate::field::FieldPath::printed_bytes).sum();
         let help: usize =
             [&self.help, &self.short, &self.advice].into_iter().flatten().map(|text| text.len()).sum();
         let server_at = self.server_at.as_ref().map_or(0, String::len);
         // A fix repeats paths that are counted here, and is not part of an answer.
-        FINDING_OVERHEAD_BYTES + value + self.detail.len() + self.at.bytes() + also + help + server_at
+        FINDING_OVERHEAD_BYTES + value + self.detail.len() + self.at.printed_bytes() + also + help + server_at
     }
 }
 
 /// The first `limit` bytes of a text, with a note that it was cut; `None` if it is not longer.
 fn shortened(text: &str, limit: usize) -> Option<String> {
-    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), TRUNCATION_SUFFIX].concat())
+    (text.len() > limit)
+        .then(|| [tollgate_formats::gofmt::byte_prefix(text, limit), TRUNCATION_SUFFIX].concat())
 }
 
 /// The findings about one object.
@@ -168,7 +169,7 @@ pub struct Findings {
 
 impl Findings {
     /// An empty list that keeps as many findings as the budget allows.
-    pub fn within(budget: FindingBudget) -> Findings {
+    pub fn with_budget(budget: FindingBudget) -> Findings {
         Findings { budget, ..Findings::default() }
     }
 
@@ -184,7 +185,7 @@ impl Findings {
 
     /// True if findings were left out.
     #[cfg(test)]
-    pub fn is_cut(&self) -> bool {
+    pub fn has_omitted(&self) -> bool {
         !self.left_out.is_empty()
     }
 
@@ -195,7 +196,7 @@ impl Findings {
 
     /// Adds a finding and returns it; `None` if the budget is used up and it is only counted.
     pub fn push(&mut self, mut finding: Finding) -> Option<&mut Finding> {
-        if !self.budget.take(&mut finding) {
+        if !self.budget.shorten_and_spend(&mut finding) {
             self.leave_out(finding.rule, 1);
             return None;
         }
@@ -233,12 +234,12 @@ impl Findings {
 mod tests {
     use super::{FindingBudget, Findings, MAX_ONE_TEXT_BYTES, MAX_TEXT_BYTES};
     use crate::field::Path;
-    use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
+    use crate::finding::{BadValue, ErrorType, Finding, FindingLevel, Rule, RuleOrigin};
 
-    static RULE: Rule = Rule::new("a", Origin::Lint, Level::Warn);
+    static RULE: Rule = Rule::new("a", RuleOrigin::Lint, FindingLevel::Warn);
 
     fn finding(value: &str) -> Finding {
-        Finding { value: BadValue::str(value), kind: ErrorType::Invalid, ..Finding::left_out(&RULE, 0) }
+        Finding { value: BadValue::str(value), kind: ErrorType::Invalid, ..Finding::for_omitted(&RULE, 0) }
     }
 
     #[test]
@@ -249,7 +250,7 @@ mod tests {
         ] {
             let mut budget = FindingBudget::default();
             let mut one = finding(&"x".repeat(length));
-            assert!(budget.take(&mut one));
+            assert!(budget.shorten_and_spend(&mut one));
             let BadValue::Str(text) = &one.value else { panic!("{one:?}") };
             assert_eq!(text.len(), kept);
         }
@@ -262,24 +263,24 @@ mod tests {
             (MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES - 2..MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES).contains(&count),
             "{count}"
         );
-        assert!(findings.is_cut() && findings.budget().is_full());
+        assert!(findings.has_omitted() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
 
     #[test]
     fn what_is_exact_is_not_shortened() {
-        let mut budget = FindingBudget::exact();
+        let mut budget = FindingBudget::without_shortening();
         let long = "x".repeat(2 * MAX_TEXT_BYTES);
         let mut one = finding(&long);
         one.at = Path::ROOT.field("spec").owned();
-        assert!(budget.take(&mut one) && budget.take(&mut one.clone()));
+        assert!(budget.shorten_and_spend(&mut one) && budget.shorten_and_spend(&mut one.clone()));
         assert_eq!(one.value, BadValue::str(&long));
     }
 
     #[test]
     fn what_was_left_out_is_counted_in_words() {
-        assert_eq!(Finding::left_out(&RULE, 1).body(), "… and 1 more finding was left out");
-        assert_eq!(Finding::left_out(&RULE, 12).body(), "… and 12 more findings were left out");
-        assert_eq!(Finding::left_out(&RULE, 12).left_out_count(), 12);
+        assert_eq!(Finding::for_omitted(&RULE, 1).server_message(), "… and 1 more finding was left out");
+        assert_eq!(Finding::for_omitted(&RULE, 12).server_message(), "… and 12 more findings were left out");
+        assert_eq!(Finding::for_omitted(&RULE, 12).left_out_count(), 12);
     }
 }

@@ -146,33 +146,33 @@ impl Fix {
 
     /// Adds an edit. All edits of a fix are applied together or not at all.
     #[must_use]
-    pub fn and(mut self, edit: Edit) -> Fix {
+    pub fn with_edit(mut self, edit: Edit) -> Fix {
         self.edits.push(edit);
         self
     }
 
     /// Marks the fix as unsafe, because it changes a value that the API server accepts.
     #[must_use]
-    pub fn changing_a_value(mut self) -> Fix {
+    pub fn marked_unsafe(mut self) -> Fix {
         self.applicability = Applicability::Unsafe;
         self
     }
 
     /// A safe fix that replaces the value at `at`, `written`, with the string `new`.
     pub fn replace(at: FieldPath, written: &str, new: &str) -> Fix {
-        let title = format!("Replace `{}` with `{new}`", tollgate_formats::gofmt::head(written, 64));
+        let title = format!("Replace `{}` with `{new}`", tollgate_formats::gofmt::byte_prefix(written, 64));
         Fix::safe(title, Edit::Set { at, value: NewValue::Str(new.into()) })
     }
 
     /// A safe fix that renames the key at `at`, `written`, to `new`.
     pub fn rename(at: FieldPath, written: &str, new: &str) -> Fix {
-        let title = format!("Rename `{}` to `{new}`", tollgate_formats::gofmt::head(written, 64));
+        let title = format!("Rename `{}` to `{new}`", tollgate_formats::gofmt::byte_prefix(written, 64));
         Fix::safe(title, Edit::Rename { at, to: new.into() })
     }
 
     /// Replaces every path of the fix with the result of `within`, such as the path in the list that contains the
     /// object.
-    pub fn relocate(&mut self, within: impl Fn(FieldPath) -> FieldPath) {
+    pub fn map_paths(&mut self, within: impl Fn(FieldPath) -> FieldPath) {
         for path in self.edits.iter_mut().flat_map(Edit::paths) {
             *path = within(std::mem::take(path));
         }
@@ -218,7 +218,7 @@ mod tests {
             (rename(&device.field("taint"), "taints"), false, false),
             (rename(&device.field("taitns"), "taints"), false, false),
             (rename(&device.field("atributes"), "attributes"), false, true),
-            (set(&spec.field("driver")).changing_a_value(), false, false),
+            (set(&spec.field("driver")).marked_unsafe(), false, false),
         ];
         for (fix, has_taints, expected) in table {
             assert_eq!(fix.is_safe(has_taints), expected, "{has_taints} {fix:?}");

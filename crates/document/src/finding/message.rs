@@ -21,11 +21,11 @@ pub enum MessageStyle {
 
 impl Finding {
     /// The message without the path, in the given style; the API server's if there is no detail to print.
-    pub fn body_in(&self, style: MessageStyle) -> String {
+    pub fn message_without_path(&self, style: MessageStyle) -> String {
         match style {
             // Nothing to print but the type of error.
-            _ if self.detail.is_empty() && style != MessageStyle::Documented => self.body(),
-            MessageStyle::ApiServer => self.body(),
+            _ if self.detail.is_empty() && style != MessageStyle::Documented => self.server_message(),
+            MessageStyle::ApiServer => self.server_message(),
             MessageStyle::Plain => self.detail.to_string(),
             MessageStyle::Documented => self.documented_body(),
         }
@@ -33,7 +33,7 @@ impl Finding {
 
     /// The message with the path as the user wrote it, `path: body`; only the body if the path is empty.
     pub fn message_in(&self, style: MessageStyle) -> String {
-        let (field, body) = (self.field(), self.body_in(style));
+        let (field, body) = (self.user_path(), self.message_without_path(style));
         if field.is_empty() { body } else { format!("{field}: {body}") }
     }
 
@@ -51,7 +51,9 @@ impl Finding {
             ErrorType::Invalid | ErrorType::TypeInvalid if self.detail.is_empty() => {
                 format!("{value} is invalid")
             }
-            ErrorType::Invalid | ErrorType::TypeInvalid if value.is_short() => format!("{value} is invalid"),
+            ErrorType::Invalid | ErrorType::TypeInvalid if value.reads_well_in_sentence() => {
+                format!("{value} is invalid")
+            }
             _ => String::new(),
         };
         if !self.detail.is_empty() {
@@ -69,7 +71,7 @@ impl Finding {
 
 impl BadValue {
     /// True if the value is a scalar that reads well in a sentence; false for null, empty strings and containers.
-    fn is_short(&self) -> bool {
+    fn reads_well_in_sentence(&self) -> bool {
         match self {
             BadValue::Omitted | BadValue::Null => false,
             BadValue::Str(text) => !text.is_empty(),
@@ -83,9 +85,9 @@ impl BadValue {
 mod tests {
     use super::MessageStyle::{ApiServer, Documented, Plain};
     use crate::field::Path;
-    use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
+    use crate::finding::{BadValue, ErrorType, Finding, FindingLevel, Rule, RuleOrigin};
 
-    static RULE: Rule = Rule::new("a", Origin::Lint, Level::Warn);
+    static RULE: Rule = Rule::new("a", RuleOrigin::Lint, FindingLevel::Warn);
 
     fn finding(kind: ErrorType, value: BadValue, detail: &'static str) -> Finding {
         Finding::new(&RULE, Path::ROOT.field("spec").owned(), kind, value, detail)

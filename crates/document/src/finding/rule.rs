@@ -19,11 +19,11 @@ pub struct Rule {
     /// Stable ID of the rule, which is also the name of its page in `docs/rules`, such as `taint-effect`.
     pub id: &'static str,
     /// The source of the rule.
-    pub origin: Origin,
+    pub origin: RuleOrigin,
     /// The level of its findings, unless a policy sets another one.
-    pub level: Level,
+    pub level: FindingLevel,
     /// How editors highlight the finding.
-    pub tag: Option<Tag>,
+    pub tag: Option<EditorTag>,
     /// Input besides the text of the object that findings of this rule depend on.
     pub depends_on: DependsOn,
     /// True if a comment in the file can suppress findings of this rule.
@@ -35,27 +35,27 @@ pub struct Rule {
 impl Rule {
     /// Creates a rule whose findings depend only on the text, without an index yet. Comments can suppress it
     /// if it is a lint.
-    pub const fn new(id: &'static str, origin: Origin, level: Level) -> Rule {
-        let is_suppressible = matches!(origin, Origin::Lint);
+    pub const fn new(id: &'static str, origin: RuleOrigin, level: FindingLevel) -> Rule {
+        let is_suppressible = matches!(origin, RuleOrigin::Lint);
         Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
     }
 
     /// True if an update is reported only if it introduces the problem. False for the API server's rules,
     /// which compare with the stored object themselves.
     pub const fn is_ratcheted(&self) -> bool {
-        matches!(self.origin, Origin::Documented | Origin::Lint)
+        matches!(self.origin, RuleOrigin::Documented | RuleOrigin::Lint)
     }
 
     /// Tags the rule as being about fields without effect.
     #[must_use]
     pub const fn unnecessary(self) -> Rule {
-        Rule { tag: Some(Tag::Unnecessary), ..self }
+        Rule { tag: Some(EditorTag::Unnecessary), ..self }
     }
 
     /// Tags the rule as being about fields that newer releases do not have.
     #[must_use]
     pub const fn deprecated(self) -> Rule {
-        Rule { tag: Some(Tag::Deprecated), ..self }
+        Rule { tag: Some(EditorTag::Deprecated), ..self }
     }
 
     /// Declares that findings depend on more than the text, so that another run may report others.
@@ -72,7 +72,7 @@ impl Rule {
 
     /// Sets the index of the rule in the table.
     #[must_use]
-    pub const fn numbered(self, number: usize) -> Rule {
+    pub const fn with_table_index(self, number: usize) -> Rule {
         Rule { number, ..self }
     }
 }
@@ -111,7 +111,7 @@ impl fmt::Display for Rule {
 
 /// How editors highlight a finding: as unnecessary or deprecated text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tag {
+pub enum EditorTag {
     /// A field that has no effect where it is: editors show it faded.
     Unnecessary,
     /// A field that newer releases do not have: editors strike it through.
@@ -141,7 +141,7 @@ pub enum DependsOn {
 
 /// The source of a rule: who considers the object wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Origin {
+pub enum RuleOrigin {
     /// The API server of the profile rejects the object.
     Upstream,
     /// The documentation forbids the value, but no server enforces it.
@@ -156,42 +156,42 @@ pub enum Origin {
     Strict,
 }
 
-impl Origin {
+impl RuleOrigin {
     /// All origins of rules, in the order of reports.
-    pub const ALL: [Origin; 6] = [
-        Origin::Upstream,
-        Origin::Documented,
-        Origin::Lint,
-        Origin::Policy,
-        Origin::Decoding,
-        Origin::Strict,
+    pub const ALL: [RuleOrigin; 6] = [
+        RuleOrigin::Upstream,
+        RuleOrigin::Documented,
+        RuleOrigin::Lint,
+        RuleOrigin::Policy,
+        RuleOrigin::Decoding,
+        RuleOrigin::Strict,
     ];
 
     /// The name in reports and settings, such as `upstream`.
     pub fn name(self) -> &'static str {
         match self {
-            Origin::Upstream => "upstream",
-            Origin::Documented => "documented",
-            Origin::Lint => "lint",
-            Origin::Policy => "policy",
-            Origin::Decoding => "decoding",
-            Origin::Strict => "strict",
+            RuleOrigin::Upstream => "upstream",
+            RuleOrigin::Documented => "documented",
+            RuleOrigin::Lint => "lint",
+            RuleOrigin::Policy => "policy",
+            RuleOrigin::Decoding => "decoding",
+            RuleOrigin::Strict => "strict",
         }
     }
 
     /// The style in which messages of such rules are written.
     pub fn message_style(self) -> MessageStyle {
         match self {
-            Origin::Upstream | Origin::Decoding | Origin::Strict => MessageStyle::ApiServer,
-            Origin::Documented => MessageStyle::Documented,
-            Origin::Lint | Origin::Policy => MessageStyle::Plain,
+            RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict => MessageStyle::ApiServer,
+            RuleOrigin::Documented => MessageStyle::Documented,
+            RuleOrigin::Lint | RuleOrigin::Policy => MessageStyle::Plain,
         }
     }
 }
 
 /// The effect of a finding on the verdict about a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Level {
+pub enum FindingLevel {
     /// The request is allowed; the finding is only recorded.
     Audit,
     /// The request is allowed; the user is warned.
@@ -200,13 +200,13 @@ pub enum Level {
     Deny,
 }
 
-impl Level {
+impl FindingLevel {
     /// The name in reports and settings, such as `deny`.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Audit => "audit",
-            Level::Warn => "warn",
-            Level::Deny => "deny",
+            FindingLevel::Audit => "audit",
+            FindingLevel::Warn => "warn",
+            FindingLevel::Deny => "deny",
         }
     }
 }

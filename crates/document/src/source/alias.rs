@@ -49,14 +49,14 @@ impl<'a> Anchors<'a> {
 
     /// Writes a copy of the anchor's value to `out`. An error if the value is not complete, or if aliases make up too
     /// much of the document.
-    pub(super) fn expand(&mut self, anchor: usize, out: &mut Builder<'a>) -> Result<(), String> {
+    pub(super) fn write_alias_copy(&mut self, anchor: usize, out: &mut Builder<'a>) -> Result<(), String> {
         let Some((&(at, nodes), values)) = self.positions.get(&anchor).zip(self.values.as_ref()) else {
             // The parser knows the name, so the value it names is still being read.
             return Err("the anchor's value contains itself".to_owned());
         };
         self.read += nodes + 1;
         self.expanded += nodes;
-        if self.expanded > 100 && self.read > 1000 && self.is_excessive() {
+        if self.expanded > 100 && self.read > 1000 && self.has_excessive_aliases() {
             let expanded = self.expanded;
             return Err(format!(
                 "document contains excessive aliasing ({expanded} values come from aliases)"
@@ -75,11 +75,12 @@ impl<'a> Anchors<'a> {
     /// True if more of the document comes from aliases than its size allows.
     // upstream go-yaml v2 allowedAliasRatio
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-    fn is_excessive(&self) -> bool {
-        const SMALL_DOCUMENT: f64 = 400_000.0;
-        const LARGE_DOCUMENT: f64 = 4_000_000.0;
+    fn has_excessive_aliases(&self) -> bool {
+        const SMALL_DOCUMENT_NODES: f64 = 400_000.0;
+        const LARGE_DOCUMENT_NODES: f64 = 4_000_000.0;
         let (read, expanded) = (self.read as f64, self.expanded as f64);
-        let along = ((read - SMALL_DOCUMENT) / (LARGE_DOCUMENT - SMALL_DOCUMENT)).clamp(0.0, 1.0);
+        let along =
+            ((read - SMALL_DOCUMENT_NODES) / (LARGE_DOCUMENT_NODES - SMALL_DOCUMENT_NODES)).clamp(0.0, 1.0);
         expanded / read > 0.99 - 0.89 * along
     }
 }

@@ -13,7 +13,7 @@ use super::yaml;
 const MAX_NESTING: usize = 1_000;
 
 /// The comments of a text in order, as ranges of its bytes, from the `#` to the end of the line.
-pub fn comments(text: &str) -> Vec<Range<usize>> {
+pub fn comment_ranges(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut part, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -41,7 +41,7 @@ fn collect_part(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
     let before = found.len();
     if !collect_from(source, part.start, found)
-        && let Some(parsable) = yaml::parsable_copy(source, &mut { yaml::MAX_PARSED_AGAIN })
+        && let Some(parsable) = yaml::parsable_copy(source, &mut { yaml::MAX_REPARSED_BYTES })
     {
         found.truncate(before);
         collect_from(&parsable, part.start, found);
@@ -70,21 +70,21 @@ fn collect_from(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::comments;
+    use super::comment_ranges;
 
     #[test]
     fn only_comments_are_comments() {
         let text = "# head\na: 'x # no' # one\nb: |  # two\n  # no\n  text\nc: \"# no\" \n# three\nd: [1, # four\n 2]\n\
                     e: a#no\n--- # five\nf: >-\n  folded # no\n\n# six\n---\n{\"a\": \"# no\"}\n# last\n";
-        let found: Vec<&str> = comments(text).into_iter().map(|range| &text[range]).collect();
+        let found: Vec<&str> = comment_ranges(text).into_iter().map(|range| &text[range]).collect();
         assert_eq!(found, ["# head", "# one", "# two", "# three", "# four", "# five", "# six", "# last"]);
     }
 
     #[test]
     fn a_fault_hides_only_what_follows_it_in_its_part() {
         let text = "a: 1 # one\r\nb: [ # two\n---\nc: 1 # three\r\n";
-        let found: Vec<&str> = comments(text).into_iter().map(|range| &text[range]).collect();
+        let found: Vec<&str> = comment_ranges(text).into_iter().map(|range| &text[range]).collect();
         assert_eq!(found, ["# one", "# two", "# three"]);
-        assert!(comments("{\"a\": \"# b\"} {\"c\": 1}").is_empty());
+        assert!(comment_ranges("{\"a\": \"# b\"} {\"c\": 1}").is_empty());
     }
 }

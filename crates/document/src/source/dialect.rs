@@ -108,7 +108,7 @@ impl<'a> DialectChecker<'a> {
 
     /// Checks the comments and white space between the last token and the byte `to`.
     fn check_up_to(&self, to: usize) -> Result<(), DocumentError> {
-        self.check_unusual(to)?;
+        self.check_unusual_characters(to)?;
         if self.has_odd_gaps {
             self.check_gap(to, false)?;
         }
@@ -116,7 +116,7 @@ impl<'a> DialectChecker<'a> {
     }
 
     /// Checks the comments and white space after the last token.
-    pub(super) fn check_rest(&self) -> Result<(), DocumentError> {
+    pub(super) fn check_after_last_token(&self) -> Result<(), DocumentError> {
         self.check_up_to(self.source.len())
     }
 
@@ -132,7 +132,7 @@ impl<'a> DialectChecker<'a> {
         self.check_token(span, in_flow)?;
         let (start, end) = (span.start as usize, span.end as usize);
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-        self.check_unusual(if quoted && !is_key { start } else { end })?;
+        self.check_unusual_characters(if quoted && !is_key { start } else { end })?;
         if is_key && let Some(at) = self.source.get(start..end).and_then(|key| key.find(['\n', '\r'])) {
             return Err(DocumentError::rejected_by_tollgate(start + at, "yaml: a key must be on one line"));
         }
@@ -146,7 +146,7 @@ impl<'a> DialectChecker<'a> {
         if in_flow {
             self.check_plain_in_flow(start, end)?;
         }
-        self.check_returns(start, end)?;
+        self.check_double_returns(start, end)?;
         let lines = self.source.get(start..end).filter(|_| self.has_tabs).unwrap_or_default();
         match lines.split(['\n', '\r']).find(|line| is_blank(line) && line.contains('\t')) {
             Some(line) => Err(tab_error(start + line.as_ptr() as usize - lines.as_ptr() as usize)),
@@ -174,7 +174,7 @@ impl<'a> DialectChecker<'a> {
 
     /// Returns an error if one of the characters of [`next_unusual`] is before the byte `end`, outside of quoted
     /// scalars.
-    pub(super) fn check_unusual(&self, end: usize) -> Result<(), DocumentError> {
+    pub(super) fn check_unusual_characters(&self, end: usize) -> Result<(), DocumentError> {
         let Some(at) = self.unusual.filter(|at| *at < end) else { return Ok(()) };
         let letter = self.source.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
         let code = u32::from(letter);
@@ -190,14 +190,14 @@ impl<'a> DialectChecker<'a> {
     }
 
     /// True if the text after the last token may have something that kubectl reads and the parser does not.
-    pub(super) fn may_hide(&self, to: usize) -> bool {
+    pub(super) fn may_hide_content(&self, to: usize) -> bool {
         self.unusual.is_some()
             || self.has_odd_gaps
                 && matches!(self.check_gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)
     }
 
     /// Returns an error if a line of a scalar ends with `\r\r\n`: one line break for kubectl, and two for the parser.
-    fn check_returns(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+    fn check_double_returns(&self, start: usize, end: usize) -> Result<(), DocumentError> {
         if self.has_double_returns
             && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
         {
@@ -212,8 +212,8 @@ impl<'a> DialectChecker<'a> {
     pub(super) fn check_block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
         let end = span.end as usize;
         let start = self.check_gap(span.start as usize, false)?;
-        self.check_unusual(end)?;
-        self.check_returns(start, end)?;
+        self.check_unusual_characters(end)?;
+        self.check_double_returns(start, end)?;
         self.end = self.end.max(end);
         let scalar = self.source.get(start..end).unwrap_or_default();
         let content = scalar.find(['\n', '\r']).unwrap_or(scalar.len());

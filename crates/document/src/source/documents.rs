@@ -12,14 +12,14 @@ use super::InputError;
 use super::find::PathLocator;
 use super::fix::{self, SharedValues, TextFix};
 use super::list::last_member;
-use super::span::{Lines, SourceLocation};
+use super::span::{LineIndex, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Value, ValueKind};
 use crate::field::FieldPath;
 use crate::finding::Fix;
 
 /// Default maximum size of one document in bytes.
-pub const MAX_DOCUMENT: usize = 8 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 8 << 20;
 
 /// Maximum number of characters of an invalid separator in a message.
 const MAX_SHOWN_CHARS: usize = 64;
@@ -40,18 +40,18 @@ pub struct Document<'a> {
 impl Document<'_> {
     /// The position of a field in the file, or of its key if `on_key` is set. For a missing field, the position of the
     /// nearest existing parent. `lines` covers the whole file.
-    pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
+    pub fn locate(&self, lines: &LineIndex<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
         let span = self.locator.span_of_path(&self.doc, path, on_key);
         lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
     }
 
     /// The value at the path without its last `up` steps; `None` if there is none.
-    pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
-        self.locator.value(&self.doc, path, up)
+    pub fn value_at_path(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
+        self.locator.value_at_path(&self.doc, path, up)
     }
 
     /// Converts a fix to edits of the file's text; `None` if this is not safe. `lines` covers the whole file.
-    pub fn text_fix(&self, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
+    pub fn text_fix(&self, lines: &LineIndex<'_>, fix: &Fix) -> Option<TextFix> {
         fix::text_fix(self, lines, fix)
     }
 
@@ -62,12 +62,12 @@ impl Document<'_> {
 
     /// The error for a document that is a list, a scalar, or a `List` without items; `None` if it is an
     /// object. `lines` covers the whole file.
-    pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
+    pub fn not_an_object(&self, file: &str, lines: &LineIndex<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let not_an_object =
             |what| format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
         let (value, message) = match root.kind() {
-            ValueKind::Object => broken_list(root)?,
+            ValueKind::Object => broken_list_error(root)?,
             ValueKind::Array => (root, not_an_object("a list")),
             _ => (root, not_an_object("a plain value")),
         };
@@ -76,14 +76,14 @@ impl Document<'_> {
     }
 
     /// The line, counted from 1, on which the document's content begins. `lines` covers the whole file.
-    pub fn line(&self, lines: &Lines<'_>) -> usize {
-        lines.position(self.offset + self.doc.root().span().start as usize).0
+    pub fn first_line_number(&self, lines: &LineIndex<'_>) -> usize {
+        lines.line_and_column(self.offset + self.doc.root().span().start as usize).0
     }
 }
 
 /// The value and the error for a `List` whose `items` is missing or not a list; `None` for any other
 /// document. Without this error, the list would silently not be checked.
-fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
+fn broken_list_error(root: Value<'_>) -> Option<(Value<'_>, String)> {
     if last_member(root, "kind").str() != "List" || last_member(root, "apiVersion").str() != "v1" {
         return None;
     }
@@ -132,7 +132,7 @@ impl DocumentError {
     }
 
     /// Converts the error to an [`InputError`] with file, line and column. `lines` covers the whole file.
-    pub fn input_error(&self, file: &str, lines: &Lines<'_>) -> InputError {
+    pub fn input_error(&self, file: &str, lines: &LineIndex<'_>) -> InputError {
         InputError::at(file, lines, self.at, self.message.clone())
     }
 }
@@ -150,8 +150,8 @@ pub fn documents(text: &str) -> Documents<'_> {
         json_error: None,
         part: None,
         pending: None,
-        max_size: MAX_DOCUMENT,
-        budget: yaml::MAX_PARSED_AGAIN,
+        max_size: MAX_DOCUMENT_BYTES,
+        budget: yaml::MAX_REPARSED_BYTES,
     }
 }
 
@@ -213,7 +213,8 @@ impl<'a> Documents<'a> {
     fn next_json(&mut self) -> Option<NextDocument<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        let value = self.text.get(start..document_limit(self.text, start, self.max_size)).unwrap_or_default();
+        let value =
+            self.text.get(start..max_document_end(self.text, start, self.max_size)).unwrap_or_default();
         if value.is_empty() {
             return None;
         }
@@ -330,7 +331,7 @@ impl<'a> Documents<'a> {
 }
 
 /// The end offset, on a character boundary, of the longest allowed document that starts at `start`.
-fn document_limit(text: &str, start: usize, max_size: usize) -> usize {
+fn max_document_end(text: &str, start: usize, max_size: usize) -> usize {
     let mut end = text.len().min(start.saturating_add(max_size));
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -5,13 +5,13 @@
 //!
 //! Invariant: every path has a position. A missing field has that of its nearest existing parent.
 
-use crate::doc::{Doc, Index, Span, Value, ValueKind};
-use crate::field::{FieldPath, Name};
+use crate::doc::{ContainerIndex, Doc, Span, Value, ValueKind};
+use crate::field::{FieldPath, SegmentName};
 
 /// Finds fields of one document by their paths; remembers the large containers that were searched before.
 #[derive(Debug, Default)]
 pub(super) struct PathLocator {
-    pub(super) index: Index,
+    pub(super) index: ContainerIndex,
 }
 
 impl PathLocator {
@@ -24,8 +24,8 @@ impl PathLocator {
         let mut held_by: Option<Value<'_>> = None;
         for step in path.user_steps() {
             let (key, next) = match step {
-                Name::Index(index) => (None, self.index.item(at, *index)),
-                Name::Field(name) | Name::Key(name) => match self.index.member(at, name) {
+                SegmentName::Index(index) => (None, self.index.item(at, *index)),
+                SegmentName::Field(name) | SegmentName::Key(name) => match self.index.member(at, name) {
                     Some((key, value)) => (Some(key), value),
                     None => (None, Value::absent()),
                 },
@@ -48,11 +48,16 @@ impl PathLocator {
     }
 
     /// The value at the path without its last `up` steps; `None` if there is none.
-    pub(super) fn value<'d>(&self, doc: &'d Doc<'_>, path: &FieldPath, up: usize) -> Option<Value<'d>> {
+    pub(super) fn value_at_path<'d>(
+        &self,
+        doc: &'d Doc<'_>,
+        path: &FieldPath,
+        up: usize,
+    ) -> Option<Value<'d>> {
         let steps = path.user_steps().count().checked_sub(up)?;
         let found = path.user_steps().take(steps).try_fold(doc.root(), |at, step| match step {
-            Name::Index(index) => Some(self.index.item(at, *index)),
-            Name::Field(name) | Name::Key(name) => Some(self.index.member(at, name)?.1),
+            SegmentName::Index(index) => Some(self.index.item(at, *index)),
+            SegmentName::Field(name) | SegmentName::Key(name) => Some(self.index.member(at, name)?.1),
         });
         found.filter(|value| value.exists())
     }

@@ -20,9 +20,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::documents::Document;
-use super::span::{Lines, SourceLocation};
+use super::span::{LineIndex, SourceLocation};
 use crate::doc::{Doc, Syntax, Value, ValueKind};
-use crate::field::{FieldPath, Name};
+use crate::field::{FieldPath, SegmentName};
 use crate::finding::{Applicability, Edit, Fix};
 
 /// A fix as edits of a text: for `--fix`, reports and code actions of editors.
@@ -62,7 +62,7 @@ pub fn apply<'e>(text: &str, edits: impl IntoIterator<Item = &'e TextEdit>) -> S
 type Replacement = (Range<usize>, String);
 
 /// The fix as edits of the file's text; `None` if it is not sure how to write them.
-pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
+pub(super) fn text_fix(document: &Document<'_>, lines: &LineIndex<'_>, fix: &Fix) -> Option<TextFix> {
     let editor = Editor { doc: &document.doc, source: document.doc.source(), document, lines };
     if document.shared_values().has_odd_breaks {
         return None;
@@ -127,7 +127,7 @@ struct Editor<'d> {
     source: &'d str,
     document: &'d Document<'d>,
     /// The lines of the whole file, for converting offsets to positions.
-    lines: &'d Lines<'d>,
+    lines: &'d LineIndex<'d>,
 }
 
 /// A value that a path leads to, with its key and its container.
@@ -144,12 +144,12 @@ impl<'d> Editor<'d> {
     /// An edit as replacements of bytes; `None` if it is not sure how to write it.
     fn replacements(&self, edit: &Edit) -> Option<Vec<Replacement>> {
         match edit {
-            Edit::Set { at, value } => self.set(self.edit_target(at)?, value),
+            Edit::Set { at, value } => self.set_scalar(self.edit_target(at)?, value),
             Edit::Rename { at, to } => self.rename(self.edit_target(at)?, to),
-            Edit::Remove { at } => self.remove(self.edit_target(at)?),
+            Edit::Remove { at } => self.remove_item_or_member(self.edit_target(at)?),
             Edit::Insert { into, key, value } => self.insert(self.edit_target(into)?, key, value),
             Edit::Nest { into, key, members } => self.nest(self.edit_target(into)?, key, members),
-            Edit::Unnest { at } => self.unnest(self.edit_target(at)?),
+            Edit::Unnest { at } => self.replace_by_members(self.edit_target(at)?),
             Edit::Move { at, into } => self.move_member(self.edit_target(at)?, self.edit_target(into)?),
             Edit::WrapInObject { at, key } => self.wrap_in_object(self.edit_target(at)?, key),
             Edit::WrapInList { at } => self.wrap_in_list(self.edit_target(at)?),
@@ -165,8 +165,8 @@ impl<'d> Editor<'d> {
         for step in path.user_steps() {
             let parent = target.value;
             let (key, value) = match step {
-                Name::Index(index) => (None, self.document.locator.index.item(parent, *index)),
-                Name::Field(name) | Name::Key(name) => {
+                SegmentName::Index(index) => (None, self.document.locator.index.item(parent, *index)),
+                SegmentName::Field(name) | SegmentName::Key(name) => {
                     let (key, value) = self.document.locator.index.member(parent, name)?;
                     (Some(key), value)
                 }

@@ -11,11 +11,11 @@
 
 use std::cell::OnceCell;
 
-use crate::doc::{Change, Doc, New, Value, ValueKind, apply};
+use crate::doc::{ChangeValue, Doc, DocChange, Value, ValueKind, apply_changes};
 use crate::field::{FieldPath, Path, Segment};
 
 /// Maximum nesting of lists. Deeper lists are treated as objects.
-const MAX_LISTS: usize = 8;
+const MAX_LIST_NESTING: usize = 8;
 
 /// An object of a document: the document itself, or an item of a list.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl<'d> ListedObject<'d> {
         let Some((api_version, kind)) = self.inherited else { return self.value };
         let fill = || {
             let object = self.value.index();
-            let add = |key, text: &str| Change::Add { object, key, value: New::str(text) };
-            apply(self.value, &[add("apiVersion", api_version), add("kind", kind)])
+            let add = |key, text: &str| DocChange::Add { object, key, value: ChangeValue::str(text) };
+            apply_changes(self.value, &[add("apiVersion", api_version), add("kind", kind)])
         };
         self.filled.get_or_init(fill).root()
     }
@@ -53,16 +53,16 @@ impl<'d> ListedObject<'d> {
     }
 
     /// Turns a path in this object into the path in its document: `spec.taint` into `items[3].spec.taint`.
-    pub fn within(&self, path: FieldPath) -> FieldPath {
+    pub fn path_in_document(&self, path: FieldPath) -> FieldPath {
         self.indexes.iter().rev().fold(path, |path, &index| {
-            path.within(&Path::ROOT.then(Segment::UserField("items")).own_index(index))
+            path.with_prefix(&Path::ROOT.with_segment(Segment::UserField("items")).user_only_index(index))
         })
     }
 }
 
 /// The objects of a document: the root itself, or the items of a list and of lists in it.
 pub fn objects(root: Value<'_>) -> Objects<'_> {
-    Objects { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
+    Objects { todo: vec![PendingObject { value: root, indexes: Vec::new(), inherit: None }] }
 }
 
 /// An object with the apiVersion and kind of its list, unless it has its own.
@@ -71,10 +71,10 @@ pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> L
 }
 
 /// Returns the root of a document if it is a list, and all lists inside of it.
-pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
+pub fn all_lists(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();
     let mut level = vec![root];
-    for _ in 0..=MAX_LISTS {
+    for _ in 0..=MAX_LIST_NESTING {
         level.retain(|value| is_list(*value));
         found.extend(&level);
         level = level.iter().flat_map(|value| last_member(*value, "items").items()).collect();
@@ -98,12 +98,12 @@ pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
 pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     let mut level = vec![listed_object(root, Vec::new(), None)];
-    for _ in 0..=MAX_LISTS {
+    for _ in 0..=MAX_LIST_NESTING {
         level.retain(|list| last_member(list.value, "items").exists());
         for list in &level {
             let count = |key: &str| list.value.members().filter(|(name, _)| name.text_is(key)).count();
             let twice = ["apiVersion", "kind", "items"].into_iter().filter(|key| count(key) > 1);
-            found.extend(twice.map(|key| list.within(Path::ROOT.field(key).owned())));
+            found.extend(twice.map(|key| list.path_in_document(Path::ROOT.field(key).owned())));
         }
         level = level
             .iter()
@@ -122,12 +122,12 @@ pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
 /// Iterator over the objects, in document order.
 #[derive(Debug)]
 pub struct Objects<'d> {
-    todo: Vec<PendingList<'d>>,
+    todo: Vec<PendingObject<'d>>,
 }
 
 /// An object or list that is not visited yet.
 #[derive(Debug)]
-struct PendingList<'d> {
+struct PendingObject<'d> {
     value: Value<'d>,
     indexes: Vec<usize>,
     /// The apiVersion and kind of the list that the object is in, which it gets if it has neither.
@@ -139,10 +139,10 @@ impl<'d> Iterator for Objects<'d> {
 
     fn next(&mut self) -> Option<ListedObject<'d>> {
         loop {
-            let PendingList { value, indexes, inherit } = self.todo.pop()?;
+            let PendingObject { value, indexes, inherit } = self.todo.pop()?;
             let kind = last_member(value, "kind").str();
             let list = last_member(value, "items");
-            if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LISTS {
+            if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LIST_NESTING {
                 return Some(listed_object(value, indexes, inherit));
             }
             let item_kind = kind.strip_suffix("List");
@@ -150,11 +150,14 @@ impl<'d> Iterator for Objects<'d> {
             let inherited =
                 (!inherited.is_empty()).then_some((last_member(value, "apiVersion").str(), inherited));
             let from = self.todo.len();
-            let items = list.items().enumerate().filter(|(_, value)| item_kind.is_some() || is_typed(*value));
+            let items = list
+                .items()
+                .enumerate()
+                .filter(|(_, value)| item_kind.is_some() || has_consistent_type(*value));
             self.todo.extend(items.map(|(index, value)| {
                 let mut indexes = indexes.clone();
                 indexes.push(index);
-                PendingList { value, indexes, inherit: inherited }
+                PendingObject { value, indexes, inherit: inherited }
             }));
             if let Some(added) = self.todo.get_mut(from..) {
                 added.reverse();
@@ -167,7 +170,7 @@ impl<'d> Iterator for Objects<'d> {
 }
 
 /// True for an object that has both or neither of apiVersion and kind, which kubectl could send.
-fn is_typed(value: Value<'_>) -> bool {
+fn has_consistent_type(value: Value<'_>) -> bool {
     let is_given = |key| !last_member(value, key).str().is_empty();
     value.kind() == ValueKind::Object && is_given("kind") == is_given("apiVersion")
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 /// Languages of the code blocks that are read.
-const LANGUAGES: [&str; 3] = ["yaml", "yml", "json"];
+const MANIFEST_LANGUAGES: [&str; 3] = ["yaml", "yml", "json"];
 
 /// An open code fence of a Markdown text.
 struct Fence {
@@ -20,7 +20,7 @@ struct Fence {
 }
 
 /// The byte ranges of the YAML and JSON code blocks of a Markdown text. An indented block is split at its `---` lines.
-pub fn manifests(text: &str) -> Vec<Range<usize>> {
+pub fn manifest_block_ranges(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut open: Option<Fence> = None;
     let (mut start, mut at) = (0, 0);
@@ -33,7 +33,7 @@ pub fn manifests(text: &str) -> Vec<Range<usize>> {
             }
             Some(fence) => {
                 let is_end = is_closing(line, fence);
-                if fence.is_read && (is_end || is_separator(line, fence)) {
+                if fence.is_read && (is_end || is_indented_separator(line, fence)) {
                     parts.push(start..at);
                     start = end;
                 }
@@ -67,7 +67,7 @@ fn opened_fence(line: &str) -> Option<Fence> {
     }
     let word = |letter: char| !letter.is_ascii_alphanumeric();
     let language = info.trim_start().split(word).next().unwrap_or_default().to_ascii_lowercase();
-    Some(Fence { mark, length, indent, is_read: LANGUAGES.contains(&language.as_str()) })
+    Some(Fence { mark, length, indent, is_read: MANIFEST_LANGUAGES.contains(&language.as_str()) })
 }
 
 /// The text after the marker of a list item, `- ` or `1. `; `None` if there is no marker.
@@ -89,7 +89,7 @@ fn is_closing(line: &str, fence: &Fence) -> bool {
 }
 
 /// True if the line is an indented `---`. One without indentation is found when the block is read.
-fn is_separator(line: &str, fence: &Fence) -> bool {
+fn is_indented_separator(line: &str, fence: &Fence) -> bool {
     let rest = line.trim_start_matches(' ');
     let indent = line.len() - rest.len();
     indent > 0 && indent <= fence.indent && rest.starts_with("---")
@@ -97,7 +97,7 @@ fn is_separator(line: &str, fence: &Fence) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::manifests;
+    use super::manifest_block_ranges;
 
     #[test]
     fn blocks_of_yaml_and_json_are_found() {
@@ -111,10 +111,10 @@ mod tests {
             ```yaml\n```\n\
             ```yamllint\nno: 2\n```\n\
             ```yaml\ng: 7\n";
-        let found: Vec<&str> = manifests(text).into_iter().map(|part| &text[part]).collect();
+        let found: Vec<&str> = manifest_block_ranges(text).into_iter().map(|part| &text[part]).collect();
         let expected =
             ["a: 1\n---\nb: 2\n", "c: 3\n~~~\n```\n", "   {\"d\": 4}\n", "  e: 5\n", "  f: 6\n", "g: 7\n"];
         assert_eq!(found, expected);
-        assert!(manifests("").is_empty());
+        assert!(manifest_block_ranges("").is_empty());
     }
 }

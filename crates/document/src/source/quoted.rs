@@ -16,7 +16,7 @@ pub(super) fn decode_quoted(text: &str) -> Result<(String, usize), QuotedError> 
     let mut scalar = Scanner { text, at: 1, value: String::new() };
     let quote = if text.starts_with('\'') { '\'' } else { '"' };
     loop {
-        let rest = scalar.rest();
+        let rest = scalar.unread_text();
         match rest.chars().next() {
             None => return Err((0, "unclosed quote".to_owned())),
             Some('\'') if quote == '\'' && rest.starts_with("''") => scalar.push('\'', 2),
@@ -33,7 +33,7 @@ pub(super) fn decode_quoted(text: &str) -> Result<(String, usize), QuotedError> 
 /// Returns the text with the contents of quoted scalars replaced by `x` where the parser rejects them but
 /// kubectl accepts them; `None` if there are none. `refused` finds the start of the first such scalar. Each
 /// one costs another parse, which is deducted from `budget` in bytes.
-pub(super) fn without_refused(
+pub(super) fn mask_rejected_scalars(
     text: &str,
     budget: &mut usize,
     refused: impl Fn(&str) -> Option<usize>,
@@ -84,7 +84,7 @@ struct Scanner<'t> {
 
 impl<'t> Scanner<'t> {
     /// The text that is not read yet.
-    fn rest(&self) -> &'t str {
+    fn unread_text(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -101,7 +101,7 @@ impl<'t> Scanner<'t> {
 
     /// Reads the escape sequence whose backslash is at the current position.
     fn escape(&mut self) -> Result<(), QuotedError> {
-        let escaped = self.rest().get(1..).unwrap_or_default();
+        let escaped = self.unread_text().get(1..).unwrap_or_default();
         if let Some((length, _)) = leading_line_break(escaped) {
             self.at += 1 + length;
             return self.fold_line_break("\\");
@@ -134,7 +134,7 @@ impl<'t> Scanner<'t> {
     /// Reads an escape with `digits` hexadecimal digits. An unpaired UTF-16 surrogate is an error, although
     /// JSON allows it.
     fn read_code_point(&mut self, digits: usize) -> Result<(), QuotedError> {
-        let digits = self.rest().get(2..2 + digits).unwrap_or_default();
+        let digits = self.unread_text().get(2..2 + digits).unwrap_or_default();
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return self.error_here("did not find expected hexadecimal number");
         }
@@ -154,7 +154,7 @@ impl<'t> Scanner<'t> {
         let (mut first, mut breaks) = (None, String::new());
         let mut is_line_start = !escaped.is_empty();
         loop {
-            let rest = self.rest();
+            let rest = self.unread_text();
             if let Some((length, letter)) = leading_line_break(rest) {
                 if first.is_none() && escaped.is_empty() {
                     first = Some(letter);
@@ -179,7 +179,7 @@ impl<'t> Scanner<'t> {
             Some(letter) => self.value.push(letter),
         }
         self.value.push_str(&breaks);
-        let rest = self.rest();
+        let rest = self.unread_text();
         let marker = rest.strip_prefix("---").or_else(|| rest.strip_prefix("..."));
         let is_marker = marker.is_some_and(|after| {
             after.is_empty() || after.starts_with(is_blank) || leading_line_break(after).is_some()

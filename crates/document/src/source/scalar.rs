@@ -56,7 +56,7 @@ pub(super) fn resolve_tagged(
 }
 
 /// True for the key `<<`: not quoted, or tagged `!` or `!!merge`.
-pub(super) fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
+pub(super) fn is_merge_key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
     text == "<<"
         && tag.map_or(style == ScalarStyle::Plain, |tag| {
             tag.parts() == ("", "!") || tag.suffix_in_namespace(CORE_NAMESPACE).as_deref() == Some("merge")
@@ -203,7 +203,7 @@ fn is_timestamp(text: &str) -> bool {
 /// The JSON literal of a number; an error for infinities and NaN, which JSON does not have.
 pub(super) fn json_float(number: f64) -> Result<String, String> {
     if number.is_finite() {
-        return Ok(gofmt::float(number));
+        return Ok(gofmt::json_float(number));
     }
     let name = match number {
         _ if number.is_nan() => "NaN",

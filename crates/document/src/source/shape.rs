@@ -9,7 +9,7 @@ use crate::doc::{Value, ValueKind};
 
 /// The document around the byte `at` of a text with several: the offset of its first byte, and its text, from the `---`
 /// line before to the one after.
-pub fn part_around(text: &str, at: usize) -> (usize, &str) {
+pub fn document_around(text: &str, at: usize) -> (usize, &str) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -21,7 +21,7 @@ pub fn part_around(text: &str, at: usize) -> (usize, &str) {
 }
 
 /// True if the text contains actions of a template language: Go's (Helm) or Jinja's.
-pub fn is_template(text: &str) -> bool {
+pub fn has_template_actions(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
@@ -83,14 +83,15 @@ fn capitals_before(text: &str, end: char) -> bool {
 /// False if none of the words (in lower case) occurs in the YAML text, ignoring case. True if one does, or if
 /// escapes or tags may hide one.
 pub fn may_contain_words(text: &str, words: &[&str]) -> bool {
-    const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
+    const ESCAPES_AND_TAGS: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
     let lower = text.to_ascii_lowercase();
-    OTHERWISE.iter().chain(words).any(|word| lower.contains(word))
+    ESCAPES_AND_TAGS.iter().chain(words).any(|word| lower.contains(word))
 }
 
 /// True if the text has apiVersion and kind at its top level, as far as can be seen without parsing it.
 pub fn looks_like_manifest(text: &str) -> bool {
-    let keys = if text.trim_start().starts_with('{') { json_keys(text) } else { yaml_keys(text) };
+    let keys =
+        if text.trim_start().starts_with('{') { json_has_type_keys(text) } else { yaml_has_type_keys(text) };
     keys == (true, true)
 }
 
@@ -108,7 +109,7 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
 
 /// True if parsing stopped at the byte `at` because of a template action that kubectl rejects as well: at the
 /// start of the text, or as a value in a block mapping.
-pub fn stops_at_action(text: &str, at: usize) -> bool {
+pub fn stopped_at_template_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
     if is_action(content) {
@@ -138,7 +139,7 @@ fn value_of_line(line: &str) -> &str {
 
 /// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
 /// first key. An extra blank may be the error in the file.
-fn yaml_keys(text: &str) -> (bool, bool) {
+fn yaml_has_type_keys(text: &str) -> (bool, bool) {
     let margin = first_content(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
         let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
@@ -157,7 +158,7 @@ fn yaml_keys(text: &str) -> (bool, bool) {
 }
 
 /// Returns whether apiVersion and kind are keys of the top-level object of a JSON text.
-fn json_keys(text: &str) -> (bool, bool) {
+fn json_has_type_keys(text: &str) -> (bool, bool) {
     let (mut depth, mut found) = (0_usize, (false, false));
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
@@ -202,8 +203,8 @@ pub fn is_json_patch(root: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        has_placeholder, is_documentation_placeholder, is_json_patch, is_placeholder, is_template,
-        looks_like_manifest, may_contain_words, part_around, stops_at_action,
+        document_around, has_placeholder, has_template_actions, is_documentation_placeholder, is_json_patch,
+        is_placeholder, looks_like_manifest, may_contain_words, stopped_at_template_action,
     };
     use crate::doc;
 
@@ -238,10 +239,10 @@ mod tests {
     fn parts_end_at_separators() {
         let text = "---\na: 1\n---\nb: é{{ }}\n--- # x\nc: 3\n";
         for (marked, part) in [("a:", "---\na: 1"), ("b:", "---\nb: é{{ }}"), ("c:", "--- # x\nc: 3\n")] {
-            assert_eq!(part_around(text, text.find(marked).expect("there")).1, part);
+            assert_eq!(document_around(text, text.find(marked).expect("there")).1, part);
         }
-        assert_eq!(part_around(text, text.find('é').expect("there") + 1), (9, "---\nb: é{{ }}"));
-        assert_eq!((part_around("", 7).1, is_template(part_around(text, 0).1)), ("", false));
+        assert_eq!(document_around(text, text.find('é').expect("there") + 1), (9, "---\nb: é{{ }}"));
+        assert_eq!((document_around("", 7).1, has_template_actions(document_around(text, 0).1)), ("", false));
     }
 
     #[test]
@@ -292,7 +293,7 @@ mod tests {
             ("a: |-^#{{ x }}", false),
         ] {
             let at = text.find('^').expect("a place");
-            assert_eq!(stops_at_action(&text.replace('^', ""), at), expected, "{text}");
+            assert_eq!(stopped_at_template_action(&text.replace('^', ""), at), expected, "{text}");
         }
     }
 

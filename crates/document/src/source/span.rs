@@ -28,21 +28,21 @@ pub struct SourceLocation {
 
 /// The positions of the lines of a text. The index is built when it is first needed.
 #[derive(Debug)]
-pub struct Lines<'a> {
+pub struct LineIndex<'a> {
     text: &'a str,
     starts: OnceCell<Vec<usize>>,
     /// Number of characters before each block, computed only for long lines.
     blocks: OnceCell<Vec<usize>>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineIndex<'a> {
     /// Creates the index of lines. Positions are computed on first use.
-    pub fn of(text: &'a str) -> Lines<'a> {
-        Lines { text, starts: OnceCell::new(), blocks: OnceCell::new() }
+    pub fn from_text(text: &'a str) -> LineIndex<'a> {
+        LineIndex { text, starts: OnceCell::new(), blocks: OnceCell::new() }
     }
 
     /// The line and column, both from 1, of a byte; a byte past the end counts as the end.
-    pub fn position(&self, at: usize) -> (usize, usize) {
+    pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
             at -= 1;
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
 
     /// The byte at a line and column, both from 1; the start of the line if it has no such column.
     pub(super) fn byte_at(&self, line: usize, column: usize) -> usize {
-        let line = self.line(line);
+        let line = self.line_range(line);
         let mut letters = self.text.get(line.clone()).unwrap_or_default().char_indices();
         line.start + letters.nth(column.saturating_sub(1)).map_or(0, |(at, _)| at)
     }
@@ -82,21 +82,21 @@ impl<'a> Lines<'a> {
 
     /// The location of a range of bytes.
     pub fn locate(&self, bytes: Range<usize>) -> SourceLocation {
-        let (line, column) = self.position(bytes.start);
-        let (end_line, end_column) = self.position(bytes.end.max(bytes.start));
+        let (line, column) = self.line_and_column(bytes.start);
+        let (end_line, end_column) = self.line_and_column(bytes.end.max(bytes.start));
         let shown = bytes.start..bytes.end.min(self.line_end(line)).max(bytes.start);
         SourceLocation { line, column, end_line, end_column, bytes, shown }
     }
 
     /// The bytes of a line, counted from 1, without its line break; empty past the last line.
-    pub fn line(&self, line: usize) -> Range<usize> {
+    pub fn line_range(&self, line: usize) -> Range<usize> {
         let start = self.line_starts().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         start..self.line_end(line).max(start)
     }
 
     /// The bytes of the line that a byte is in, without its break.
-    pub(super) fn line_at(&self, at: usize) -> Range<usize> {
-        self.line(self.line_of(at))
+    pub(super) fn line_range_at(&self, at: usize) -> Range<usize> {
+        self.line_range(self.line_of(at))
     }
 
     /// The number of the line, from 1, that a byte is in.
@@ -130,12 +130,12 @@ fn character_count(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Lines;
+    use super::LineIndex;
 
     #[test]
     fn positions_count_characters_from_one() {
         let text = "aé\r\nb\rc\n\nd";
-        let lines = Lines::of(text);
+        let lines = LineIndex::from_text(text);
         let table = [
             (0, 1, 1),
             (1, 1, 2),
@@ -148,27 +148,27 @@ mod tests {
             (2, 1, 2),
         ];
         for (at, line, column) in table {
-            assert_eq!(lines.position(at), (line, column), "{at}");
+            assert_eq!(lines.line_and_column(at), (line, column), "{at}");
         }
         let location = lines.locate(1..11);
         assert_eq!((location.line, location.end_line, location.end_column, location.shown), (1, 5, 2, 1..3));
-        assert_eq!(lines.line(1), 0..3);
-        assert_eq!(lines.line(4), 9..9);
+        assert_eq!(lines.line_range(1), 0..3);
+        assert_eq!(lines.line_range(4), 9..9);
     }
 
     #[test]
     fn a_long_line_has_columns_too() {
         let text = format!("a\n{}\nb", "aé€".repeat(20_000));
-        let lines = Lines::of(&text);
+        let lines = LineIndex::from_text(&text);
         for at in (2..text.len()).filter(|at| text.is_char_boundary(*at)).step_by(997) {
             let line_start = text[..at].rfind('\n').unwrap() + 1;
             let expected = text[line_start..at].chars().count() + 1;
-            assert_eq!(lines.position(at).1, expected, "{at}");
+            assert_eq!(lines.line_and_column(at).1, expected, "{at}");
         }
     }
 
     #[test]
     fn an_empty_text_has_one_line() {
-        assert_eq!(Lines::of("").position(0), (1, 1));
+        assert_eq!(LineIndex::from_text("").line_and_column(0), (1, 1));
     }
 }

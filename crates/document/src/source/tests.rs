@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Lines, MAX_DOCUMENT, documents, list};
+use super::{LineIndex, MAX_DOCUMENT_BYTES, documents, list};
 
 /// Returns every document as JSON, and every error as `line:column: message`.
 fn read_documents(text: &str) -> Vec<String> {
-    let lines = Lines::of(text);
+    let lines = LineIndex::from_text(text);
     documents(text)
         .map(|document| match document {
             Ok(document) => document.doc.root().to_json(),
@@ -281,7 +281,7 @@ fn bombs_and_giants_are_refused() {
     assert_eq!(read_documents(&deep).len(), 2);
     let quadratic = format!("{}{}\n---\nb: 1\n", "{a: &x ".repeat(900), "}".repeat(900));
     assert_eq!(read_documents(&quadratic).len(), 2);
-    let large = format!("a: 1\n---\nb: {}\n---\nc: 1\n", "x".repeat(MAX_DOCUMENT));
+    let large = format!("a: 1\n---\nb: {}\n---\nc: 1\n", "x".repeat(MAX_DOCUMENT_BYTES));
     assert_eq!(
         read_documents(&large),
         [
@@ -290,7 +290,7 @@ fn bombs_and_giants_are_refused() {
             r#"{"c":1}"#
         ]
     );
-    let large = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT));
+    let large = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT_BYTES));
     assert_eq!(
         read_documents(&large),
         ["f:1:1: the document is larger than 8 MiB, the most that is read as one object"]
@@ -302,7 +302,9 @@ fn checked_objects(text: &str) -> Vec<(String, String)> {
     let document = documents(text).next().unwrap().unwrap();
     list::objects(document.doc.root())
         .map(|item| {
-            let path = item.within(crate::field::FieldPath::default()).print(crate::field::PathStyle::User);
+            let path = item
+                .path_in_document(crate::field::FieldPath::default())
+                .print(crate::field::PathStyle::User);
             (path, item.value().to_json())
         })
         .collect()

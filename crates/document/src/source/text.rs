@@ -3,7 +3,7 @@
 //! As in kubectl, a byte order mark determines the encoding, including UTF-16. kubectl replaces invalid UTF-8 by
 //! U+FFFD; here it is an error with its position, because the file was probably written in another encoding.
 
-use super::{InputError, Lines};
+use super::{InputError, LineIndex};
 
 /// Decodes a file as UTF-8, or as UTF-16 if it has such a byte order mark, and removes the mark. Fails for
 /// binary, empty and wrongly encoded files.
@@ -54,7 +54,7 @@ fn decode_utf16_units(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 }
 
 fn input_error(file: &str, text: &str, at: usize, message: &str) -> InputError {
-    InputError::at(file, &Lines::of(text), at, message)
+    InputError::at(file, &LineIndex::from_text(text), at, message)
 }
 
 #[cfg(test)]

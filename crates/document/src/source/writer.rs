@@ -20,7 +20,7 @@ pub(super) fn to_span(bytes: &std::ops::Range<usize>) -> Span {
 }
 
 /// A YAML mapping or sequence that is being read.
-struct Frame {
+struct OpenYamlContainer {
     node: usize,
     /// Anchor ID; 0 if there is none.
     anchor: usize,
@@ -38,7 +38,7 @@ pub(super) struct Writer<'a, 'p> {
     /// The text that the parser reads: the source, or a copy with the same positions.
     parsed: &'p str,
     out: Builder<'a>,
-    frames: Vec<Frame>,
+    frames: Vec<OpenYamlContainer>,
     anchors: Anchors<'a>,
     /// Byte offset after the last value that was written, which is where a block container ends.
     end: u32,
@@ -74,7 +74,7 @@ impl<'a, 'p> Writer<'a, 'p> {
                 return self.write_scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual = dialect.check_scalar(span, style, self.at_key(), in_flow)?;
+                let is_unusual = dialect.check_scalar(span, style, self.expects_key(), in_flow)?;
                 let text = self.scalar_text(text, style, is_unusual, span)?;
                 return self.write_scalar(&text, style, anchor, tag.as_deref(), span);
             }
@@ -120,7 +120,7 @@ impl<'a, 'p> Writer<'a, 'p> {
     }
 
     /// True if the next value is a key.
-    fn at_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.at_key)
     }
 
@@ -148,12 +148,12 @@ impl<'a, 'p> Writer<'a, 'p> {
         anchor: usize,
         span: Span,
     ) -> Result<(), DocumentError> {
-        if self.at_key() {
+        if self.expects_key() {
             return Err(self.container_as_key(kind, span));
         }
         let node = self.out.len();
         self.out.open(kind, span);
-        self.frames.push(Frame {
+        self.frames.push(OpenYamlContainer {
             node,
             anchor,
             kind,
@@ -188,7 +188,7 @@ impl<'a, 'p> Writer<'a, 'p> {
     fn write_alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
-        if self.at_key() {
+        if self.expects_key() {
             let Some(value) = self.anchors.value(anchor) else {
                 return Err(fault("the anchor's value contains itself".to_owned()));
             };
@@ -199,11 +199,11 @@ impl<'a, 'p> Writer<'a, 'p> {
                 }
                 ValueKind::Bool | ValueKind::Number | ValueKind::String => {
                     let text = value.text().to_owned();
-                    self.out.owned(ValueKind::String, span, text);
+                    self.out.write_owned(ValueKind::String, span, text);
                 }
             }
         } else {
-            self.anchors.expand(anchor, &mut self.out).map_err(fault)?;
+            self.anchors.write_alias_copy(anchor, &mut self.out).map_err(fault)?;
         }
         self.finish_node(0, node, span)
     }
@@ -218,7 +218,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         span: Span,
     ) -> Result<(), DocumentError> {
         let node = self.out.len();
-        if self.at_key() && scalar::is_merge(text, style, tag) {
+        if self.expects_key() && scalar::is_merge_key(text, style, tag) {
             if let Some(frame) = self.frames.last_mut() {
                 frame.merges.push(node);
             }
@@ -227,7 +227,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         }
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
-        if self.at_key() {
+        if self.expects_key() {
             self.write_key(text, meaning, span)?;
         } else {
             self.write_value(text, meaning, span)?;
@@ -247,7 +247,7 @@ impl<'a, 'p> Writer<'a, 'p> {
             ScalarValue::Unsigned(number) => self.write_integer(text, &number, span),
             ScalarValue::Float(number) => {
                 let literal = scalar::json_float(number);
-                self.out.owned(
+                self.out.write_owned(
                     ValueKind::Number,
                     span,
                     literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
@@ -263,13 +263,15 @@ impl<'a, 'p> Writer<'a, 'p> {
         match meaning {
             ScalarValue::Text => match self.span_in_source(text) {
                 Some(within) => self.out.key_slice(span, within),
-                None => self.out.owned(ValueKind::String, span, text),
+                None => self.out.write_owned(ValueKind::String, span, text),
             },
             ScalarValue::Bool(value) => {
                 self.out.write_constant(ValueKind::String, span, if value { "true" } else { "false" })
             }
-            ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
-            ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
+            ScalarValue::Int(number) => self.out.write_owned(ValueKind::String, span, number.to_string()),
+            ScalarValue::Float(number) => {
+                self.out.write_owned(ValueKind::String, span, scalar::float_key(number))
+            }
             ScalarValue::Binary => self.write_binary(text, span)?,
             ScalarValue::Null => return Err(null_key(span)),
             ScalarValue::Unsigned(number) => {
@@ -287,7 +289,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         if plain {
             self.write_text(ValueKind::Number, text, span);
         } else {
-            self.out.owned(ValueKind::Number, span, number.to_string());
+            self.out.write_owned(ValueKind::Number, span, number.to_string());
         }
     }
 
@@ -299,7 +301,7 @@ impl<'a, 'p> Writer<'a, 'p> {
                 "yaml: !!binary value contains invalid base64 data",
             ));
         };
-        self.out.owned(ValueKind::String, span, decoded);
+        self.out.write_owned(ValueKind::String, span, decoded);
         Ok(())
     }
 
@@ -307,7 +309,7 @@ impl<'a, 'p> Writer<'a, 'p> {
     fn write_text(&mut self, kind: ValueKind, text: &str, span: Span) {
         match self.span_in_source(text) {
             Some(within) => self.out.write_slice(kind, span, within),
-            None => self.out.owned(kind, span, text),
+            None => self.out.write_owned(kind, span, text),
         }
     }
 

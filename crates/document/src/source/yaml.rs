@@ -17,7 +17,7 @@ use super::writer::{Writer, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
 /// Maximum number of bytes of a file that are parsed again to find scalars that only the parser rejects.
-pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
+pub(super) const MAX_REPARSED_BYTES: usize = 8 << 20;
 /// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
@@ -42,7 +42,7 @@ enum DocumentSource<'a> {
 impl<'a> Reader<'a> {
     /// A reader of the text; `budget` is how many bytes may be parsed again.
     pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
-        let documents = match with_line_end(source) {
+        let documents = match with_final_line_break(source) {
             Some(text) => documents_of_copy(source, &text, 0),
             None => DocumentSource::Parser(Box::new(new_parser(source))),
         };
@@ -88,17 +88,17 @@ fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
 
 /// The text with a line break at its end, as kubectl reads it; `None` unless its last line is blank and not empty. A
 /// block scalar may keep that line.
-fn with_line_end(source: &str) -> Option<String> {
+fn with_final_line_break(source: &str) -> Option<String> {
     let last = source.rsplit(['\n', '\r']).next().unwrap_or_default();
     let is_blank = !last.is_empty() && last.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
     is_blank.then(|| format!("{source}\n"))
 }
 
 /// A copy of a text with the same positions that the parser accepts, for a text that it rejects although
-/// kubectl accepts it; `None` if there is none. See [`quoted::without_refused`].
+/// kubectl accepts it; `None` if there is none. See [`quoted::mask_rejected_scalars`].
 pub(super) fn parsable_copy(source: &str, budget: &mut usize) -> Option<String> {
-    let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
-    quoted::without_refused(&text, budget, |text| {
+    let text = with_final_line_break(source).map_or(Cow::Borrowed(source), Cow::Owned);
+    quoted::mask_rejected_scalars(&text, budget, |text| {
         let at = first_error(text)?;
         // The error is inside of a scalar, whose start the parser says only if it does not end; or it is the start.
         let unclosed = text.get(..at)?.trim_end_matches([' ', '\t', '\n', '\r']);
@@ -168,16 +168,17 @@ impl<'a> YamlPart<'a> {
         let mut writer: Option<Writer<'a, 'p>> = None;
         loop {
             let Some(next) = next_event(parser) else {
-                self.dialect.check_rest()?;
+                self.dialect.check_after_last_token()?;
                 return Ok(None);
             };
             let (event, span) = match next {
                 Ok(event) => event,
                 Err(error) => {
                     let fault = self.document_error(&error);
-                    self.dialect.check_unusual(fault.at + 1)?;
+                    self.dialect.check_unusual_characters(fault.at + 1)?;
                     let is_complete = writer.as_ref().is_none_or(Writer::is_complete);
-                    let is_read = is_complete && self.has_flow_root() || self.dialect.may_hide(fault.at);
+                    let is_read =
+                        is_complete && self.has_flow_root() || self.dialect.may_hide_content(fault.at);
                     let by = if is_read { RefusedBy::Tollgate } else { fault.by };
                     return Err(DocumentError { by, ..fault });
                 }

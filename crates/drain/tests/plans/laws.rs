@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
-use tollgate_drain::{DrainPlan, Fate};
+use tollgate_drain::{DrainPlan, PodDecision};
 
 /// A seeded pseudorandom number generator.
 struct RandomNumbers(u64);
@@ -188,7 +188,7 @@ fn check_invariants(name: &str, drain_command: &DrainCommand, objects: &str) {
         let is_unit = wave.limited_by.as_ref().is_some_and(|why| why.ends_with("moves as one unit"));
         for pod in &wave.pods {
             assert!(
-                matches!(plan.pods[*pod].fate, Fate::Moves { wave, .. } if wave == number),
+                matches!(plan.pods[*pod].fate, PodDecision::Moves { wave, .. } if wave == number),
                 "{name}: {} is in wave {number}",
                 path(pod)
             );
@@ -219,10 +219,10 @@ fn check_invariants(name: &str, drain_command: &DrainCommand, objects: &str) {
     }
     let in_order: Vec<usize> = (0..moved.len()).collect();
     assert_eq!(moved, in_order, "{name}: those that move come first, in their order");
-    let staying = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Stays { .. })).count();
+    let staying = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Stays { .. })).count();
     assert_eq!(moved.len() + staying, plan.pods.len(), "{name}");
     for pod in &plan.pods {
-        if let Fate::Moves { nodes, .. } = &pod.fate {
+        if let PodDecision::Moves { nodes, .. } = &pod.fate {
             // In these clusters, a drained node has no other devices.
             let drained = |node: &String| drain_command.request.typed.contains(&format!("node/{node}"));
             assert!(!nodes.iter().any(drained), "{name}: {} goes to a drained node", pod.name);
@@ -244,7 +244,7 @@ fn every_plan_keeps_the_laws() {
         let drain_command = drain_command(&format!("node/n0 node/n1{flags}"));
         check_invariants(&format!("cluster {seed}"), &drain_command, &objects);
         let plan = plan_of(&drain_command, &objects).expect("a plan");
-        let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
+        let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. })).count();
         (moves, stays) = (moves + moving, stays + plan.pods.len() - moving);
     }
     assert!(moves > 50 && stays > 50, "{moves} pods move, {stays} stay: the clusters show little");

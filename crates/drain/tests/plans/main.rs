@@ -18,21 +18,21 @@ use tollgate_api::profile::Profile;
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, plan};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::{Forecast, Plan, Release, Settings, State};
+use tollgate_forecast::{Forecast, Plan, Settings, SimulatedRelease, State};
 use tollgate_formats::gotime::Timestamp;
 
 /// Number of simulated runs in each forecast.
 const SAMPLES: u32 = 16;
 
-fn release() -> Release {
+fn release() -> SimulatedRelease {
     let profile = Profile::named("1.37").expect("a release");
-    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
+    SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
 fn play(plan: &Plan<'_>) -> Forecast {
-    let mut player = plan.player();
-    let courses: Vec<_> = (0..SAMPLES).map(|course| player.play(course)).collect();
-    Forecast::from_courses(plan, courses)
+    let mut player = plan.run_simulator();
+    let courses: Vec<_> = (0..SAMPLES).map(|course| player.simulate_run(course)).collect();
+    Forecast::from_runs(plan, courses)
 }
 
 /// A drain command, and whether the state is complete.
@@ -75,7 +75,7 @@ fn plan_of(drain_command: &DrainCommand, objects: &str) -> Result<DrainPlan, Str
         release: release(),
         settings: Settings {
             assume_complete: true,
-            ..Settings::at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
+            ..Settings::defaults_at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
         },
         closed: &[],
         is_first_wave: true,

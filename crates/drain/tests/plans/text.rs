@@ -1,12 +1,12 @@
 //! Formats a plan as text, with one line for each item.
 
 use std::fmt::Write as _;
-use tollgate_drain::{DrainPlan, Fate, PlannedPod};
+use tollgate_drain::{DrainPlan, PlannedPod, PodDecision};
 
 pub(crate) fn render(plan: &DrainPlan) -> String {
     let mut out = String::new();
     for rule in &plan.rules {
-        let names: Vec<&str> = rule.selects.criteria().map(|(_, name)| name).collect();
+        let names: Vec<&str> = rule.selects.set_names().map(|(_, name)| name).collect();
         _ = writeln!(out, "rule {}: {}, {} published", rule.name, names.join("/"), rule.published);
     }
     let devices: Vec<String> = plan.devices.iter().map(ToString::to_string).collect();
@@ -19,8 +19,8 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
         _ = writeln!(out);
         for pod in wave.pods.iter().filter_map(|place| plan.pods.get(*place)) {
             let nodes = match &pod.fate {
-                Fate::Moves { nodes, .. } => nodes.join(" or "),
-                Fate::Stays { .. } => "it stays".to_owned(),
+                PodDecision::Moves { nodes, .. } => nodes.join(" or "),
+                PodDecision::Stays { .. } => "it stays".to_owned(),
             };
             _ = writeln!(out, "  {} to {}", pod_line(pod), if nodes.is_empty() { "no node" } else { &nodes });
         }
@@ -29,7 +29,7 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
         }
     }
     for pod in &plan.pods {
-        let Fate::Stays { reason, why, remedy } = &pod.fate else { continue };
+        let PodDecision::Stays { reason, why, remedy } = &pod.fate else { continue };
         let forced = if pod.is_forceable { ", can be forced" } else { "" };
         _ = writeln!(out, "stays ({}{forced}) {}\n  {why}\n  {remedy}", reason.name(), pod_line(pod));
     }

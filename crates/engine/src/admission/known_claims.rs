@@ -11,11 +11,11 @@ use tollgate_formats::names;
 
 /// Claims and claim templates by kind and name, with their namespaces and positions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct KnownClaims(BTreeMap<(Box<str>, Box<str>), Vec<KnownClaim>>);
+pub struct ClaimLocations(BTreeMap<(Box<str>, Box<str>), Vec<ClaimLocation>>);
 
 /// The namespace and source position of a claim or claim template.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KnownClaim {
+pub struct ClaimLocation {
     /// Namespace of the claim; empty if unknown.
     pub namespace: Box<str>,
     pub file: Box<str>,
@@ -25,17 +25,17 @@ pub struct KnownClaim {
 /// The claims and claim templates of all files that are checked in one run, and the file that contains the checked
 /// object. They tell whether a pod names a claim that exists only in another namespace.
 #[derive(Clone, Copy, Debug)]
-pub struct ClaimsOfRun<'c> {
+pub struct ClaimsInFiles<'c> {
     /// All claims and claim templates of the run.
-    pub known: &'c KnownClaims,
+    pub known: &'c ClaimLocations,
     /// The file with the checked object. Of several claims, the one in the nearest folder is named.
     pub file: &'c str,
 }
 
-impl KnownClaims {
+impl ClaimLocations {
     /// Adds an object if it is a claim or a claim template; does nothing otherwise. `is_moved` is true if it is applied
     /// to another namespace than it states, so that its namespace counts as unknown.
-    pub fn add(&mut self, object: Value<'_>, file: &str, line: usize, is_moved: bool) {
+    pub fn add_if_claim(&mut self, object: Value<'_>, file: &str, line: usize, is_moved: bool) {
         let metadata = object.get("metadata");
         let (kind, name) = (object.get("kind").str(), metadata.get("name").str());
         let kinds = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
@@ -45,7 +45,7 @@ impl KnownClaims {
             let namespace = metadata.get("namespace").str();
             // What is no name is filled in later.
             let namespace = if is_moved || !names::is_dns_label(namespace) { "" } else { namespace };
-            let claim = KnownClaim { namespace: namespace.into(), file: file.into(), line };
+            let claim = ClaimLocation { namespace: namespace.into(), file: file.into(), line };
             self.0.entry((kind.into(), name.into())).or_default().push(claim);
         }
     }
@@ -56,17 +56,22 @@ impl KnownClaims {
     }
 }
 
-impl<'c> ClaimsOfRun<'c> {
+impl<'c> ClaimsInFiles<'c> {
     /// Returns the claim or template of that kind and name that is in another namespace; of several, the one whose file
     /// is in the nearest folder. `None` if there is none, or if one of that name is or may be in `namespace`.
-    pub fn nearest_elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
+    pub fn nearest_in_other_namespace(
+        self,
+        kind: ApiKind,
+        name: &str,
+        namespace: &str,
+    ) -> Option<&'c ClaimLocation> {
         let claims = self.known.0.get(&(kind.name().into(), name.into()))?;
-        let is_here = |claim: &KnownClaim| claim.namespace.is_empty() || *claim.namespace == *namespace;
+        let is_here = |claim: &ClaimLocation| claim.namespace.is_empty() || *claim.namespace == *namespace;
         if claims.iter().any(is_here) {
             return None;
         }
         let folders = |file: &'c str| file.split('/');
-        let shared = |claim: &&KnownClaim| {
+        let shared = |claim: &&ClaimLocation| {
             let pairs = folders(self.file).zip(claim.file.split('/'));
             pairs.take_while(|(one, other)| one == other).count()
         };
@@ -77,13 +82,13 @@ impl<'c> ClaimsOfRun<'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimsOfRun, KnownClaims};
+    use super::{ClaimLocations, ClaimsInFiles};
     use tollgate_api::profile::ApiKind;
     use tollgate_document::doc;
 
     #[test]
     fn the_nearest_claim_is_named() {
-        let mut known = KnownClaims::default();
+        let mut known = ClaimLocations::default();
         for (name, namespace, file, is_moved) in [
             ("gpu", "a", "apps/a/claim.yaml", false),
             ("gpu", "b", "apps/b/claim.yaml", false),
@@ -93,11 +98,11 @@ mod tests {
             let text = format!(
                 r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{name}","namespace":"{namespace}"}}}}"#
             );
-            known.add(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
+            known.add_if_claim(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
         }
-        let around = ClaimsOfRun { known: &known, file: "apps/b/pod.yaml" };
+        let around = ClaimsInFiles { known: &known, file: "apps/b/pod.yaml" };
         let found = |kind, name, namespace| {
-            around.nearest_elsewhere(kind, name, namespace).map(|claim| &*claim.namespace)
+            around.nearest_in_other_namespace(kind, name, namespace).map(|claim| &*claim.namespace)
         };
         let kind = ApiKind::ResourceClaim;
         assert_eq!(found(kind, "gpu", "c"), Some("b"));

@@ -74,7 +74,7 @@ pub fn review_text(review: &[u8]) -> Cow<'_, str> {
 pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
     let nodes = (text.len() / MIN_BYTES_PER_NODE).max(MAX_NODES_AT_ANY_DENSITY);
-    doc::parse_within(text, nodes).map_err(|error| BadReview {
+    doc::parse_with_node_limit(text, nodes).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,
         detail: format!("the AdmissionReview cannot be read: {}", error.detail),
@@ -106,7 +106,7 @@ enum RequestClass<'r> {
 impl<'r> Review<'r> {
     /// Reads the request of a review, and determines whether its object is checked.
     pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
-        Ok(Review::from_request(engine, Request::read(root)?))
+        Ok(Review::from_request(engine, Request::from_review(root)?))
     }
 
     /// Classifies a request that was already read.
@@ -138,7 +138,7 @@ impl<'r> Review<'r> {
             RequestClass::NewerVersion => return Decision { unknown_version: true, ..Decision::default() },
             RequestClass::Mismatch(finding) if endpoint == Endpoint::Validate => {
                 return Decision {
-                    verdict: engine.verdict_of(std::slice::from_ref(finding)),
+                    verdict: engine.verdict_for_all_profiles(std::slice::from_ref(finding)),
                     ..Decision::default()
                 };
             }
@@ -154,11 +154,11 @@ impl<'r> Review<'r> {
             now: now.into(),
         };
         let labels = namespaces.labels(namespace);
-        let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
+        let uses_labels = || !namespace.is_empty() && engine.policies.needs_namespace_labels();
         let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::default() };
         match endpoint {
             Endpoint::Validate => Decision {
-                verdict: engine.validate_from(&admission, labels, ObjectSource::Review),
+                verdict: engine.validate_for_all_profiles(&admission, labels, ObjectSource::Review),
                 ..decided
             },
             Endpoint::Mutate => {
@@ -182,11 +182,11 @@ impl<'r> RequestClass<'r> {
             match identify::kind_support(request) {
                 identify::KindSupport::Supported => {}
                 identify::KindSupport::NewerVersion => return RequestClass::NewerVersion,
-                identify::KindSupport::NotChecked => return RequestClass::Other,
+                identify::KindSupport::UncheckedResponse => return RequestClass::Other,
             }
         }
         let namespace = match request.namespace {
-            "" => identify::own_namespace(request.object),
+            "" => identify::metadata_namespace(request.object),
             given => given,
         };
         RequestClass::Checked { namespace }

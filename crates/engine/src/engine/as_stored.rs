@@ -6,7 +6,7 @@
 use super::{Attributes, DecodedObject, identify, prepare};
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{Change, apply};
+use tollgate_document::doc::{DocChange, apply_changes};
 
 /// Returns the object as the API server of the profile stores it after a create or update request, as JSON: with
 /// defaults, and without the fields of disabled feature gates. `None` if Tollgate does not check the kind or the object
@@ -23,13 +23,13 @@ pub fn stored_json(admission: &Attributes<'_>, profile: &Profile) -> Option<Stri
     let old = old.filter(|old| !old.has_errors());
     prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
         let doc = new.defaulted(old, profile, now);
-        let object = new.object(&doc);
+        let object = new.view_of_defaulted(&doc);
         if profile.gates.are_assumed {
             // It is not known which fields the server drops; the engine keeps all of them, too.
             return Some(object.value().to_json());
         }
         let dropped = dropped_fields(object, old, admission.is_status(), profile);
-        let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
-        Some(apply(object.value(), &changes).root().to_json())
+        let changes: Vec<DocChange> = dropped.into_iter().map(|field| field.change).collect();
+        Some(apply_changes(object.value(), &changes).root().to_json())
     })
 }

@@ -6,10 +6,10 @@
 use foldhash::fast::RandomState;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
-use tollgate_cel::{CelEnv, Checker, Compiler, Outcome, Target};
+use tollgate_cel::{CelEnv, Checker, Compiler, ExpressionPurpose, Outcome};
 
 /// Maximum number of bytes that all entries together may take.
-const MAX_BYTES: u64 = 2 << 20;
+const MAX_CACHE_BYTES: u64 = 2 << 20;
 /// Expected number of entries. The cache creates at most one shard for 32 entries, so that a shard has room
 /// for the longest expression on any machine.
 const ESTIMATED_ENTRIES: usize = 512;
@@ -19,7 +19,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// The key of a cached expression: its text and everything else that the result of a check depends on.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct CacheKey {
-    target: Target,
+    target: ExpressionPurpose,
     env: CelEnv,
     text: Box<str>,
 }
@@ -27,7 +27,7 @@ struct CacheKey {
 /// A [`CacheKey`] that borrows its text, so that a lookup allocates nothing.
 #[derive(Hash)]
 struct BorrowedCacheKey<'a> {
-    target: Target,
+    target: ExpressionPurpose,
     env: CelEnv,
     text: &'a str,
 }
@@ -40,9 +40,9 @@ impl Equivalent<CacheKey> for BorrowedCacheKey<'_> {
 
 /// Tells the cache how many bytes an entry takes, because the cache is limited in bytes.
 #[derive(Clone, Debug)]
-struct WeightInBytes;
+struct EntryByteWeighter;
 
-impl Weighter<CacheKey, u64> for WeightInBytes {
+impl Weighter<CacheKey, u64> for EntryByteWeighter {
     fn weight(&self, key: &CacheKey, _: &u64) -> u64 {
         (key.text.len() + ENTRY_OVERHEAD_BYTES) as u64
     }
@@ -51,20 +51,26 @@ impl Weighter<CacheKey, u64> for WeightInBytes {
 /// Cache of CEL expressions that were accepted before, with their costs.
 #[derive(Debug)]
 pub(super) struct AcceptedExpressionCache(
-    Cache<CacheKey, u64, WeightInBytes, RandomState, DefaultLifecycle<CacheKey, u64>>,
+    Cache<CacheKey, u64, EntryByteWeighter, RandomState, DefaultLifecycle<CacheKey, u64>>,
 );
 
 impl Default for AcceptedExpressionCache {
     fn default() -> AcceptedExpressionCache {
         let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
-        AcceptedExpressionCache(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, WeightInBytes, hasher, lifecycle))
+        AcceptedExpressionCache(Cache::with(
+            ESTIMATED_ENTRIES,
+            MAX_CACHE_BYTES,
+            EntryByteWeighter,
+            hasher,
+            lifecycle,
+        ))
     }
 }
 
 impl Checker for AcceptedExpressionCache {
     /// Returns the cached cost of an accepted expression, or compiles the expression and caches its cost if it is
     /// accepted.
-    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
+    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome {
         if let Some(cost) = self.0.get(&BorrowedCacheKey { target, env: *env, text: expression }) {
             return Outcome::Accepted { cost };
         }
@@ -78,8 +84,8 @@ impl Checker for AcceptedExpressionCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{AcceptedExpressionCache, MAX_BYTES};
-    use tollgate_cel::{Checker as _, Target, V1_33, V1_34, V1_37, check};
+    use super::{AcceptedExpressionCache, MAX_CACHE_BYTES};
+    use tollgate_cel::{Checker as _, ExpressionPurpose, V1_33, V1_34, V1_37, check};
 
     #[test]
     fn outcomes_are_those_of_the_check_each_time() {
@@ -88,7 +94,7 @@ mod tests {
             ["device.driver == 'a'", "device.", "1 + 1", "device.allowMultipleAllocations", "true", "'a'"];
         for _ in 0..3 {
             for expression in expressions {
-                for target in [Target::Selector, Target::DerivedAttribute] {
+                for target in [ExpressionPurpose::Selector, ExpressionPurpose::DerivedAttribute] {
                     for env in [V1_33, V1_34, V1_37] {
                         let expected = check(expression, target, &env);
                         let found = cache.check(expression, target, &env, usize::MAX);
@@ -107,12 +113,12 @@ mod tests {
             let other = format!("device.driver == '{number:01000}'");
             for expression in [used, used, other.as_str()] {
                 assert_eq!(
-                    cache.check(expression, Target::Selector, &V1_37, usize::MAX),
-                    check(expression, Target::Selector, &V1_37)
+                    cache.check(expression, ExpressionPurpose::Selector, &V1_37, usize::MAX),
+                    check(expression, ExpressionPurpose::Selector, &V1_37)
                 );
             }
-            assert!(cache.0.weight() <= MAX_BYTES);
+            assert!(cache.0.weight() <= MAX_CACHE_BYTES);
         }
-        assert!(cache.0.weight() > MAX_BYTES / 2, "{}", cache.0.weight());
+        assert!(cache.0.weight() > MAX_CACHE_BYTES / 2, "{}", cache.0.weight());
     }
 }

@@ -6,7 +6,7 @@ use crate::admission::{Context, DecodedAttributes};
 pub(super) use crate::impact::ClusterState;
 use crate::impact::{ImpactQuery, ProposedChange, Snapshot, impact_counts};
 use crate::rules::table::TAINT_RULE_IMPACT;
-use tollgate_api::view::Body;
+use tollgate_api::view::ObjectBody;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
@@ -29,7 +29,7 @@ impl ClusterSource {
     }
 
     /// Creates a source that returns the same snapshot for every request, such as one read from a dump.
-    pub fn fixed(snapshot: Arc<Snapshot>) -> ClusterSource {
+    pub fn from_snapshot(snapshot: Arc<Snapshot>) -> ClusterSource {
         ClusterSource::from_fn(move || {
             Some(ClusterState { snapshot: Arc::clone(&snapshot), stale_seconds: None, unreadable_objects: 0 })
         })
@@ -44,7 +44,7 @@ impl ClusterSource {
 /// Returns a finding with a one-sentence summary of the impact of a DeviceTaintRule. `None` for other kinds,
 /// for status requests, and if the cluster state is unknown.
 pub(super) fn impact_finding(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
-    let (Body::Rule(rule), Some(known), Some(at), false) =
+    let (ObjectBody::Rule(rule), Some(known), Some(at), false) =
         (admission.object.body, context.cluster, admission.now.time, admission.is_status())
     else {
         return None;

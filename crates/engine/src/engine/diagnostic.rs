@@ -14,8 +14,8 @@ impl Diagnostic {
 
     /// Returns the message without the field path: in the API server's words for findings of the API server, in plain
     /// words for all others.
-    pub fn body(&self) -> String {
-        self.finding.body_in(self.origin.message_style())
+    pub fn message_without_path(&self) -> String {
+        self.finding.message_without_path(self.origin.message_style())
     }
 }
 

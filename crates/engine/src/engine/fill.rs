@@ -12,13 +12,13 @@
 //! nothing.
 
 use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
-use crate::defaults::{DefaultsFor, Edit, default_edits};
+use crate::defaults::{DefaultsPurpose, Edit, default_edits};
 use crate::policy;
 use tollgate_api::equal;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Object;
-use tollgate_document::doc::{Change, apply};
-use tollgate_document::field::Name;
+use tollgate_document::doc::{DocChange, apply_changes};
+use tollgate_document::field::SegmentName;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
 
@@ -48,12 +48,13 @@ impl Engine {
         let old = old.filter(|old| !old.has_errors());
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
         let (mut edits, put_back) = prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
-            let mut edits = default_edits(new.without_defaults(), old, profile, now, DefaultsFor::Mutation);
+            let mut edits =
+                default_edits(new.without_defaults(), old, profile, now, DefaultsPurpose::Mutation);
             let missing =
                 old.filter(|_| is_update).and_then(|old| only_missing_tolerations(&new, old, &edits));
             let missing = missing.unwrap_or_default();
             // A list that is written anew has everything that was to be filled in.
-            edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
+            edits.retain(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
             let put_back = missing.iter().map(|list| list.count).sum();
             edits.extend(missing.into_iter().flat_map(|list| list.edits));
             (edits, put_back)
@@ -72,13 +73,17 @@ impl Engine {
     /// Returns a finding for each policy for which it cannot be decided whether it adds tolerations to a new
     /// object. [`Engine::mutate`] adds none for these policies. Returns none for operations other than
     /// CREATE.
-    pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
+    pub fn undecided_toleration_defaults(
+        &self,
+        admission: &Attributes<'_>,
+        labels: Labels<'_>,
+    ) -> Vec<Finding> {
         if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
         }
         let Some((profile, new)) = self.decode_for_first_profile(admission) else { return Vec::new() };
         let decoded = admission.with_objects(new.without_defaults(), None);
-        self.policies.undecided_defaults(&decoded, &self.context_without_cluster(profile, labels))
+        self.policies.undecided_toleration_defaults(&decoded, &self.context_without_cluster(profile, labels))
     }
 
     /// Decodes the new object for the first profile; `None` if it has errors, or if the profile does not serve it.
@@ -100,27 +105,28 @@ fn only_missing_tolerations(
     old: Object<'_>,
     edits: &[Edit],
 ) -> Option<Vec<policy::MissingTolerations>> {
-    let object = Object::of(old.kind(), old.version, new.value());
+    let object = Object::from_value(old.kind(), old.version, new.value());
     let missing = policy::missing_tolerations(object, old)?;
-    let kept = edits.iter().filter(|edit| !missing.iter().any(|list| list.replaces(edit)));
+    let kept = edits.iter().filter(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
     let all = kept.chain(missing.iter().flat_map(|list| &list.edits));
-    let changes: Vec<Change> = all.map(|edit| edit.change.clone()).collect();
-    let whole = apply(new.value(), &changes);
-    let whole = Object::of(old.kind(), old.version, whole.root());
-    equal::same(whole, old, "spec").then_some(missing)
+    let changes: Vec<DocChange> = all.map(|edit| edit.change.clone()).collect();
+    let whole = apply_changes(new.value(), &changes);
+    let whole = Object::from_value(old.kind(), old.version, whole.root());
+    equal::is_part_equal(whole, old, "spec").then_some(missing)
 }
 
 /// True if a request for that subresource writes the part of the object that the edit changes: `status` writes only the
 /// status, every other request everything but the status.
 fn is_in_written_part(edit: &Edit, subresource: &str) -> bool {
-    let in_status = matches!(edit.at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
+    let in_status =
+        matches!(edit.at.user_steps().next(), Some(SegmentName::Field(name)) if &**name == "status");
     in_status == (subresource == "status")
 }
 
 /// True if the edit replaces a value with an equal one.
 fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
-    let Change::Replace { node, value } = &edit.change else { return false };
-    let given = object.value().doc().value(*node);
+    let DocChange::Replace { node, value } = &edit.change else { return false };
+    let given = object.value().doc().value_at(*node);
     given.to_json() == value.to_json()
 }
 
@@ -128,11 +134,11 @@ fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
 pub fn json_patch(edits: &[Edit]) -> String {
     let operation = |edit: &Edit| {
         let (op, value) = match &edit.change {
-            Change::Add { value, .. } | Change::Append { value, .. } => ("add", value),
-            Change::Replace { value, .. } => ("replace", value),
+            DocChange::Add { value, .. } | DocChange::Append { value, .. } => ("add", value),
+            DocChange::Replace { value, .. } => ("replace", value),
         };
         let mut path = String::new();
-        gofmt::json_string(&mut path, &edit.at.pointer());
+        gofmt::push_json_string(&mut path, &edit.at.pointer());
         format!(r#"{{"op":"{op}","path":{path},"value":{}}}"#, value.to_json())
     };
     format!("[{}]", edits.iter().map(operation).collect::<Vec<_>>().join(","))

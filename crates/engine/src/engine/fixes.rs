@@ -6,7 +6,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint};
 
 /// Levels of nesting of an object that are searched for taints.
-const MAX_DEPTH: usize = 64;
+const MAX_SEARCH_DEPTH: usize = 64;
 
 /// Marks each fix as unsafe that must not be applied without an explicit request. This depends on whether the
 /// object contains taints.
@@ -19,7 +19,9 @@ pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
             _ => None,
         });
         let is_rule = becomes.unwrap_or_else(|| object.field(KIND).str()) == ApiKind::DeviceTaintRule.name();
-        if !fix.is_safe(is_rule || *has_taints.get_or_insert_with(|| carries_taints(object, MAX_DEPTH))) {
+        if !fix
+            .is_safe(is_rule || *has_taints.get_or_insert_with(|| has_taint_fields(object, MAX_SEARCH_DEPTH)))
+        {
             fix.applicability = Applicability::Unsafe;
         }
     }
@@ -27,10 +29,10 @@ pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
 
 /// True if a field of the value has a name that is used for taints, or if the value is nested deeper than `depth`
 /// levels, which no object of the API is.
-fn carries_taints(value: Value<'_>, depth: usize) -> bool {
+fn has_taint_fields(value: Value<'_>, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else { return true };
-    value.members().any(|(key, member)| is_taint(key.text()) || carries_taints(member, below))
-        || value.items().any(|item| carries_taints(item, below))
+    value.members().any(|(key, member)| is_taint(key.text()) || has_taint_fields(member, below))
+        || value.items().any(|item| has_taint_fields(item, below))
 }
 
 /// Adds a profile that has an equal finding to a diagnostic. Removes the fix if that of the other finding differs,

@@ -8,19 +8,19 @@ mod mend;
 use crate::admission::Attributes;
 use crate::policy::PolicyKind;
 use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_TYPE};
-use tollgate_api::conform::suggest::{and_list, distance, nearest};
+use tollgate_api::conform::suggest::{distance, join_with_and, nearest};
 use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
 use tollgate_api::review::{Operation, Request};
-use tollgate_document::doc::{Name, Value, ValueKind};
+use tollgate_document::doc::{FieldName, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt;
 
 /// The API group of device taints and tolerations, to which most of the checked kinds belong.
-pub(super) const GROUP: &str = "resource.k8s.io";
+pub(super) const RESOURCE_GROUP: &str = "resource.k8s.io";
 
-const API_VERSION: Name = Name::of("apiVersion");
-const KIND: Name = Name::of("kind");
+const API_VERSION: FieldName = FieldName::from_text("apiVersion");
+const KIND: FieldName = FieldName::from_text("kind");
 
 /// The type of an object according to its `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,9 +75,9 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
     let is_miscased = |known: ApiKind| {
         known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
     };
-    let ours = ApiKind::is_known_group(group)
-        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_listed_version(known, version))
-        || ApiKind::of(group, kind).is_some_and(|kind| is_listed_version(kind, version))
+    let ours = ApiKind::is_fully_checked_group(group)
+        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_fixed_version(known, version))
+        || ApiKind::from_group_and_name(group, kind).is_some_and(|kind| is_fixed_version(kind, version))
         || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
 }
@@ -89,8 +89,8 @@ pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
 
 /// True if the kind exists only in fixed versions and `version` is one of them. False for kinds whose versions depend
 /// on the profile.
-fn is_listed_version(kind: ApiKind, version: &str) -> bool {
-    kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
+fn is_fixed_version(kind: ApiKind, version: &str) -> bool {
+    kind.version_in_all_profiles().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
 /// True if the group may define its own kinds with the same names, such as DeviceClass: it contains a dot, as
@@ -102,7 +102,7 @@ fn is_foreign_group(group: &str) -> bool {
     // Custom resources of Kubernetes' own projects are in `x-k8s.io`.
     let is_slip = !written.ends_with(".x-k8s.io")
         && (["k8s.io", "kubernetes.io"].contains(&&*written)
-            || [GROUP, "resource.kubernetes.io"].into_iter().any(is_near));
+            || [RESOURCE_GROUP, "resource.kubernetes.io"].into_iter().any(is_near));
     group.contains('.') && !group.contains('/') && !is_slip
 }
 
@@ -115,15 +115,17 @@ pub(super) fn is_unchecked_kind(identity: &Identity<'_>, profile: &Profile) -> b
     let item = kind.strip_suffix("List").unwrap_or_default();
     let is_served = |version| profile.unchecked_versions(kind).contains(&version);
     let is_list = |version| {
-        let checked = ApiKind::of(group, item).is_some_and(|item| profile.serves(item, version, false));
+        let checked = ApiKind::from_group_and_name(group, item)
+            .is_some_and(|item| profile.can_serve(item, version, false));
         checked || profile.unchecked_versions(item).contains(&version)
     };
-    group == GROUP && Version::parse(version).is_some_and(|version| is_served(version) || is_list(version))
+    group == RESOURCE_GROUP
+        && Version::parse(version).is_some_and(|version| is_served(version) || is_list(version))
 }
 
 /// Returns what to use instead of a kind of classic DRA, which was removed in 1.32; `None` for any other kind.
 fn removed_kind_advice(group: &str, kind: &str) -> Option<&'static str> {
-    let found = FORMER_KINDS.iter().find(|(name, _)| group == GROUP && *name == kind);
+    let found = FORMER_KINDS.iter().find(|(name, _)| group == RESOURCE_GROUP && *name == kind);
     found.map(|(_, advice)| *advice)
 }
 
@@ -135,11 +137,11 @@ pub(super) enum KindSupport {
     /// A kind that Tollgate checks, in a version that is newer than this program.
     NewerVersion,
     /// Any other kind.
-    NotChecked,
+    UncheckedResponse,
 }
 
 /// Returns `apiVersion` and `kind` of an object as written; `None` if it has no such strings.
-pub(super) fn type_names(object: Value<'_>) -> Option<(&str, &str)> {
+pub(super) fn type_meta(object: Value<'_>) -> Option<(&str, &str)> {
     type_field(object, API_VERSION).ok().zip(type_field(object, KIND).ok())
 }
 
@@ -151,17 +153,19 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         return if matches!(request.sub_resource, "" | "status") {
             KindSupport::Supported
         } else {
-            KindSupport::NotChecked
+            KindSupport::UncheckedResponse
         };
     }
     if written.group == PolicyKind::GROUP && PolicyKind::parse(written.kind).is_some() {
         return match (request.sub_resource, written.version) {
             ("", PolicyKind::VERSION) => KindSupport::Supported,
             ("", _) => KindSupport::NewerVersion,
-            _ => KindSupport::NotChecked,
+            _ => KindSupport::UncheckedResponse,
         };
     }
-    let Some(kind) = ApiKind::of(written.group, written.kind) else { return KindSupport::NotChecked };
+    let Some(kind) = ApiKind::from_group_and_name(written.group, written.kind) else {
+        return KindSupport::UncheckedResponse;
+    };
     let is_judged = match request.sub_resource {
         "" => true,
         "status" => kind.has_full_schema(),
@@ -169,15 +173,15 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         "ephemeralcontainers" => kind == ApiKind::Pod,
         _ => false,
     };
-    let is_known = match kind.only_version() {
-        Some(_) => is_listed_version(kind, written.version),
+    let is_known = match kind.version_in_all_profiles() {
+        Some(_) => is_fixed_version(kind, written.version),
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
         (true, true) => KindSupport::Supported,
         // Other versions of kinds that we know in part are the business of others.
         (true, false) if kind.has_full_schema() => KindSupport::NewerVersion,
-        _ => KindSupport::NotChecked,
+        _ => KindSupport::UncheckedResponse,
     }
 }
 
@@ -208,8 +212,8 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
     if (group, version, kind) == (requested.group, requested.version, requested.kind) {
         return None;
     }
-    let is_ours =
-        matches!(identify(object), Identity::Ours { .. }) || kind_support(request) != KindSupport::NotChecked;
+    let is_ours = matches!(identify(object), Identity::Ours { .. })
+        || kind_support(request) != KindSupport::UncheckedResponse;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -227,9 +231,12 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
 
 /// Returns the namespace that the object names in its own metadata: `default` if it names none, and empty for
 /// cluster-scoped or unknown kinds. For requests that name no namespace.
-pub(super) fn own_namespace(object: Value<'_>) -> &str {
+pub(super) fn metadata_namespace(object: Value<'_>) -> &str {
     let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
-    let known = ApiKind::of(split_api_version(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
+    let known = ApiKind::from_group_and_name(
+        split_api_version(api_version.unwrap_or_default()).0,
+        kind.unwrap_or_default(),
+    );
     let own = object.get("metadata").get("namespace").str();
     match known.filter(|kind| kind.is_namespaced()) {
         Some(_) if own.is_empty() => "default",
@@ -240,12 +247,12 @@ pub(super) fn own_namespace(object: Value<'_>) -> &str {
 
 /// Returns the value of `apiVersion` or `kind` as Go's decoder reads it: of the members whose names equal `name` in any
 /// case, the last one. `""` if there is none or it is null, `Err` if one is not a string.
-fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
+fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ()> {
     let mut found = "";
     // A key that was recognised is a name as we write it, and these two have no other spelling among those.
     let is_meant = |key: Value<'_>| match key.as_key().number() {
         Some(number) => number == name.number(),
-        None => key.bytes().eq_ignore_ascii_case(name.text.as_bytes()),
+        None => key.text_bytes().eq_ignore_ascii_case(name.text.as_bytes()),
     };
     for (_, value) in object.members().filter(|(key, _)| is_meant(*key)) {
         match value.kind() {
@@ -266,7 +273,7 @@ pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version
 /// Returns the kind and version with these names; `None` if either is unknown.
 pub(super) fn parse_kind(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
     let (group, version) = split_api_version(api_version);
-    ApiKind::of(group, kind).zip(Version::parse(version))
+    ApiKind::from_group_and_name(group, kind).zip(Version::parse(version))
 }
 
 /// Returns the kind and version to decode the object as; a finding if they are unreadable, missing or not served by the
@@ -287,7 +294,7 @@ pub(super) fn served_kind(
         ),
     };
     if let Some((kind, version)) = parse_kind(api_version, kind)
-        && profile.serves(kind, version, admission.is_status())
+        && profile.can_serve(kind, version, admission.is_status())
     {
         return Ok((kind, version));
     }
@@ -364,7 +371,7 @@ fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profil
         let served = known.map(|known| served_versions(known.group(), known.name(), profile));
         served.filter(|served| !served.is_empty()).map(|served| {
             let newest = served.first().map_or("", String::as_str);
-            let (title, all) = (profile.title(), and_list(&served));
+            let (title, all) = (profile.title(), join_with_and(&served));
             let others = format!("; {title} serves {} as {all}", written(KIND));
             format!("add `apiVersion: {newest}`{}", if served.len() > 1 { &*others } else { "" })
         })
@@ -391,11 +398,13 @@ fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresourc
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
         ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.title()))
     } else {
-        let last = CLASSIC_VERSIONS.iter().find(|(version, _)| group == GROUP && *version == written_version);
+        let last = CLASSIC_VERSIONS
+            .iter()
+            .find(|(version, _)| group == RESOURCE_GROUP && *version == written_version);
         let classic = last.map_or(String::new(), |(_, last)| {
             format!("{api_version} is classic DRA, which Kubernetes served until {last}; ")
         });
-        let served = and_list(&served);
+        let served = join_with_and(&served);
         ("apiVersion", format!("{classic}{} serves {kind} as {served}", profile.title()))
     };
     let detail =
@@ -411,8 +420,9 @@ fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresourc
 /// Returns the apiVersions (such as `resource.k8s.io/v1`) in which the profile serves a kind, newest first; empty if it
 /// does not serve the kind.
 fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
-    let checked = ApiKind::of(group, kind).map(|kind| profile.versions(kind)).unwrap_or_default();
-    let unchecked = if group == GROUP { profile.unchecked_versions(kind) } else { &[] };
+    let checked =
+        ApiKind::from_group_and_name(group, kind).map(|kind| profile.versions(kind)).unwrap_or_default();
+    let unchecked = if group == RESOURCE_GROUP { profile.unchecked_versions(kind) } else { &[] };
     let mut versions: Vec<Version> = checked.iter().chain(unchecked).copied().collect();
     versions.sort_unstable_by(|one, other| other.cmp(one));
     let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
@@ -430,7 +440,7 @@ fn unserved_kind_advice(group: &str, kind: &str, profile: &Profile) -> String {
         return format!(
             "{} does not serve this kind; it is available in {}",
             profile.name,
-            and_list(&others)
+            join_with_and(&others)
         );
     }
     match nearest(kind, known.iter().copied()) {
@@ -446,7 +456,11 @@ fn unserved_kind_advice(group: &str, kind: &str, profile: &Profile) -> String {
 /// `resource.k8s.io`, which was probably intended.
 fn probable_group<'g>(group: &'g str, kind: &str) -> &'g str {
     let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
-    if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
+    if ApiKind::is_fully_checked_group(group) || ApiKind::ALL.iter().any(has) {
+        group
+    } else {
+        RESOURCE_GROUP
+    }
 }
 
 /// Returns the names of the known kinds of a group.

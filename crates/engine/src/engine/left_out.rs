@@ -2,28 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use crate::rules::{Level, Origin};
+use crate::rules::{FindingLevel, RuleOrigin};
 use tollgate_document::finding::RuleId;
 
 /// How many findings a verdict omits, by level and by whether a policy (`Origin::Policy`) or a rule (always
 /// `Origin::Upstream`) reports them.
 #[derive(Default)]
-pub(super) struct OmittedFindings(pub(super) BTreeMap<(Level, Origin), usize>);
+pub(super) struct OmittedFindingCounts(pub(super) BTreeMap<(FindingLevel, RuleOrigin), usize>);
 
-impl OmittedFindings {
+impl OmittedFindingCounts {
     /// Adds the omitted findings of another profile. Profiles mostly report the same findings, so of two numbers the
     /// larger one is kept, not the sum.
-    pub(super) fn add_profile(
+    pub(super) fn merge_profile_counts(
         &mut self,
         findings: BTreeMap<RuleId, usize>,
-        violations: BTreeMap<Level, usize>,
+        violations: BTreeMap<FindingLevel, usize>,
     ) {
-        let mut other = OmittedFindings::default();
+        let mut other = OmittedFindingCounts::default();
         for (rule, count) in findings {
-            other.add(rule.level, rule.origin, count);
+            other.add_count(rule.level, rule.origin, count);
         }
         for (level, count) in violations {
-            other.add(level, Origin::Policy, count);
+            other.add_count(level, RuleOrigin::Policy, count);
         }
         for (key, count) in other.0 {
             let known = self.0.entry(key).or_default();
@@ -32,8 +32,8 @@ impl OmittedFindings {
     }
 
     /// Adds `count` omitted findings of a level; every origin except `Policy` counts as `Upstream`.
-    pub(super) fn add(&mut self, level: Level, origin: Origin, count: usize) {
-        let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
+    pub(super) fn add_count(&mut self, level: FindingLevel, origin: RuleOrigin, count: usize) {
+        let origin = if origin == RuleOrigin::Policy { origin } else { RuleOrigin::Upstream };
         *self.0.entry((level, origin)).or_default() += count;
     }
 }

@@ -7,13 +7,13 @@ const BYTES_PER_BODY_BYTE: usize = 8;
 /// Bytes of memory for each byte of a body that has a value for every two bytes.
 const BYTES_PER_DENSE_BODY_BYTE: usize = 36;
 /// Maximum memory for a body of many small values. Larger bodies of that kind are rejected when they are parsed.
-const MAX_DENSE_BYTES: usize = 24 << 20;
+const MAX_DENSE_BODY_MEMORY: usize = 24 << 20;
 
 /// Returns the maximum number of bytes needed to evaluate a body of `body` bytes. `tests/engine/shapes.rs`
 /// measures it.
 pub const fn memory_needed(body: usize) -> usize {
     let plain = body.saturating_mul(BYTES_PER_BODY_BYTE);
     let dense = body.saturating_mul(BYTES_PER_DENSE_BODY_BYTE);
-    let dense = if dense < MAX_DENSE_BYTES { dense } else { MAX_DENSE_BYTES };
+    let dense = if dense < MAX_DENSE_BODY_MEMORY { dense } else { MAX_DENSE_BODY_MEMORY };
     BASE_BYTES.saturating_add(if dense > plain { dense } else { plain })
 }

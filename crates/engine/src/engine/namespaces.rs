@@ -81,7 +81,7 @@ impl Namespaces {
     pub fn add(&mut self, namespace: Value<'_>) {
         let metadata = namespace.get("metadata");
         let written = metadata.get("labels");
-        let mut labels = Builder::to_keep("", Syntax::Json, written.size());
+        let mut labels = Builder::with_exact_capacity("", Syntax::Json, written.node_count());
         labels.copy(written);
         self.labels.insert(metadata.get("name").str().into(), labels.finish());
     }

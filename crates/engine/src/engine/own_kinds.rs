@@ -4,7 +4,7 @@
 //! status and updates that leave the spec unchanged are admitted, so that a broken policy can always be mended or
 //! removed.
 
-use super::identify::{split_api_version, type_names};
+use super::identify::{split_api_version, type_meta};
 use crate::admission::Attributes;
 use crate::policy::{PolicyKind, resource_findings};
 use tollgate_document::doc::Value;
@@ -12,7 +12,7 @@ use tollgate_document::finding::Finding;
 
 /// Returns the kind of policy that an object is; `None` if it is another object, or a version that is not known.
 pub(super) fn policy_kind_of(object: Value<'_>) -> Option<PolicyKind> {
-    let (api_version, kind) = type_names(object)?;
+    let (api_version, kind) = type_meta(object)?;
     let is_ours = split_api_version(api_version) == (PolicyKind::GROUP, PolicyKind::VERSION);
     PolicyKind::parse(kind).filter(|_| is_ours)
 }

@@ -4,13 +4,13 @@
 
 use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
-use crate::defaults::{DefaultsFor, default_edits};
-use tollgate_api::conform::{Conformed, DecodeError, DecodeErrorKind, Schema, conform};
-use tollgate_api::convert::reshaped;
+use crate::defaults::{DefaultsPurpose, default_edits};
+use tollgate_api::conform::{DecodeError, DecodeErrorKind, DecodeResult, Schema, decode_by_schema};
+use tollgate_api::convert::convert_to_version;
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::Object;
-use tollgate_document::doc::{Change, Doc, NameSet, Value, apply};
+use tollgate_document::doc::{Doc, DocChange, NameSet, Value, apply_changes};
 
 /// An object that was decoded against the schema of its kind and version, with the errors.
 #[derive(Debug)]
@@ -41,12 +41,12 @@ impl<'d> DecodedObject<'d> {
     /// Decodes `value` as that kind and version, with the fields that the profile has.
     pub fn decode(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
         let schema = Schema {
-            root: fields::root(kind, version),
+            root: fields::root_struct(kind, version),
             version,
             fields: profile.fields,
             unread: NameSet::NONE,
         };
-        let Conformed { errors, strict, left_out, changed } = conform(value, schema);
+        let DecodeResult { errors, strict, left_out, changed } = decode_by_schema(value, schema);
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
@@ -76,26 +76,26 @@ impl<'d> DecodedObject<'d> {
 
     /// The view of the decoded object, without defaults.
     pub fn without_defaults(&self) -> Object<'_> {
-        Object::of(self.kind, self.version, self.value())
+        Object::from_value(self.kind, self.version, self.value())
     }
 
     /// Returns the document with the server's defaults filled in.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
-        let edits = default_edits(self.without_defaults(), old, profile, now, DefaultsFor::Validation);
+        let edits = default_edits(self.without_defaults(), old, profile, now, DefaultsPurpose::Validation);
         if edits.is_empty() {
             return DefaultedObject::Same(self.value());
         }
-        let changes: Vec<Change> = edits.into_iter().map(|edit| edit.change).collect();
-        DefaultedObject::Filled(apply(self.value(), &changes))
+        let changes: Vec<DocChange> = edits.into_iter().map(|edit| edit.change).collect();
+        DefaultedObject::Filled(apply_changes(self.value(), &changes))
     }
 
     /// Returns the typed view of a document that [`DecodedObject::defaulted`] returned.
-    pub fn object<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
+    pub fn view_of_defaulted<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
         let value = match ready {
             DefaultedObject::Same(value) => *value,
             DefaultedObject::Filled(doc) => doc.root(),
         };
-        Object { written: self.given, ..Object::of(self.kind, self.version, value) }
+        Object { written: self.given, ..Object::from_value(self.kind, self.version, value) }
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn with_document<'o>(
     doc: Option<&'o Doc<'_>>,
 ) -> Object<'o> {
     let value = doc.map_or(object.value(), Doc::root);
-    Object { written: object.written, ..Object::of(object.kind(), version, value) }
+    Object { written: object.written, ..Object::from_value(object.kind(), version, value) }
 }
 
 /// Calls `then` with the stored object as it is compared with the new one: with defaults, and converted to `version`;
@@ -121,8 +121,8 @@ pub(super) fn with_stored_object<R>(
 ) -> R {
     let Some(old) = old else { return then(None) };
     let doc = old.defaulted(None, profile, now);
-    let object = old.object(&doc);
-    let moved = reshaped(object.value(), old.kind, old.version, version);
+    let object = old.view_of_defaulted(&doc);
+    let moved = convert_to_version(object.value(), old.kind, old.version, version);
     then(Some(with_document(object, version, moved.as_ref())))
 }
 
@@ -133,5 +133,5 @@ pub(super) fn leaves_written_part_unchanged(admission: &DecodedAttributes<'_>) -
         return false;
     };
     let part = if admission.is_status() { "status" } else { "spec" };
-    tollgate_api::equal::same(admission.object, old, part)
+    tollgate_api::equal::is_part_equal(admission.object, old, part)
 }

@@ -11,10 +11,10 @@ use std::iter;
 
 use super::{Decision, Diagnostic, Engine, fill};
 use crate::rules::table::{FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
-use crate::rules::{Level, Origin};
-use tollgate_api::review::{Cause, Details, Request, Response, Status};
+use crate::rules::{FindingLevel, RuleOrigin};
+use tollgate_api::review::{Request, Response, Status, StatusCause, StatusDetails};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Maximum number of characters of one warning.
 const MAX_WARNING_CHARS: usize = 120;
@@ -41,7 +41,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         // In base64, four bytes for three.
         if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES {
             let mut response = Response::patched(request.uid, &patch);
-            response.warnings.extend(restored_warning(decision.put_back));
+            response.warnings.extend(restored_tolerations_warning(decision.put_back));
             return response;
         }
         let text =
@@ -51,20 +51,20 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         return response;
     }
     let findings = decision.verdict.findings();
-    let of_level = |level: Level| findings.iter().filter(move |diagnostic| diagnostic.level == level);
-    let denials: Vec<&Diagnostic> = of_level(Level::Deny).collect();
+    let of_level = |level: FindingLevel| findings.iter().filter(move |diagnostic| diagnostic.level == level);
+    let denials: Vec<&Diagnostic> = of_level(FindingLevel::Deny).collect();
     let mut response = match denials.first() {
         None => Response::allowed(request.uid),
         Some(first) => Response::denied(request.uid, denial_status(engine, request, first, &denials)),
     };
-    response.warnings = warnings(of_level(Level::Warn), denials.is_empty());
+    response.warnings = warnings(of_level(FindingLevel::Warn), denials.is_empty());
     if decision.unknown_version {
         let kind = request.kind;
         let text =
             format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
         response.warnings.push(shortened(&without_control_characters(&text), MAX_WARNING_CHARS));
     }
-    response.audit_annotations = annotations(engine, findings);
+    response.audit_annotations = audit_annotations(engine, findings);
     if let Some(age) = decision.age {
         response.audit_annotations.insert("namespace-labels-age", format!("{age}s"));
         // Whom a policy says something to should know by what it was said; others cannot do anything about it.
@@ -79,8 +79,8 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
 }
 
 /// Returns the warning about `count` stored tolerations that the mutating webhook put back; `None` if it is 0.
-fn restored_warning(count: usize) -> Option<String> {
-    let restored = counted(count, "toleration");
+fn restored_tolerations_warning(count: usize) -> Option<String> {
+    let restored = count_with_noun(count, "toleration");
     (count > 0).then(|| format!("the spec is immutable: restored {restored} that this update omits"))
 }
 
@@ -100,7 +100,7 @@ fn denial_status(
     let name = &*shortened(object_name(request), MAX_NAME_CHARS);
     let (group, kind) =
         (shortened(request.kind.group, MAX_NAME_CHARS), &*shortened(request.kind.kind, MAX_NAME_CHARS));
-    let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == Origin::Policy);
+    let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == RuleOrigin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
     let undecided =
         only_policy && denials.iter().all(|diagnostic| diagnostic.finding.kind == ErrorType::Internal);
@@ -118,14 +118,14 @@ fn denial_status(
     let message = if only_policy {
         format!("{subject} {verdict}: {}", joined_reasons(denials))
     } else {
-        let rest = match finding_count(denials) {
+        let rest = match count_with_omitted(denials) {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
         format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MAX_MESSAGE_CHARS))
     };
     let causes = causes(engine, denials);
-    let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
+    let details = StatusDetails { name: name.into(), group: group.into(), kind: kind.into(), causes };
     Status::failure(code, reason, message, Some(details))
 }
 
@@ -145,19 +145,19 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
         text.push_str(&reason);
         said += diagnostic.finding.left_out_count().max(1);
     }
-    match finding_count(denials).saturating_sub(said) {
+    match count_with_omitted(denials).saturating_sub(said) {
         0 => text,
         more => format!("{text}\n- and {more} more"),
     }
 }
 
 /// Returns the number of findings, including those that were omitted from the verdict.
-fn finding_count(denials: &[&Diagnostic]) -> usize {
+fn count_with_omitted(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
 /// Returns the denials as causes, as many as fit into a response. If some are omitted, the last cause states how many.
-fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
+fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<StatusCause> {
     let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES };
     let mut causes = Vec::new();
     let mut left_out = 0;
@@ -168,7 +168,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
             continue;
         }
         let cause = cause(engine, diagnostic);
-        bytes_left = bytes_left.saturating_sub(cause.bytes());
+        bytes_left = bytes_left.saturating_sub(cause.approximate_json_bytes());
         if bytes_left == 0 {
             left_out += 1;
         } else {
@@ -176,8 +176,12 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
         }
     }
     if left_out > 0 {
-        let finding = Finding::left_out(FINDINGS_LEFT_OUT, left_out);
-        causes.push(Cause { reason: finding.kind.cause(), message: finding.body(), field: String::new() });
+        let finding = Finding::for_omitted(FINDINGS_LEFT_OUT, left_out);
+        causes.push(StatusCause {
+            reason: finding.kind.cause(),
+            message: finding.server_message(),
+            field: String::new(),
+        });
     }
     causes
 }
@@ -194,17 +198,17 @@ fn object_name<'d>(request: &Request<'d>) -> &'d str {
 
 /// Returns a finding as a cause of a denial. The message names the profiles if the finding does not apply to all, and
 /// the rule if it is not one of the API server.
-fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
+fn cause(engine: &Engine, diagnostic: &Diagnostic) -> StatusCause {
     let finding = &diagnostic.finding;
-    let mut message = diagnostic.body();
+    let mut message = diagnostic.message_without_path();
     if diagnostic.profiles.len() < engine.profiles.len() {
         message = format!("{message} ({})", diagnostic.profiles.join(", "));
     }
     // kubectl prints nothing else of a 422: without the rule, nobody knows that it is not the API server that says so.
-    if !matches!(diagnostic.origin, Origin::Upstream | Origin::Decoding) {
+    if !matches!(diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding) {
         message = format!("{message} [{}]", finding.rule);
     }
-    Cause { reason: finding.kind.cause(), message, field: finding.field() }
+    StatusCause { reason: finding.kind.cause(), message, field: finding.user_path() }
 }
 
 /// Returns the findings as warnings for kubectl, each text once and at most [`MAX_WARNINGS`], followed by the advice of
@@ -259,7 +263,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     } else {
         format!(" [{}]", finding.rule)
     };
-    let field = without_control_characters(&finding.field());
+    let field = without_control_characters(&finding.user_path());
     let with_field = |detail: &str, max_chars: usize| {
         let detail = without_control_characters(detail);
         let field = last_path_segments(&field, max_chars.saturating_sub(detail.chars().count() + 2));
@@ -280,7 +284,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let detail = if is_upstream && !finding.detail.is_empty() {
         finding.detail.to_string()
     } else {
-        diagnostic.body()
+        diagnostic.message_without_path()
     };
     // `tolerations[1].effect` says which one, `effect` does not.
     let least =
@@ -324,9 +328,13 @@ fn shortened(text: &str, limit: usize) -> String {
 
 /// Returns the audit annotations of a response: the rules by level, the impact of a DeviceTaintRule, the policies that
 /// reported something, and the digest of all policies.
-fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
+fn audit_annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
     let mut annotations = BTreeMap::new();
-    let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];
+    let keys = [
+        (FindingLevel::Deny, "denied-by"),
+        (FindingLevel::Warn, "warned-by"),
+        (FindingLevel::Audit, "audited-by"),
+    ];
     for (level, key) in keys {
         let rules: BTreeSet<&str> = findings
             .iter()

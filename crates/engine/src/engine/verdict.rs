@@ -1,7 +1,7 @@
 //! The verdict about one request.
 
 use super::{Diagnostic, Engine, ProfileFinding};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_document::finding::Finding;
 
 /// The verdict about one request.
@@ -24,14 +24,14 @@ impl Verdict {
     }
 
     /// True if no finding denies the request.
-    pub fn allowed(&self) -> bool {
-        self.findings().iter().all(|diagnostic| diagnostic.level != Level::Deny)
+    pub fn is_allowed(&self) -> bool {
+        self.findings().iter().all(|diagnostic| diagnostic.level != FindingLevel::Deny)
     }
 }
 
 impl Engine {
     /// Returns a verdict with these findings alone, for every profile and whichever rules are selected.
-    pub(super) fn verdict_of(&self, findings: &[Finding]) -> Verdict {
+    pub(super) fn verdict_for_all_profiles(&self, findings: &[Finding]) -> Verdict {
         let of_profile = |rank: usize| {
             let all = findings.iter().cloned();
             all.map(move |finding| ProfileFinding { finding, ground: None, rank })

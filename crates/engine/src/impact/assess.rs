@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::condition::{ImpactCounts, first_condition};
-use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
+use super::eviction::{self, NotEvictedReason, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
 use super::rate_limit::{self, DueEviction};
 use super::reason::{OutcomeReason, ReasonKind};
@@ -161,46 +161,47 @@ impl<'s> Assessment<'s> {
     /// True if the change selects devices by class or expression, and these cannot be evaluated.
     fn is_upper_bound(&self) -> bool {
         match self.query.change {
-            ProposedChange::Rule(rule) => self.selections.is_unknown(rule),
-            ProposedChange::Slice(slice) => slice.is_conditional(),
+            ProposedChange::Rule(rule) => self.selections.has_unknown_criteria(rule),
+            ProposedChange::Slice(slice) => slice.has_unknown_criteria(),
         }
     }
 
     /// Finds the devices that the change affects, and the claims and pods that use them.
     fn find_affected(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
-        let mut visited = Visited { claims: vec![false; self.snapshot.claims.len()], pods: Vec::new() };
-        visited.pods.resize(self.snapshot.pods.len(), false);
+        let mut visited =
+            VisitedSlots { claims: vec![false; self.snapshot.claims.slot_count()], pods: Vec::new() };
+        visited.pods.resize(self.snapshot.pods.slot_count(), false);
         match self.query.change {
-            ProposedChange::Rule(rule) => self.find_by_rule(rule, &mut found, &mut visited),
-            ProposedChange::Slice(slice) => self.find_by_slice(slice, &mut found, &mut visited),
+            ProposedChange::Rule(rule) => self.add_rule_devices(rule, &mut found, &mut visited),
+            ProposedChange::Slice(slice) => self.add_slice_devices(slice, &mut found, &mut visited),
         }
         found
     }
 
     /// Adds the devices that the proposed DeviceTaintRule selects, and the claims and pods that use them, pool by pool.
-    fn find_by_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
+    fn add_rule_devices(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut VisitedSlots) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
-        let is_evaluated = self.selections.is_evaluated(rule);
+        let is_evaluated = self.selections.has_evaluated_criteria(rule);
         for (slot, pool) in selected_pools(self.snapshot, rule, self.query.profile) {
             if is_evaluated {
                 let selects = |name: &str| self.selections.selects(rule, slot, name);
-                self.find_in_pool(pool, device, Some(&selects), found, visited);
+                self.add_pool_devices(pool, device, Some(&selects), found, visited);
             } else {
-                self.find_in_pool(pool, device, None, found, visited);
+                self.add_pool_devices(pool, device, None, found, visited);
             }
         }
     }
 
     /// Adds the device with that name in a pool, or all its devices if `device` is `None`, and the claims and pods that
     /// use them. `selects` restricts the devices further.
-    fn find_in_pool(
+    fn add_pool_devices(
         &self,
         pool: &Pool,
         device: Option<&str>,
         selects: Option<&dyn Fn(&str) -> bool>,
         found: &mut AffectedObjects,
-        visited: &mut Visited,
+        visited: &mut VisitedSlots,
     ) {
         for slice in pool.current_slices() {
             found.published += match (device, selects) {
@@ -238,7 +239,12 @@ impl<'s> Assessment<'s> {
 
     /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is not
     /// of its pool's newest generation.
-    fn find_by_slice(&self, change: &ChangedSlice, found: &mut AffectedObjects, visited: &mut Visited) {
+    fn add_slice_devices(
+        &self,
+        change: &ChangedSlice,
+        found: &mut AffectedObjects,
+        visited: &mut VisitedSlots,
+    ) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
         if !pool.current_slices().any(|current| current.name == change.name) {
@@ -263,7 +269,7 @@ impl<'s> Assessment<'s> {
     }
 
     /// Counts a claim and adds the pods that use it, unless they were visited before.
-    fn add_claim_and_pods(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
+    fn add_claim_and_pods(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut VisitedSlots) {
         if !mark_visited(&mut visited.claims, slot) {
             return;
         }
@@ -291,13 +297,13 @@ impl<'s> Assessment<'s> {
     fn visit_devices(
         &self,
         pod: &'s Pod,
-        mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice),
+        mut visit: impl FnMut(&'s str, Option<NotEvictedReason>, &'s AllocatedDevice),
     ) {
         for reference in &pod.claims {
             let claims = &self.snapshot.claims;
             let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
             let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
-            let not_evicted = eviction::not_evicted(pod, reference.source, claim, self.query.profile);
+            let not_evicted = eviction::why_not_evicted(pod, reference.source, claim, self.query.profile);
             for result in claim.results.iter().flatten() {
                 visit(name, not_evicted, result);
             }
@@ -358,7 +364,7 @@ impl<'s> Assessment<'s> {
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
         self.visit_devices(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
-            let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
+            let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvictedReason::Deleting));
             self.visit_taints(result, |hit| {
                 let TaintOnDevice { taint, source, tolerance } = hit;
                 if let Some(not_evicted) = not_evicted {
@@ -380,7 +386,7 @@ impl<'s> Assessment<'s> {
                 } else if let Some(when) = when
                     && other.is_none_or(|(known, ..)| when < known)
                 {
-                    let is_conditional = source.is_conditional(&self.selections);
+                    let is_conditional = source.has_unknown_criteria(&self.selections);
                     let kind = ReasonKind::OtherTaint { taint, source, tolerance, is_conditional };
                     other = Some((when, reason(kind), is_conditional));
                 }
@@ -467,7 +473,7 @@ pub(super) fn entry_or_all<'m, T>(
 }
 
 /// Which claims and pods were added already, by slot, so that each is counted once.
-struct Visited {
+struct VisitedSlots {
     claims: Vec<bool>,
     pods: Vec<bool>,
 }

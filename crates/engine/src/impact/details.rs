@@ -13,7 +13,7 @@ use tollgate_document::doc::{NameSet, Value};
 
 /// The optional device data that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct DeviceDetails {
+pub struct StoredDetails {
     /// Attributes and capacities of devices, and DeviceClasses: what `deviceClassName` and `selectors` are evaluated
     /// with.
     pub attributes: bool,
@@ -22,15 +22,16 @@ pub struct DeviceDetails {
 }
 
 /// Fields of a ResourceSlice that impact does not read even if it reads all details.
-static UNREAD_DETAILED_FIELDS: NameSet = NameSet::of(&["annotations", "managedFields", "nodeSelector"]);
+static UNREAD_DETAILED_FIELDS: NameSet =
+    NameSet::from_texts(&["annotations", "managedFields", "nodeSelector"]);
 
 /// Checks that the fields of a ResourceSlice that a snapshot with these details reads can be decoded.
 pub(super) fn check_slice_schema(
-    details: DeviceDetails,
+    details: StoredDetails,
     version: Version,
     slice: Value<'_>,
 ) -> Result<(), UnreadableObject> {
-    if details == DeviceDetails::default() {
+    if details == StoredDetails::default() {
         read::check_schema(ApiKind::ResourceSlice, version, slice)
     } else {
         read::check_schema_without(&UNREAD_DETAILED_FIELDS, ApiKind::ResourceSlice, version, slice)
@@ -40,12 +41,12 @@ pub(super) fn check_slice_schema(
 /// Adds the details of its devices to the record of a slice, whose devices are sorted by name already.
 pub(super) fn add_details(
     slice: &mut Slice,
-    details: DeviceDetails,
+    details: StoredDetails,
     spec: SliceSpec<'_>,
     version: Version,
     names: &mut StringInterner,
 ) {
-    if details == DeviceDetails::default() {
+    if details == StoredDetails::default() {
         return;
     }
     let mut devices: Vec<view::Device<'_>> = spec.devices().iter().collect();
@@ -53,7 +54,7 @@ pub(super) fn add_details(
     devices.sort_by(|one, other| one.name().cmp(other.name()));
     let bodies = || devices.iter().map(|device| device.body(version));
     if details.attributes {
-        slice.bodies = Some(bodies_json(bodies()));
+        slice.bodies = Some(attributes_json(bodies()));
     }
     if details.counters {
         let mut consumption = Vec::new();
@@ -80,7 +81,7 @@ pub(super) fn is_blocking_effect(effect: &str) -> bool {
 }
 
 /// Returns the attributes and capacities of devices as a JSON list, in which they are stored until a rule needs them.
-fn bodies_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
+fn attributes_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
     let mut out = String::from("[");
     for (index, body) in bodies.enumerate() {
         out.push_str(if index == 0 { "{" } else { ",{" });
@@ -102,7 +103,7 @@ fn bodies_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
 /// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all
 /// GPUs of a kind consume the same.
 fn interned_counters(counters: view::Map<'_, view::Counter<'_>>, names: &mut StringInterner) -> Counters {
-    let written = counters.value().written();
+    let written = counters.value().source_json();
     if let Some(record) = names.counters.get(written) {
         return record;
     }

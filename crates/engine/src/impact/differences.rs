@@ -7,7 +7,7 @@ use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, partitions, unmatched};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Returns one sentence for each thing that a reader of an impact should know, the most far-reaching first: upper
 /// bounds, differences between scheduler and eviction controller, tolerations without effect, and why no device is
@@ -30,7 +30,7 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
     note_missing_selector(query, rule, &mut sentences);
     note_unmatched_selector(query, rule, impact, &mut sentences);
     sentences.extend(not_evaluated);
-    sentences.extend_from_slice(impact.selections.notes(rule));
+    sentences.extend_from_slice(impact.selections.evaluation_notes(rule));
     sentences.extend(partitions::partitions_note(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
         sentences.push(format!(
@@ -45,8 +45,8 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
             let (is, it) = if impact.unlisted == 1 { ("is", "it") } else { ("are", "them") };
             sentences.push(format!(
                 "{}{} {is} not in any ResourceSlice; the scheduler is not aware of {it}, but the eviction controller still evicts the pods",
-                impact.hedge(),
-                counted(impact.unlisted, "allocated device"),
+                impact.at_most_prefix(),
+                count_with_noun(impact.unlisted, "allocated device"),
             ));
         }
     }
@@ -61,7 +61,7 @@ fn note_replacements(impact: &Impact<'_>, sentences: &mut Vec<String>) {
         .pods
         .iter()
         .filter(|pod| pod.is_time_limited && pod.outcome.is_evicted() && pod.owner.is_some());
-    let hedge = impact.hedge();
+    let hedge = impact.at_most_prefix();
     let replacements = match come_back.count() {
         0 => return,
         1 => {
@@ -131,7 +131,7 @@ fn note_ineffective_tolerations<'s>(
             let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
             let mut everywhere = result.copied.iter().chain(requested);
             if !query.profile.empty_effect_stops_eviction
-                && everywhere.any(|toleration| toleration.schedules_only(taint))
+                && everywhere.any(|toleration| toleration.tolerates_scheduling_only(taint))
             {
                 no_effect.add(slot);
             }
@@ -140,7 +140,7 @@ fn note_ineffective_tolerations<'s>(
             }
         }
         if let eviction::Tolerance::For(_, seconds) = copied
-            && seconds > MAX_SECONDS
+            && seconds > MAX_SECONDS_IN_NANOS
         {
             overflow.add(slot);
         }
@@ -158,12 +158,12 @@ fn note_ineffective_tolerations<'s>(
     };
     not_copied.push_sentence(query, sentences, |claims| format!("{claims} in the request, but {why}"));
     overflow.push_sentence(query, sentences, |claims| {
-        format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
+        format!("{claims} for more than {MAX_SECONDS_IN_NANOS} seconds, which overflows in the eviction controller")
     });
 }
 
 /// Maximum number of seconds whose nanoseconds fit into 64 bits.
-const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
+const MAX_SECONDS_IN_NANOS: i64 = i64::MAX / 1_000_000_000;
 
 /// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.
 struct TaintedDevice<'s> {
@@ -251,7 +251,7 @@ impl ClaimTally {
         let claims = match names.count() - 1 {
             0 => format!("claim {namespace}/{name} tolerates the taint"),
             others => {
-                let others = counted(others, "other claim");
+                let others = count_with_noun(others, "other claim");
                 format!("claim {namespace}/{name} and {others} tolerate the taint")
             }
         };

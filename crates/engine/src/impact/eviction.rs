@@ -95,9 +95,9 @@ pub enum TaintSource<'s> {
 
 impl TaintSource<'_> {
     /// True if the source of the taint also selects devices by class or expression, and these cannot be evaluated.
-    pub(super) fn is_conditional(self, selections: &DevicesByRule<'_>) -> bool {
+    pub(super) fn has_unknown_criteria(self, selections: &DevicesByRule<'_>) -> bool {
         match self {
-            TaintSource::Rule(rule) => selections.is_unknown(rule),
+            TaintSource::Rule(rule) => selections.has_unknown_criteria(rule),
             TaintSource::Slice(_) => false,
             TaintSource::Patch(patch) => patch.is_conditional,
         }
@@ -232,7 +232,7 @@ impl Snapshot {
 
 /// Why the eviction controller ignores a pod for one of its claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NotEvicted {
+pub(super) enum NotEvictedReason {
     /// The pod is not scheduled yet.
     NotScheduled,
     /// The claim was made for another pod.
@@ -245,15 +245,15 @@ pub(super) enum NotEvicted {
     Deleting,
 }
 
-impl NotEvicted {
+impl NotEvictedReason {
     /// Returns the reason as a word, such as `not-scheduled`.
     pub(super) fn name(self) -> &'static str {
         match self {
-            NotEvicted::NotScheduled => "not-scheduled",
-            NotEvicted::NotItsClaim => "not-its-claim",
-            NotEvicted::NotReserved => "not-reserved",
-            NotEvicted::ExtendedResource => "extended-resource",
-            NotEvicted::Deleting => "deleting",
+            NotEvictedReason::NotScheduled => "not-scheduled",
+            NotEvictedReason::NotItsClaim => "not-its-claim",
+            NotEvictedReason::NotReserved => "not-reserved",
+            NotEvictedReason::ExtendedResource => "extended-resource",
+            NotEvictedReason::Deleting => "deleting",
         }
     }
 }
@@ -261,25 +261,25 @@ impl NotEvicted {
 /// Returns why the eviction controller does not evict that pod because of that claim; `None` if a taint on the claim's
 /// devices can evict it.
 // upstream v1.36 Controller.podEvictionTime
-pub(super) fn not_evicted(
+pub(super) fn why_not_evicted(
     pod: &Pod,
     source: ClaimSource,
     claim: &Claim,
     profile: &Profile,
-) -> Option<NotEvicted> {
+) -> Option<NotEvictedReason> {
     let group = pod.group.as_ref().filter(|_| profile.reserves_for_pod_groups);
     let is_group = |name: &Option<super::interner::InternedStr>| group.is_some() && name.as_ref() == group;
     if source == ClaimSource::ExtendedResource {
-        return Some(NotEvicted::ExtendedResource);
+        return Some(NotEvictedReason::ExtendedResource);
     }
     if !pod.scheduled {
-        return Some(NotEvicted::NotScheduled);
+        return Some(NotEvictedReason::NotScheduled);
     }
     let owned =
         || claim.owner.as_ref().is_some_and(|owner| owner.uid == pod.uid || is_group(&owner.pod_group));
     if source == ClaimSource::Template && !owned() {
-        return Some(NotEvicted::NotItsClaim);
+        return Some(NotEvictedReason::NotItsClaim);
     }
     let reserved = claim.reserved.iter().any(|user| user.uid == pod.uid || is_group(&user.pod_group));
-    (!reserved).then_some(NotEvicted::NotReserved)
+    (!reserved).then_some(NotEvictedReason::NotReserved)
 }

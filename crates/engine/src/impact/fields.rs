@@ -3,12 +3,12 @@
 //! For kinds with a schema, the omitted fields are listed, so that new fields of a release are still checked; for
 //! other kinds, the kept fields are listed. Labels are kept where PodDisruptionBudgets select by them.
 
-use super::details::DeviceDetails;
+use super::details::StoredDetails;
 use super::kinds::SnapshotKind;
 use crate::rule_annotations::{EXPIRES, OWNER};
-use tollgate_document::doc::Keep::{self, All, AllBut, Fields, Items, Nothing};
+use tollgate_document::doc::KeptFields::{self, All, AllBut, Fields, Items, Nothing};
 
-const METADATA: Keep = Fields(&[
+const METADATA: KeptFields = Fields(&[
     ("name", All),
     ("generateName", All),
     ("namespace", All),
@@ -18,7 +18,7 @@ const METADATA: Keep = Fields(&[
     ("ownerReferences", All),
 ]);
 
-const LABELED_METADATA: Keep = Fields(&[
+const LABELED_METADATA: KeptFields = Fields(&[
     ("name", All),
     ("namespace", All),
     ("uid", All),
@@ -28,32 +28,32 @@ const LABELED_METADATA: Keep = Fields(&[
     ("ownerReferences", All),
 ]);
 
-const DEVICE: Keep = AllBut(&[
+const DEVICE: KeptFields = AllBut(&[
     ("attributes", Nothing),
     ("capacity", Nothing),
     ("consumesCounters", Nothing),
     ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing), ("consumesCounters", Nothing)])),
 ]);
 
-const SLICE: Keep = Fields(&[
+const SLICE: KeptFields = Fields(&[
     ("metadata", METADATA),
     ("spec", AllBut(&[("devices", Items(&DEVICE)), ("sharedCounters", Nothing)])),
 ]);
 
-const DEVICE_WITH_COUNTERS: Keep = AllBut(&[
+const DEVICE_WITH_COUNTERS: KeptFields = AllBut(&[
     ("attributes", Nothing),
     ("capacity", Nothing),
     ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing)])),
 ]);
 
-const SLICE_WITH_COUNTERS: Keep =
+const SLICE_WITH_COUNTERS: KeptFields =
     Fields(&[("metadata", METADATA), ("spec", AllBut(&[("devices", Items(&DEVICE_WITH_COUNTERS))]))]);
 
-const WHOLE_SLICE: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+const WHOLE_SLICE: KeptFields = Fields(&[("metadata", METADATA), ("spec", All)]);
 
-const CLASS: Keep = Fields(&[("metadata", METADATA), ("spec", Fields(&[("selectors", All)]))]);
+const CLASS: KeptFields = Fields(&[("metadata", METADATA), ("spec", Fields(&[("selectors", All)]))]);
 
-const CLAIM: Keep = Fields(&[
+const CLAIM: KeptFields = Fields(&[
     ("metadata", METADATA),
     ("spec", AllBut(&[("devices", AllBut(&[("config", Nothing)]))])),
     (
@@ -65,7 +65,7 @@ const CLAIM: Keep = Fields(&[
     ),
 ]);
 
-const RULE_METADATA: Keep = Fields(&[
+const RULE_METADATA: KeptFields = Fields(&[
     ("name", All),
     ("generateName", All),
     ("uid", All),
@@ -75,25 +75,25 @@ const RULE_METADATA: Keep = Fields(&[
     ("annotations", Fields(&[(EXPIRES, All), (OWNER, All)])),
 ]);
 
-const RULE: Keep = Fields(&[("metadata", RULE_METADATA), ("spec", All)]);
+const RULE: KeptFields = Fields(&[("metadata", RULE_METADATA), ("spec", All)]);
 
-const POD: Keep = Fields(&[
+const POD: KeptFields = Fields(&[
     ("metadata", LABELED_METADATA),
     ("spec", Fields(&[("nodeName", All), ("resourceClaims", All), ("schedulingGroup", All)])),
     ("status", Fields(&[("resourceClaimStatuses", All), ("extendedResourceClaimStatus", All)])),
 ]);
 
-const BUDGET: Keep = Fields(&[
+const BUDGET: KeptFields = Fields(&[
     ("metadata", METADATA),
     ("spec", Fields(&[("selector", All)])),
     ("status", Fields(&[("disruptionsAllowed", All)])),
 ]);
 
-const NAMESPACE: Keep = Fields(&[("metadata", LABELED_METADATA)]);
+const NAMESPACE: KeptFields = Fields(&[("metadata", LABELED_METADATA)]);
 
 impl SnapshotKind {
     /// Returns the fields of an object of this kind that impact reads for a snapshot without device details.
-    pub const fn fields(self) -> &'static Keep {
+    pub const fn fields(self) -> &'static KeptFields {
         match self {
             SnapshotKind::Slice => &SLICE,
             SnapshotKind::Claim => &CLAIM,
@@ -106,17 +106,17 @@ impl SnapshotKind {
     }
 
     /// Returns the fields of an object of this kind that impact reads for a snapshot with these device details.
-    pub const fn fields_with(self, details: DeviceDetails) -> &'static Keep {
+    pub const fn fields_with(self, details: StoredDetails) -> &'static KeptFields {
         match (self, details) {
-            (SnapshotKind::Slice, DeviceDetails { attributes: true, .. }) => &WHOLE_SLICE,
-            (SnapshotKind::Slice, DeviceDetails { counters: true, .. }) => &SLICE_WITH_COUNTERS,
+            (SnapshotKind::Slice, StoredDetails { attributes: true, .. }) => &WHOLE_SLICE,
+            (SnapshotKind::Slice, StoredDetails { counters: true, .. }) => &SLICE_WITH_COUNTERS,
             _ => self.fields(),
         }
     }
 
     /// Returns the maximum number of keys and values that are kept of one object, which limits the memory
     /// that an object can use.
-    pub const fn max_nodes(self) -> usize {
+    pub const fn max_kept_nodes(self) -> usize {
         match self {
             // 128 devices with their taints and nodes; drivers write them.
             SnapshotKind::Slice => 200_000,

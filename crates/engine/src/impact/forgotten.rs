@@ -32,7 +32,7 @@ impl Snapshot {
         self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect)).filter_map(move |rule| {
             let expired_at = rule.expires.filter(|expires| *expires <= now);
             (expired_at.is_some() || !rule.has_owner).then(|| {
-                let (devices, idle) = self.count_selected_devices(rule);
+                let (devices, idle) = self.count_selected_and_free(rule);
                 ForgottenRule {
                     name: &rule.name,
                     expired_at,
@@ -46,7 +46,7 @@ impl Snapshot {
     }
 
     /// Returns how many rules with effect NoSchedule or NoExecute have expired, and how many have no owner.
-    pub fn count_forgotten_rules(&self, now: Timestamp) -> (usize, usize) {
+    pub fn count_expired_and_unowned(&self, now: Timestamp) -> (usize, usize) {
         let rules = || self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect));
         let expired = rules().filter(|rule| rule.expires.is_some_and(|expires| expires <= now)).count();
         (expired, rules().filter(|rule| !rule.has_owner).count())
@@ -54,7 +54,7 @@ impl Snapshot {
 
     /// Returns the number of published devices that a rule selects, and how many of them no claim holds. A
     /// rule without a selector selects every device, as in the scheduler.
-    fn count_selected_devices(&self, rule: &Rule) -> (usize, usize) {
+    fn count_selected_and_free(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);
         for (driver, pools) in &self.drivers {

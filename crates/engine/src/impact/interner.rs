@@ -30,7 +30,7 @@ pub(super) struct StringInterner {
 }
 
 /// Unused strings are not dropped below this size.
-const MIN_SWEEP_SIZE: usize = 4_096;
+const MIN_STRINGS_TO_SWEEP: usize = 4_096;
 
 impl StringInterner {
     /// Returns the shared copy of a text, which is added if it is new; drops unused strings if the table has doubled.
@@ -38,7 +38,7 @@ impl StringInterner {
         if let Some(name) = self.known.get(text) {
             return InternedStr::clone(name);
         }
-        if self.known.len() >= self.sweep_at.max(MIN_SWEEP_SIZE) {
+        if self.known.len() >= self.sweep_at.max(MIN_STRINGS_TO_SWEEP) {
             self.drop_unused();
         }
         let name = InternedStr::from(text);
@@ -76,11 +76,11 @@ impl<T> Default for ListCache<T> {
 }
 
 /// Slots of the cache of lists.
-const LIST_SLOTS: usize = 512;
+const LIST_CACHE_SLOTS: usize = 512;
 
 /// Longer lists are not cached, so that hostile objects cannot fill the memory.
-const MAX_LIST_BYTES: usize = 1_024;
-const MAX_LIST_ITEMS: usize = 32;
+const MAX_CACHED_LIST_BYTES: usize = 1_024;
+const MAX_CACHED_LIST_ITEMS: usize = 32;
 
 impl<T> ListCache<T> {
     /// Returns the cached list that was read from that JSON; `None` if it is not cached.
@@ -91,10 +91,10 @@ impl<T> ListCache<T> {
 
     /// Caches a list under the JSON that it was read from. Does nothing if the JSON is empty or the list is too long.
     pub(super) fn insert(&mut self, written: &[u8], list: &Arc<[T]>) {
-        if written.is_empty() || written.len() > MAX_LIST_BYTES || list.len() > MAX_LIST_ITEMS {
+        if written.is_empty() || written.len() > MAX_CACHED_LIST_BYTES || list.len() > MAX_CACHED_LIST_ITEMS {
             return;
         }
-        self.0.resize_with(LIST_SLOTS, || None);
+        self.0.resize_with(LIST_CACHE_SLOTS, || None);
         if let Some(slot) = self.0.get_mut(list_slot(written)) {
             *slot = Some((written.into(), Arc::clone(list)));
         }
@@ -104,22 +104,22 @@ impl<T> ListCache<T> {
 /// Returns the cache slot of a list by its JSON.
 fn list_slot(written: &[u8]) -> usize {
     let hash = foldhash::fast::FixedState::default().hash_one(written);
-    (hash >> 32) as usize % LIST_SLOTS
+    (hash >> 32) as usize % LIST_CACHE_SLOTS
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MIN_SWEEP_SIZE, StringInterner};
+    use super::{MIN_STRINGS_TO_SWEEP, StringInterner};
 
     #[test]
     fn names_are_shared_and_forgotten() {
         let mut names = StringInterner::default();
         let kept = names.intern("kept");
         assert!(std::sync::Arc::ptr_eq(&kept, &names.intern("kept")));
-        for number in 0..MIN_SWEEP_SIZE * 4 {
+        for number in 0..MIN_STRINGS_TO_SWEEP * 4 {
             drop(names.intern(&format!("pod-{number}")));
         }
-        assert!(names.len() <= MIN_SWEEP_SIZE + 1, "{}", names.len());
+        assert!(names.len() <= MIN_STRINGS_TO_SWEEP + 1, "{}", names.len());
         assert!(std::sync::Arc::ptr_eq(&kept, &names.intern("kept")), "a name in use is not forgotten");
     }
 
@@ -131,9 +131,9 @@ mod tests {
         lists.insert(b"", &made);
         assert!(lists.get(b"[1,2]").is_some_and(|list| std::sync::Arc::ptr_eq(&list, &made)));
         assert!(lists.get(b"[1,3]").is_none() && lists.get(b"").is_none());
-        lists.insert(&[b'x'; super::MAX_LIST_BYTES + 1], &made);
-        assert!(lists.get(&[b'x'; super::MAX_LIST_BYTES + 1]).is_none(), "too long to be kept");
-        lists.insert(b"many", &std::sync::Arc::from([0; super::MAX_LIST_ITEMS + 1]));
+        lists.insert(&[b'x'; super::MAX_CACHED_LIST_BYTES + 1], &made);
+        assert!(lists.get(&[b'x'; super::MAX_CACHED_LIST_BYTES + 1]).is_none(), "too long to be kept");
+        lists.insert(b"many", &std::sync::Arc::from([0; super::MAX_CACHED_LIST_ITEMS + 1]));
         assert!(lists.get(b"many").is_none(), "too many to be kept");
     }
 }

@@ -47,12 +47,12 @@ impl SnapshotKind {
     }
 
     /// Returns the kind of an object with that `apiVersion` and `kind`; `None` if a snapshot does not store it.
-    pub fn of(api_version: &str, kind: &str) -> Option<SnapshotKind> {
+    pub fn from_type_meta(api_version: &str, kind: &str) -> Option<SnapshotKind> {
         match (api_version, kind) {
             ("v1", "Pod") => Some(SnapshotKind::Pod),
             ("v1", "Namespace") => Some(SnapshotKind::Namespace),
             ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
-            _ => match (kind, resource_version_of(api_version)?) {
+            _ => match (kind, resource_group_version(api_version)?) {
                 ("ResourceSlice", _) => Some(SnapshotKind::Slice),
                 ("ResourceClaim", _) => Some(SnapshotKind::Claim),
                 ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
@@ -65,7 +65,7 @@ impl SnapshotKind {
 
 /// True for a kind that impact needs in an API version that no profile has: skipping such an object would make the
 /// numbers too low. False for the versions of classic DRA, which have no devices that could be tainted.
-pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool {
+pub(super) fn is_unknown_api_version(api_version: &str, kind: &str) -> bool {
     api_version
         .strip_prefix("resource.k8s.io/")
         .is_some_and(|version| !matches!(version, "v1alpha1" | "v1alpha2"))
@@ -73,6 +73,6 @@ pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool
 }
 
 /// Returns the version of an `apiVersion` of the group `resource.k8s.io`; `None` for other groups and unknown versions.
-pub(super) fn resource_version_of(api_version: &str) -> Option<Version> {
+pub(super) fn resource_group_version(api_version: &str) -> Option<Version> {
     Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
 }

@@ -55,7 +55,7 @@ pub(super) fn untainted_partitions<'s>(
     let stored_selections = DevicesByRule::new(snapshot, &stored, query.profile);
     let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
         let by = |rule: &&Rule| rule_taints(rule, &stored_selections, slot, partition);
-        stored.iter().any(|rule| by(rule) && !stored_selections.is_unknown(rule))
+        stored.iter().any(|rule| by(rule) && !stored_selections.has_unknown_criteria(rule))
     };
     let is_selected = |slot: Slot, device: &ConsumingDevice<'_>| match query.change {
         ProposedChange::Rule(rule) => rule_taints(rule, selections, slot, &device.names),
@@ -176,11 +176,11 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
 }
 
 /// Amounts of shared counters in billionths, by counter set and counter.
-type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
+type CounterAmounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
 /// Returns the maximum amount of each counter that any of the devices consumes.
-fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
-    let mut most = Amounts::default();
+fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> CounterAmounts<'s> {
+    let mut most = CounterAmounts::default();
     for (counter, amount) in devices.iter().flat_map(consumed_counters) {
         let known = most.entry(counter).or_default();
         *known = amount.max(*known);
@@ -189,20 +189,24 @@ fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
 }
 
 /// Returns the size of each shared counter of a pool.
-fn available_counters(pool: &Pool) -> Amounts<'_> {
+fn available_counters(pool: &Pool) -> CounterAmounts<'_> {
     let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
     sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
         .collect()
 }
 
 /// True if the device consumes only counters in `most`, and of none more than stated there.
-fn consumes_at_most(device: &ConsumingDevice<'_>, most: &Amounts<'_>) -> bool {
+fn consumes_at_most(device: &ConsumingDevice<'_>, most: &CounterAmounts<'_>) -> bool {
     consumed_counters(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
 }
 
 /// True if the device cannot be allocated together with a device that consumes `most`, because some counter is too
 /// small for both, or if the size of a counter is not known.
-fn conflicts_with(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &Amounts<'_>) -> bool {
+fn conflicts_with(
+    device: &ConsumingDevice<'_>,
+    most: &CounterAmounts<'_>,
+    available: &CounterAmounts<'_>,
+) -> bool {
     consumed_counters(device).any(|(counter, amount)| {
         let most = most.get(&counter).copied().unwrap_or_default();
         available.get(&counter).is_none_or(|available| amount.saturating_add(most) > *available)

@@ -27,7 +27,7 @@ pub(super) enum SlicePlacement {
 
 impl SlicePlacement {
     /// Reads from a ResourceSlice which nodes can use its devices.
-    pub(super) fn of_slice(
+    pub(super) fn from_slice(
         spec: SliceSpec<'_>,
         version: Version,
         names: &mut StringInterner,
@@ -49,7 +49,7 @@ impl SlicePlacement {
     }
 
     /// Returns the nodes that can use a device; [`NodeSet::Elsewhere`] if the slice does not list it.
-    pub(super) fn of_device(&self, device: &str) -> &NodeSet {
+    pub(super) fn nodes_of_device(&self, device: &str) -> &NodeSet {
         match self {
             SlicePlacement::Slice(place) => place,
             SlicePlacement::PerDevice(places) => {

@@ -12,7 +12,7 @@ use super::eviction::UnixNanos;
 use super::record::Taint;
 
 /// Number of tokens in a full bucket: so many evictions of a taint happen without waiting.
-const BURST: UnixNanos = 10;
+const BURST_EVICTIONS: UnixNanos = 10;
 
 /// A taint that evicts a pod, with the time and the rate limit of its evictions.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl TokenBucket {
 
     /// Takes a token for an eviction that is due at `due`. Returns the time at which the token is available.
     fn take_token(&mut self, due: UnixNanos) -> UnixNanos {
-        let earliest = self.full_at.saturating_sub((BURST - 1) * self.interval);
+        let earliest = self.full_at.saturating_sub((BURST_EVICTIONS - 1) * self.interval);
         let goes = due.max(earliest);
         self.full_at = self.full_at.max(goes) + self.interval;
         goes

@@ -11,11 +11,11 @@ use super::other_apis::patches::PatchedDevice;
 use super::placement::SlicePlacement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
-    ClassSelection, Device, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
+    ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
-use tollgate_api::conform::{Schema, conform};
+use tollgate_api::conform::{Schema, decode_by_schema};
 use tollgate_api::fields;
 use tollgate_api::labels::read_selector;
 use tollgate_api::profile::{self, ApiKind, Version};
@@ -42,7 +42,7 @@ impl std::fmt::Display for UnreadableObject {
 impl std::error::Error for UnreadableObject {}
 
 /// Fields that impact does not read; they make up most of an object.
-static UNREAD_FIELDS: NameSet = NameSet::of(&[
+static UNREAD_FIELDS: NameSet = NameSet::from_texts(&[
     "annotations",
     "attributes",
     "capacity",
@@ -71,8 +71,8 @@ pub(super) fn check_schema_without(
     value: Value<'_>,
 ) -> Result<(), UnreadableObject> {
     let schema =
-        Schema { root: fields::root(kind, version), version, fields: profile::DEFAULT.fields, unread };
-    match conform(value, schema).errors.into_iter().next() {
+        Schema { root: fields::root_struct(kind, version), version, fields: profile::DEFAULT.fields, unread };
+    match decode_by_schema(value, schema).errors.into_iter().next() {
         None => Ok(()),
         Some(error) => Err(unreadable_object(kind.name(), value, error.at, &error.detail)),
     }
@@ -100,14 +100,14 @@ pub(super) fn taint_record(taint: view::Taint<'_>, names: &mut StringInterner) -
 }
 
 /// Returns `metadata.name`, or `metadata.generateName` if the name is not generated yet.
-pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
+pub(super) fn name_or_generate_name(metadata: ObjectMeta<'_>) -> &str {
     if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
 }
 
 /// Converts a DeviceTaintRule to the record that the snapshot stores.
 pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
-    let name = name_of(rule.metadata());
-    let selector = rule.spec().device_selector().map(|selector| Selector {
+    let name = name_or_generate_name(rule.metadata());
+    let selector = rule.spec().device_selector().map(|selector| RuleSelector {
         driver: selector.driver().map(|text| names.intern(text)),
         pool: selector.pool().map(|text| names.intern(text)),
         device: selector.device().map(|text| names.intern(text)),
@@ -117,8 +117,8 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
         name: names.intern(name),
         selector,
         taint: taint_record(rule.spec().taint(), names),
-        expires: rule_annotations::expires(rule.metadata()),
-        has_owner: rule_annotations::get(rule.metadata(), rule_annotations::OWNER).is_some(),
+        expires: rule_annotations::expiry_time(rule.metadata()),
+        has_owner: rule_annotations::read_annotation(rule.metadata(), rule_annotations::OWNER).is_some(),
     }
 }
 
@@ -166,13 +166,13 @@ pub(super) fn slice_record(
         .collect();
     Slice {
         bytes: 0,
-        name: names.intern(name_of(slice.metadata())),
+        name: names.intern(name_or_generate_name(slice.metadata())),
         driver: names.intern(spec.driver()),
         pool: names.intern(spec.pool().name()),
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
-        placement: SlicePlacement::of_slice(spec, version, names),
+        placement: SlicePlacement::from_slice(spec, version, names),
         taints,
         bodies: None,
         consumption: Box::default(),
@@ -217,7 +217,7 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
         collect_boxed(allocation.devices().results(), |result| {
             let copied = result.tolerations();
             let requested = requested_tolerations(claim.spec(), version, result.request());
-            let differs = requested.filter(|list| !is_same_list(*list, copied));
+            let differs = requested.filter(|list| !has_same_tolerations(*list, copied));
             AllocatedDevice {
                 driver: names.intern(result.driver()),
                 pool: names.intern(result.pool()),
@@ -248,7 +248,7 @@ fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringIn
     if list.is_empty() {
         return Tolerations::default();
     }
-    let written = list.value().written();
+    let written = list.value().source_json();
     if let Some(record) = names.tolerations.get(written) {
         return record;
     }
@@ -265,8 +265,11 @@ fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringIn
 }
 
 /// True if both lists have the same tolerations in the same order.
-fn is_same_list<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
-    one.value().is_written_as(other.value())
+fn has_same_tolerations<'d>(
+    one: List<'d, view::Toleration<'d>>,
+    other: List<'d, view::Toleration<'d>>,
+) -> bool {
+    one.value().has_same_source_json(other.value())
         || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
 }
 
@@ -348,17 +351,17 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
 
 /// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
 fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
-    let written = map.written();
+    let written = map.source_json();
     if let Some(record) = names.labels.get(written) {
         return record;
     }
-    let record = sorted_pairs(map, names).into();
+    let record = sorted_string_members(map, names).into();
     names.labels.insert(written, &record);
     record
 }
 
 /// Returns the members of an object that are strings, sorted by key.
-fn sorted_pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
+fn sorted_string_members(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());
     pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::eviction::{NotEvicted, TaintSource, Tolerance};
+use super::eviction::{NotEvictedReason, TaintSource, Tolerance};
 use super::record::{AllocatedDevice, Taint};
 
 /// The reason why a device of a claim does or does not evict a pod.
@@ -22,7 +22,7 @@ pub(super) enum ReasonKind<'s> {
     /// Another taint, which evicts the pod earlier or in any case.
     OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s>, is_conditional: bool },
     /// The controller ignores the pod for that claim.
-    NotEvicted(NotEvicted),
+    NotEvicted(NotEvictedReason),
 }
 
 /// The parts of an [`OutcomeReason`] as separate values, for JSON output.
@@ -74,7 +74,7 @@ impl<'s> OutcomeReason<'s> {
                 write_tolerance(f, tolerance)?;
                 let mut listed = self.device.copied.iter();
                 if tolerance == Tolerance::No
-                    && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
+                    && let Some(only) = listed.find(|toleration| toleration.tolerates_scheduling_only(taint))
                 {
                     write!(f, " ({only} applies to scheduling only: its effect is not set)")?;
                 }
@@ -91,13 +91,13 @@ impl<'s> OutcomeReason<'s> {
                 write_tolerance(f, tolerance)
             }
             ReasonKind::NotEvicted(why) => f.write_str(match why {
-                NotEvicted::NotScheduled => "the pod is not scheduled yet",
-                NotEvicted::NotItsClaim => "the claim was created for another pod",
-                NotEvicted::NotReserved => "the claim is not reserved for this pod",
-                NotEvicted::ExtendedResource => {
+                NotEvictedReason::NotScheduled => "the pod is not scheduled yet",
+                NotEvictedReason::NotItsClaim => "the claim was created for another pod",
+                NotEvictedReason::NotReserved => "the claim is not reserved for this pod",
+                NotEvictedReason::ExtendedResource => {
                     "used through an extended resource, which the eviction controller does not check"
                 }
-                NotEvicted::Deleting => "the pod is already being deleted",
+                NotEvictedReason::Deleting => "the pod is already being deleted",
             }),
         }
     }

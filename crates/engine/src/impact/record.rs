@@ -69,7 +69,7 @@ pub struct Toleration {
 impl Toleration {
     /// True if the toleration lets the scheduler use a device with this taint but does not stop the eviction
     /// controller, because it has no effect.
-    pub(super) fn schedules_only(&self, taint: &Taint) -> bool {
+    pub(super) fn tolerates_scheduling_only(&self, taint: &Taint) -> bool {
         let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
         self.effect.is_empty() && matches(self.fields(), taint_fields)
     }
@@ -106,7 +106,7 @@ impl std::fmt::Display for Toleration {
 
 /// The device selector of a DeviceTaintRule.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Selector {
+pub struct RuleSelector {
     pub driver: Option<Arc<str>>,
     pub pool: Option<Arc<str>>,
     pub device: Option<Arc<str>>,
@@ -135,7 +135,7 @@ pub struct ClassCriteria {
     pub expressions: Box<[Box<str>]>,
 }
 
-impl Selector {
+impl RuleSelector {
     /// True if the selector matches this driver, pool and device. Absent fields match any name. Classes and
     /// expressions are ignored.
     pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
@@ -152,7 +152,7 @@ pub struct Rule {
     /// `metadata.name`, or `metadata.generateName`
     pub name: Arc<str>,
     /// `spec.deviceSelector` of the rule.
-    pub selector: Option<Selector>,
+    pub selector: Option<RuleSelector>,
     /// `spec.taint` of the rule.
     pub taint: Taint,
     /// The annotation `tollgate.dev/expires`, if it is a time.

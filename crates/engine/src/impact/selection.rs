@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use super::interner::InternedStr;
-use super::record::{ClassCriteria, Rule, Selector, Slice};
+use super::record::{ClassCriteria, Rule, RuleSelector, Slice};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::profile::Profile;
@@ -134,17 +134,17 @@ impl<'s> DevicesByRule<'s> {
 
     /// True if the rule has a class or expressions that cannot be evaluated, so that it may select fewer devices than
     /// assumed.
-    pub(super) fn is_unknown(&self, rule: &Rule) -> bool {
+    pub(super) fn has_unknown_criteria(&self, rule: &Rule) -> bool {
         matches!(self.rules.get(&*rule.name), Some(None))
     }
 
     /// True if the class and the expressions of the rule were evaluated.
-    pub(super) fn is_evaluated(&self, rule: &Rule) -> bool {
+    pub(super) fn has_evaluated_criteria(&self, rule: &Rule) -> bool {
         matches!(self.rules.get(&*rule.name), Some(Some(_)))
     }
 
     /// Returns sentences about problems with the evaluation of the rule's class and expressions.
-    pub(super) fn notes(&self, rule: &Rule) -> &[String] {
+    pub(super) fn evaluation_notes(&self, rule: &Rule) -> &[String] {
         self.rules.get(&*rule.name).and_then(Option::as_ref).map_or(&[], |evaluated| &evaluated.notes)
     }
 }
@@ -157,7 +157,7 @@ pub(super) fn can_evaluate(criteria: &ClassCriteria, snapshot: &Snapshot) -> boo
 /// Evaluates the class and expressions of a rule for each device that its names select. Returns `None` if the
 /// attributes of such a device are not stored, or if an expression uses an unsupported feature.
 fn evaluate_rule<'s>(
-    selector: &Selector,
+    selector: &RuleSelector,
     criteria: &ClassCriteria,
     snapshot: &'s Snapshot,
     behaviour: &Behaviour,
@@ -203,7 +203,7 @@ fn selected_in_slice<'s>(
             continue;
         }
         let name: &InternedStr = &device.name;
-        let attributes = DeviceBody::of(body).rule_selector_device(&slice.driver);
+        let attributes = DeviceBody::of(body).device_for_rule_selectors(&slice.driver);
         match compiled.evaluate_device(attributes.as_ref()) {
             SelectionResult::Selected => selected.push(&**name),
             SelectionResult::NotSelected => {}

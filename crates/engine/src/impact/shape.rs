@@ -7,7 +7,7 @@
 use super::kinds::SnapshotKind;
 use super::read::{UnreadableObject, unreadable_object};
 use tollgate_api::view::{ObjectMeta, View as _};
-use tollgate_document::doc::{Name, Value, ValueKind as Json};
+use tollgate_document::doc::{FieldName, Value, ValueKind as Json};
 use tollgate_document::field::Path;
 
 /// The type that a field must have.
@@ -18,58 +18,67 @@ enum FieldShape {
     /// An object whose values are all strings.
     StrMap,
     List(&'static FieldShape),
-    Fields(&'static [(Name, FieldShape)]),
+    Fields(&'static [(FieldName, FieldShape)]),
 }
 
 use FieldShape::{Fields, List, Number, Str, StrMap};
 
 const METADATA: FieldShape = Fields(&[
-    (Name::of("name"), Str),
-    (Name::of("namespace"), Str),
-    (Name::of("uid"), Str),
-    (Name::of("deletionTimestamp"), Str),
-    (Name::of("labels"), StrMap),
-    (Name::of("ownerReferences"), List(&Fields(&[]))),
+    (FieldName::from_text("name"), Str),
+    (FieldName::from_text("namespace"), Str),
+    (FieldName::from_text("uid"), Str),
+    (FieldName::from_text("deletionTimestamp"), Str),
+    (FieldName::from_text("labels"), StrMap),
+    (FieldName::from_text("ownerReferences"), List(&Fields(&[]))),
 ]);
 
 const CLAIM_NAMES: FieldShape =
-    List(&Fields(&[(Name::of("name"), Str), (Name::of("resourceClaimName"), Str)]));
+    List(&Fields(&[(FieldName::from_text("name"), Str), (FieldName::from_text("resourceClaimName"), Str)]));
 
 const POD: FieldShape = Fields(&[
-    (Name::of("metadata"), METADATA),
+    (FieldName::from_text("metadata"), METADATA),
     (
-        Name::of("spec"),
+        FieldName::from_text("spec"),
         Fields(&[
-            (Name::of("nodeName"), Str),
-            (Name::of("resourceClaims"), CLAIM_NAMES),
-            (Name::of("schedulingGroup"), Fields(&[(Name::of("podGroupName"), Str)])),
+            (FieldName::from_text("nodeName"), Str),
+            (FieldName::from_text("resourceClaims"), CLAIM_NAMES),
+            (FieldName::from_text("schedulingGroup"), Fields(&[(FieldName::from_text("podGroupName"), Str)])),
         ]),
     ),
     (
-        Name::of("status"),
+        FieldName::from_text("status"),
         Fields(&[
-            (Name::of("resourceClaimStatuses"), CLAIM_NAMES),
-            (Name::of("extendedResourceClaimStatus"), Fields(&[(Name::of("resourceClaimName"), Str)])),
+            (FieldName::from_text("resourceClaimStatuses"), CLAIM_NAMES),
+            (
+                FieldName::from_text("extendedResourceClaimStatus"),
+                Fields(&[(FieldName::from_text("resourceClaimName"), Str)]),
+            ),
         ]),
     ),
 ]);
 
-const EXPRESSION: FieldShape =
-    Fields(&[(Name::of("key"), Str), (Name::of("operator"), Str), (Name::of("values"), List(&Str))]);
+const LABEL_REQUIREMENT: FieldShape = Fields(&[
+    (FieldName::from_text("key"), Str),
+    (FieldName::from_text("operator"), Str),
+    (FieldName::from_text("values"), List(&Str)),
+]);
 
 const BUDGET: FieldShape = Fields(&[
-    (Name::of("metadata"), METADATA),
+    (FieldName::from_text("metadata"), METADATA),
     (
-        Name::of("spec"),
+        FieldName::from_text("spec"),
         Fields(&[(
-            Name::of("selector"),
-            Fields(&[(Name::of("matchLabels"), StrMap), (Name::of("matchExpressions"), List(&EXPRESSION))]),
+            FieldName::from_text("selector"),
+            Fields(&[
+                (FieldName::from_text("matchLabels"), StrMap),
+                (FieldName::from_text("matchExpressions"), List(&LABEL_REQUIREMENT)),
+            ]),
         )]),
     ),
-    (Name::of("status"), Fields(&[(Name::of("disruptionsAllowed"), Number)])),
+    (FieldName::from_text("status"), Fields(&[(FieldName::from_text("disruptionsAllowed"), Number)])),
 ]);
 
-const NAMESPACE: FieldShape = Fields(&[(Name::of("metadata"), METADATA)]);
+const NAMESPACE: FieldShape = Fields(&[(FieldName::from_text("metadata"), METADATA)]);
 
 /// Checks the types of the fields that impact reads of a Pod, PodDisruptionBudget or Namespace. Ok for other kinds,
 /// which are checked by their schema.
@@ -87,8 +96,8 @@ pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), 
 
 /// Checks that an object has a name and, if its kind needs them, the namespace and the uid that other objects refer to
 /// it by.
-pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
-    const METADATA: Name = Name::of("metadata");
+pub(super) fn check_required_metadata(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+    const METADATA: FieldName = FieldName::from_text("metadata");
     let metadata = ObjectMeta::of(object.field(METADATA));
     let namespaced = matches!(kind, SnapshotKind::Claim | SnapshotKind::Pod | SnapshotKind::Budget);
     let wanted = [
@@ -137,7 +146,7 @@ impl FieldShape {
             // the document is reported.
             Fields(fields) => value.members().try_for_each(|(key, member)| {
                 let key = key.as_key();
-                match fields.iter().find(|(name, _)| key.is(*name)) {
+                match fields.iter().find(|(name, _)| key.has_name(*name)) {
                     Some((_, Str)) if member.kind() == Json::String => Ok(()),
                     Some((name, shape)) => shape.check_shape(&at.field(name.text), member),
                     None => Ok(()),

@@ -26,7 +26,7 @@ impl std::fmt::Display for RemovedObject {
 impl Snapshot {
     /// True if the object is stored.
     pub fn has(&self, kind: SnapshotKind, namespace: &str, name: &str) -> bool {
-        self.bytes_of(kind, namespace, name) > 0
+        self.object_bytes(kind, namespace, name) > 0
     }
 
     /// Returns every object with its kind, the bytes that it counts for, its namespace and its name.
@@ -34,7 +34,7 @@ impl Snapshot {
         let mut sizes = Vec::new();
         for kind in SnapshotKind::ALL {
             for (namespace, name) in self.keys(kind) {
-                let bytes = self.bytes_of(kind, &namespace, &name);
+                let bytes = self.object_bytes(kind, &namespace, &name);
                 sizes.push((kind, bytes, (namespace, name)));
             }
         }
@@ -42,7 +42,7 @@ impl Snapshot {
     }
 
     /// Returns the bytes of memory that are counted for a stored object; 0 if it is not stored.
-    fn bytes_of(&self, kind: SnapshotKind, namespace: &str, name: &str) -> usize {
+    fn object_bytes(&self, kind: SnapshotKind, namespace: &str, name: &str) -> usize {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
             SnapshotKind::Claim => {
@@ -57,14 +57,14 @@ impl Snapshot {
             SnapshotKind::Budget => {
                 self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }
-            SnapshotKind::Namespace => self.namespaces.get(name).map(|labels| labels.bytes_kept()),
+            SnapshotKind::Namespace => self.namespaces.get(name).map(|labels| labels.memory_bytes()),
             SnapshotKind::Class => self.classes.get(name).map(|class| class.bytes),
         };
         found.unwrap_or_default()
     }
 
     /// Returns about how many bytes of memory the snapshot takes.
-    pub fn bytes(&self) -> usize {
+    pub fn estimated_bytes(&self) -> usize {
         self.bytes
     }
 

@@ -39,7 +39,7 @@ struct SlotEntry<T> {
 
 impl<T: Default> SlotMap<T> {
     /// Returns one more than the largest slot, free slots included.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn slot_count(&self) -> usize {
         self.entries.len()
     }
 
@@ -120,7 +120,7 @@ mod tests {
         map.remove(first);
         assert_eq!((map.find("a", "x"), map.key(first), map.iter().count()), (None, None, 0));
         let again = map.find_or_insert(&namespace, "y");
-        assert_eq!((again, map.get(again), map.len()), (first, Some(&0), 1));
+        assert_eq!((again, map.get(again), map.slot_count()), (first, Some(&0), 1));
         assert_ne!(map.find_or_insert(&namespace, "z"), again, "a slot is free once");
     }
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::details::DeviceDetails;
+use super::details::StoredDetails;
 use super::interner::{InternedStr, StringInterner};
-use super::kinds::{SnapshotKind, is_unknown_resource_version, resource_version_of};
+use super::kinds::{SnapshotKind, is_unknown_api_version, resource_group_version};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, DeviceClass, Pod, Rule, Slice};
@@ -21,12 +21,12 @@ use super::slots::{Slot, SlotMap};
 use super::{cost, details, shape};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::{self, View as _};
-use tollgate_document::doc::{Builder, Doc, Name as Field, Syntax, Value};
+use tollgate_document::doc::{Builder, Doc, FieldName as FieldSchema, Syntax, Value};
 use tollgate_document::field::Path;
 use tollgate_formats::gotime::Timestamp;
 
-const API_VERSION: Field = Field::of("apiVersion");
-const KIND: Field = Field::of("kind");
+const API_VERSION: FieldSchema = FieldSchema::from_text("apiVersion");
+const KIND: FieldSchema = FieldSchema::from_text("kind");
 
 /// The devices of one pool: those that slices list, and the claims that they are allocated to.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Pool {
     }
 
     /// Sets the newest generation to that of the slices that are stored now.
-    fn update_newest(&mut self) {
+    fn update_newest_generation(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
     }
 }
@@ -76,7 +76,7 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 pub struct Snapshot {
     pub(super) names: StringInterner,
     /// The optional device data that the snapshot stores.
-    pub(super) details: DeviceDetails,
+    pub(super) details: StoredDetails,
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
@@ -121,30 +121,30 @@ impl Snapshot {
     }
 
     /// An empty snapshot that also stores these details of devices.
-    pub fn with_details(details: DeviceDetails) -> Snapshot {
+    pub fn with_details(details: StoredDetails) -> Snapshot {
         Snapshot { details, ..Snapshot::default() }
     }
 
     /// Sets which details of devices are stored; applies to slices that are stored from now on.
-    pub fn store_details(&mut self, details: DeviceDetails) {
+    pub fn set_stored_details(&mut self, details: StoredDetails) {
         self.details = details;
     }
 
     /// Stores an object, replacing the previous one, and returns its kind; `None` if that kind is not stored.
     pub fn apply(&mut self, object: Value<'_>) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
-        self.apply_as(api_version.str(), kind.str(), object)
+        self.apply_as_type(api_version.str(), kind.str(), object)
     }
 
     /// Stores an object whose type the caller gives, because items of a list do not repeat theirs.
-    pub fn apply_as(
+    pub fn apply_as_type(
         &mut self,
         api_version: &str,
         kind: &str,
         object: Value<'_>,
     ) -> Result<Option<SnapshotKind>, UnreadableObject> {
-        let Some(kind) = SnapshotKind::of(api_version, kind) else {
-            return if is_unknown_resource_version(api_version, kind) {
+        let Some(kind) = SnapshotKind::from_type_meta(api_version, kind) else {
+            return if is_unknown_api_version(api_version, kind) {
                 let detail = format!("{api_version} is not supported");
                 Err(read::unreadable_object(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
             } else {
@@ -155,16 +155,16 @@ impl Snapshot {
             return Ok(None);
         }
         shape::check_fields(kind, object)?;
-        let version = resource_version_of(api_version).unwrap_or(Version::V1);
+        let version = resource_group_version(api_version).unwrap_or(Version::V1);
         let before = self.names.added_bytes;
         match kind {
             SnapshotKind::Slice => {
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 self.apply_slice(object, version, None, &[])?;
             }
             SnapshotKind::Claim => {
                 read::check_schema(ApiKind::ResourceClaim, version, object)?;
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 let claim = view::Claim::of(object);
                 let mut record = read::claim_record(claim, version, &mut self.names);
                 let (namespace, name) = (claim.metadata().namespace(), claim.metadata().name());
@@ -175,7 +175,7 @@ impl Snapshot {
                 let pod = view::Pod::of(object);
                 // Most pods use no claim: they are not stored.
                 if read::claim_references(pod).next().is_some() {
-                    shape::check_identity(kind, object)?;
+                    shape::check_required_metadata(kind, object)?;
                     self.put_pod(pod);
                 } else {
                     self.remove_pod(pod.metadata().namespace(), pod.metadata().name());
@@ -183,12 +183,12 @@ impl Snapshot {
             }
             SnapshotKind::Rule => {
                 read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
                 self.put_rule(rule);
             }
             SnapshotKind::Budget => {
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 let budget = view::Budget::of(object);
                 let namespace = self.names.intern(budget.metadata().namespace());
                 let mut record = read::budget_record(budget, &mut self.names);
@@ -201,20 +201,20 @@ impl Snapshot {
                     .insert(InternedStr::clone(&record.name), Arc::new(record));
             }
             SnapshotKind::Namespace => {
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 let metadata = object.get("metadata");
                 let labels = metadata.get("labels");
-                let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
+                let mut builder = Builder::with_exact_capacity("", Syntax::Json, labels.node_count());
                 builder.copy(labels);
                 let name = self.names.intern(metadata.get("name").str());
                 let labels = builder.finish();
                 self.remove(kind, "", &name);
-                self.bytes += labels.bytes_kept();
+                self.bytes += labels.memory_bytes();
                 self.namespaces.insert(name, Arc::new(labels));
             }
             SnapshotKind::Class => {
                 read::check_schema(ApiKind::DeviceClass, version, object)?;
-                shape::check_identity(kind, object)?;
+                shape::check_required_metadata(kind, object)?;
                 let name = self.names.intern(object.get("metadata").get("name").str());
                 let expressions = read::cel_expressions(view::Class::of(object).spec().selectors());
                 let mut class = DeviceClass { bytes: 0, expressions };
@@ -245,7 +245,7 @@ impl Snapshot {
                 }
             }
             SnapshotKind::Namespace => {
-                self.bytes -= self.namespaces.remove(name).map_or(0, |labels| labels.bytes_kept());
+                self.bytes -= self.namespaces.remove(name).map_or(0, |labels| labels.memory_bytes());
             }
             SnapshotKind::Class => self.bytes -= self.classes.remove(name).map_or(0, |class| class.bytes),
         }
@@ -258,7 +258,7 @@ impl Snapshot {
     }
 
     /// Returns the labels of a namespace; `None` if no such namespace is stored.
-    pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
+    pub fn namespace_labels(&self, namespace: &str) -> Option<Value<'_>> {
         self.namespaces.get(namespace).map(|labels| labels.root())
     }
 
@@ -319,11 +319,11 @@ impl Snapshot {
         self.remove_slice(&slice.name);
         self.bytes += slice.bytes;
         let slice = Arc::new(slice);
-        let slot = self.pool_slot(&slice.driver, &slice.pool);
+        let slot = self.find_or_insert_pool(&slice.driver, &slice.pool);
         if let Some(pool) = self.pools.get_mut(slot) {
             let at = pool.slices.partition_point(|other| other.name < slice.name);
             pool.slices.insert(at, Arc::clone(&slice));
-            pool.update_newest();
+            pool.update_newest_generation();
         }
         self.slices.insert(InternedStr::clone(&slice.name), slice);
     }
@@ -334,12 +334,12 @@ impl Snapshot {
         self.bytes -= slice.bytes;
         self.update_pool(&slice.driver, &slice.pool, |pool| {
             pool.slices.retain(|other| other.name != slice.name);
-            pool.update_newest();
+            pool.update_newest_generation();
         });
     }
 
     /// Returns the slot of a pool, which is created if it is new.
-    fn pool_slot(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
+    fn find_or_insert_pool(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
         if let Some(slot) = self.pools.find(driver, pool) {
             return slot;
         }
@@ -371,7 +371,7 @@ impl Snapshot {
         let slot = self.claims.find_or_insert(&namespace, name);
         self.remove_claim_record(slot);
         for result in claim.results.iter_mut().flatten() {
-            result.pool_slot = self.pool_slot(&result.driver, &result.pool);
+            result.pool_slot = self.find_or_insert_pool(&result.driver, &result.pool);
             if let Some(pool) = self.pools.get_mut(result.pool_slot) {
                 pool.allocated.entry(InternedStr::clone(&result.device)).or_default().push(slot);
             }

@@ -60,7 +60,7 @@ struct SelectedDevices<'s> {
 
 impl<'s> SelectedDevices<'s> {
     /// Adds the devices that a rule selects.
-    fn add(&mut self, pool: Option<&'s str>, device: Option<&'s str>) {
+    fn add_selection(&mut self, pool: Option<&'s str>, device: Option<&'s str>) {
         match (pool, device) {
             (None, None) => self.all = true,
             (Some(pool), None) => drop(self.pools.insert(pool)),
@@ -88,7 +88,7 @@ impl<'s> TaintedDevicesQuery<'s> {
             let has_class = self.profile.rule_class_selectors && rule.class_criteria().is_some();
             tainted.has_class_rules |= has_class;
             if self.by_class || !has_class {
-                tainted.add(rule);
+                tainted.add_rule(rule);
             }
         }
         tainted
@@ -97,16 +97,19 @@ impl<'s> TaintedDevicesQuery<'s> {
 
 impl<'s> TaintedDevices<'s> {
     /// Adds the devices of a rule. As in the scheduler, a rule without a selector selects every device.
-    fn add(&mut self, rule: &'s Rule) {
+    fn add_rule(&mut self, rule: &'s Rule) {
         let selector = rule.selector.as_ref();
-        let name = |name: fn(&super::record::Selector) -> Option<&std::sync::Arc<str>>| {
+        let name = |name: fn(&super::record::RuleSelector) -> Option<&std::sync::Arc<str>>| {
             selector.and_then(name).map(|name| &**name)
         };
         let selected = match name(|selector| selector.driver.as_ref()) {
             Some(driver) => self.by_driver.entry(driver).or_default(),
             None => &mut self.everywhere,
         };
-        selected.add(name(|selector| selector.pool.as_ref()), name(|selector| selector.device.as_ref()));
+        selected.add_selection(
+            name(|selector| selector.pool.as_ref()),
+            name(|selector| selector.device.as_ref()),
+        );
     }
 
     /// True if a rule also selects devices by class or expression, so that the counts are bounds.
@@ -115,13 +118,13 @@ impl<'s> TaintedDevices<'s> {
     }
 
     /// Returns how many of the devices that a driver publishes are tainted.
-    pub fn count(&self, driver: &str) -> usize {
+    pub fn count_for_driver(&self, driver: &str) -> usize {
         let Some(pools) = self.snapshot.drivers.get(driver) else { return 0 };
         let none = SelectedDevices::default();
         let own = self.by_driver.get(driver).unwrap_or(&none);
         let both = [own, &self.everywhere];
         if both.iter().any(|selected| selected.all) {
-            return count_published(self.snapshot, pools);
+            return count_published_devices(self.snapshot, pools);
         }
         let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pools.get(*slot));
         if both.iter().all(|selected| selected.devices.is_empty()) {
@@ -158,7 +161,7 @@ fn count_tainted_in_pool(name: &str, pool: &Pool, selected: [&SelectedDevices<'_
 }
 
 /// Returns the number of devices that current slices of these pools list.
-fn count_published(snapshot: &Snapshot, pools: &Pools) -> usize {
+fn count_published_devices(snapshot: &Snapshot, pools: &Pools) -> usize {
     let pools = pools.values().filter_map(|slot| snapshot.pools.get(*slot));
     pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
 }
@@ -170,7 +173,7 @@ impl Snapshot {
     }
 
     /// Returns the number of devices that a driver publishes in current slices.
-    pub fn published_devices(&self, driver: &str) -> usize {
-        self.drivers.get(driver).map_or(0, |pools| count_published(self, pools))
+    pub fn published_device_count(&self, driver: &str) -> usize {
+        self.drivers.get(driver).map_or(0, |pools| count_published_devices(self, pools))
     }
 }

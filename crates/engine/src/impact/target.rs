@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::placement::NodeSet;
-use super::record::Selector;
+use super::record::RuleSelector;
 use super::snapshot::{Pool, Snapshot};
 use super::{partitions, unmatched};
 use tollgate_api::conform::suggest::nearest;
@@ -42,12 +42,12 @@ pub struct ResolvedTarget {
 
 impl NameSelector {
     /// True if no name is set, so that all devices are selected.
-    pub fn is_everything(&self) -> bool {
+    pub fn selects_everything(&self) -> bool {
         *self == NameSelector::default()
     }
 
     /// Returns the names that are set, each with the name of its field.
-    pub fn criteria(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn set_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
         all.into_iter().filter_map(|(field, value)| value.as_deref().map(|value| (field, value)))
     }
@@ -109,11 +109,11 @@ pub fn with_partitions(mut devices: Vec<NameSelector>, snapshot: &Snapshot) -> V
 /// Returns the names as they are if they select at least one device; otherwise an error.
 fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let shared = |name: &Option<String>| name.as_deref().map(Into::into);
-    let selector = Selector {
+    let selector = RuleSelector {
         driver: shared(&names.driver),
         pool: shared(&names.pool),
         device: shared(&names.device),
-        ..Selector::default()
+        ..RuleSelector::default()
     };
     let Some(reason) = unmatched::explain_missing_name(&selector, snapshot) else {
         return Ok(ResolvedTarget { devices: vec![names.clone()], notes: Vec::new() });
@@ -140,7 +140,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     for (_, _, pool) in named_pools(snapshot) {
         for slice in pool.current_slices() {
             for device in &slice.devices {
-                if let NodeSet::Nodes(names) = slice.placement.of_device(&device.name) {
+                if let NodeSet::Nodes(names) = slice.placement.nodes_of_device(&device.name) {
                     nodes.extend(names.iter().map(|name| &**name));
                 }
             }
@@ -166,7 +166,7 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
         let (mut others, mut is_shared, mut is_unknown) = (0, false, false);
         for slice in pool.current_slices() {
             for device in &slice.devices {
-                match slice.placement.of_device(&device.name) {
+                match slice.placement.nodes_of_device(&device.name) {
                     NodeSet::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
                         own.insert(&*device.name);
                         continue;

@@ -4,13 +4,13 @@
 //! A typo in a pool name has no visible effect: the impact is empty, the limits are respected, and the broken device
 //! stays in use.
 
-use super::record::Selector;
+use super::record::RuleSelector;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::conform::suggest::nearest;
 
 /// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
 /// existing name; `None` if all names exist.
-pub(super) fn explain_missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+pub(super) fn explain_missing_name(selector: &RuleSelector, snapshot: &Snapshot) -> Option<String> {
     let drivers = &snapshot.drivers;
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
@@ -47,8 +47,8 @@ fn missing_name_sentence<'n>(
     of: &str,
     known: impl Iterator<Item = &'n str> + Clone,
 ) -> String {
-    let unpadded_name = unpadded(name);
-    let same_numbers = known.clone().find(|known| unpadded(known) == unpadded_name);
+    let unpadded_name = without_leading_zeros(name);
+    let same_numbers = known.clone().find(|known| without_leading_zeros(known) == unpadded_name);
     let meant = same_numbers
         .or_else(|| nearest(name, known))
         .map(|meant| format!(" (did you mean `{meant}`?)"))
@@ -57,7 +57,7 @@ fn missing_name_sentence<'n>(
 }
 
 /// Returns the name without zeros in front of its numbers: pools are often called after numbered nodes.
-fn unpadded(name: &str) -> String {
+fn without_leading_zeros(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
     let mut is_in_number = false;
@@ -75,7 +75,7 @@ fn unpadded(name: &str) -> String {
 mod tests {
     use super::explain_missing_name;
     use crate::impact::Snapshot;
-    use crate::impact::record::Selector;
+    use crate::impact::record::RuleSelector;
     use tollgate_document::doc;
 
     fn snapshot() -> Snapshot {
@@ -119,8 +119,12 @@ mod tests {
             (Some("gpu.example.com"), Some("node-01"), Some("gpu-0"), None),
         ] {
             let arc = |name: Option<&str>| name.map(Into::into);
-            let selector =
-                Selector { driver: arc(driver), pool: arc(pool), device: arc(device), ..Selector::default() };
+            let selector = RuleSelector {
+                driver: arc(driver),
+                pool: arc(pool),
+                device: arc(device),
+                ..RuleSelector::default()
+            };
             let expected = expected.map(|end| format!("no ResourceSlice {end}"));
             assert_eq!(explain_missing_name(&selector, &snapshot), expected);
         }

@@ -5,16 +5,16 @@
 //!
 //! Invariant: the `failurePolicy` applies to every request that the policy could deny if it were repaired.
 
-use super::conditions::Expressions;
+use super::conditions::PolicyExpressions;
 use super::kind::PolicyKind;
-use super::load::{SchemaSource, SeenSchemas, optional_text, read_action};
-use super::matching::{Exemptions, Scope};
+use super::load::{ReferencedSchemas, SchemaSource, action_level, optional_text};
+use super::matching::{Exemptions, PolicyScope};
 use super::report::ViolationReport;
 use super::resource::field_error;
 use super::schema::{PolicyFault, PolicyFaults};
 use super::{Policy, taint};
 use crate::admission::{Context, DecodedAttributes};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use crate::site;
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathStyle};
@@ -40,15 +40,15 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         printed.iter().any(is_inside)
     };
     let at = Path::ROOT.field("spec");
-    let scope = Scope::read_leniently(spec.get("match"), kind.resources(), &|field| {
+    let scope = PolicyScope::read_leniently(spec.get("match"), kind.applicable_kinds(), &|field| {
         is_faulty(&format!("spec.match.{field}"))
     });
     // Faults of expressions are already among the errors.
     let mut ignored = PolicyFaults::default();
-    let expressions = Expressions::read(spec, &at, &scope.kinds, &mut ignored);
-    let seen = SeenSchemas::default();
+    let expressions = PolicyExpressions::read(spec, &at, &scope.kinds, &mut ignored);
+    let seen = ReferencedSchemas::default();
     let schemas = SchemaSource::without_files(&seen);
-    let action = read_action(spec);
+    let action = action_level(spec);
     let more = match errors.len() {
         0 | 1 => String::new(),
         count => format!(" (and {} more errors)", count - 1),
@@ -68,8 +68,8 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
             Exemptions::read(spec.get("exempt"))
         },
         action,
-        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
-        fails_closed: action == Level::Deny && spec.get("onUnavailable").str() == "Deny",
+        enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
+        fails_closed: action == FindingLevel::Deny && spec.get("onUnavailable").str() == "Deny",
         contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
         docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
         expressions: expressions.without_validations(!is_faulty("spec.matchConditions")),
@@ -94,11 +94,15 @@ impl Policy {
             return;
         }
         let error = &defect.error;
-        let level = if self.expressions.ignores_failures { Level::Warn } else { Level::Deny };
+        let level = if self.expressions.ignores_failures { FindingLevel::Warn } else { FindingLevel::Deny };
         let detail = format!("cannot evaluate {}: {error}", self.describe());
         let short = "cannot be checked, because the policy is invalid";
-        let rule = self.spec.kind().rule();
-        report.report(self, rule, &Path::ROOT).at_most(level).internal(detail).warns(self, short, None);
+        let rule = self.spec.kind().violation_rule();
+        report
+            .report(self, rule, &Path::ROOT)
+            .lower_level_to(level)
+            .internal_error(detail)
+            .with_warning_texts(self, short, None);
     }
 
     /// True if the object is about a driver in `match.drivers` of the policy, or if its driver is not known.
@@ -108,7 +112,7 @@ impl Policy {
         }
         match self.spec.kind() {
             PolicyKind::Toleration | PolicyKind::Taint | PolicyKind::TaintRule => {
-                self.scope.matches_driver(taint::driver_of(admission))
+                self.scope.matches_driver(taint::driver_of_object(admission))
             }
             PolicyKind::Parameter => {
                 let mut is_covered = false;

@@ -22,7 +22,7 @@ use ::cel::common::types::{CelBool, CelString};
 use ::cel::common::value::Val;
 use ::cel::{Context, Env, IdedExpr, Value as CelValue};
 
-use tollgate_cel::{Expression, Fault, Target};
+use tollgate_cel::{Expression, ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::Value;
 
 /// A compiled CEL expression of a policy.
@@ -51,16 +51,19 @@ pub(super) struct Variables<'d> {
 }
 
 /// Nesting depth of expressions that can be evaluated on the stack of any thread, also in debug builds.
-const FLAT_DEPTH: u32 = 16;
+const MAX_CALLER_STACK_DEPTH: u32 = 16;
 /// Size of the stack for deeper expressions, in bytes. Only the used pages are touched.
 const DEEP_STACK_BYTES: usize = 32 << 20;
 
 impl Program {
     /// Compiles an expression for repeated evaluation, and returns it with the result of the type check. If it is
     /// invalid, returns all errors.
-    pub(super) fn compile(text: &str, target: Target) -> Result<(Program, Expression), Vec<Fault>> {
-        let expression = Expression::compile(text, target, &tollgate_cel::POLICY)?;
-        let whole = |message: String| vec![Fault { at: 0, message }];
+    pub(super) fn compile(
+        text: &str,
+        target: ExpressionPurpose,
+    ) -> Result<(Program, Expression), Vec<ExpressionError>> {
+        let expression = Expression::compile(text, target, &tollgate_cel::POLICY_ENV)?;
+        let whole = |message: String| vec![ExpressionError { at: 0, message }];
         let parsed = env().parser().parse(text).map_err(|errors| whole(errors.to_string()))?;
         let mut rewriter = rewrite::Rewriter::default();
         let tree = rewriter.rewrite(parsed);
@@ -69,7 +72,7 @@ impl Program {
         }
         let program = Program {
             tree,
-            is_deep: rewriter.deepest > FLAT_DEPTH,
+            is_deep: rewriter.deepest > MAX_CALLER_STACK_DEPTH,
             needs_namespace: rewriter.needs_namespace,
             names: rewriter.names,
         };
@@ -137,8 +140,8 @@ impl<'d> Variables<'d> {
         self.context.get_or_init(|| {
             let mut context = Context::with_env(Arc::clone(env()));
             let values = [self.object, self.old_object, self.request, self.namespace];
-            for (name, value) in tollgate_cel::POLICY.scope.variables().iter().zip(values) {
-                context.add_variable_as_val(*name, tree::JsonVal::of(value).as_val().clone_as_boxed());
+            for (name, value) in tollgate_cel::POLICY_ENV.scope.variables().iter().zip(values) {
+                context.add_variable_as_val(*name, tree::JsonVal::from_json(value).as_val().clone_as_boxed());
             }
             context
         })
@@ -161,7 +164,7 @@ pub(super) fn evaluate_any_length(text: &str, variables: &Variables<'_>) -> Resu
 /// Returns the CEL environment of policies, which is made once and shared by all expressions.
 fn env() -> &'static Arc<Env> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
-    ENV.get_or_init(|| Arc::new(functions::env()))
+    ENV.get_or_init(|| Arc::new(functions::cel_environment()))
 }
 
 #[cfg(test)]

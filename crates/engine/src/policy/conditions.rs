@@ -12,17 +12,17 @@ use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport, expression_fields};
 use crate::admission::{Context, DecodedAttributes, Labels};
 use crate::rules::table::{POLICY_LOOKUP, POLICY_VALIDATION};
-use crate::site::{self, Site, walk};
+use crate::site::{self, ObjectPart, visit_parts};
 use tollgate_api::profile::ApiKind;
-use tollgate_cel::{Fault, Target};
+use tollgate_cel::{ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::{self, Doc, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
 /// The compiled `matchConditions` and `validations` of a policy.
 #[derive(Debug, Default)]
-pub(super) struct Expressions {
-    pub(super) conditions: Vec<Condition>,
+pub(super) struct PolicyExpressions {
+    pub(super) conditions: Vec<MatchCondition>,
     validations: Vec<Validation>,
     /// True for `failurePolicy: Ignore`.
     pub(super) ignores_failures: bool,
@@ -32,7 +32,7 @@ pub(super) struct Expressions {
 
 /// A compiled match condition: the policy applies only if it is true.
 #[derive(Debug)]
-pub(super) struct Condition {
+pub(super) struct MatchCondition {
     name: Box<str>,
     program: Program,
 }
@@ -46,7 +46,7 @@ struct Validation {
     message_program: Option<Program>,
 }
 
-impl Expressions {
+impl PolicyExpressions {
     /// Compiles `matchConditions` and `validations` of `spec`, and reports their errors. `kinds` are the kinds of
     /// objects that the policy applies to.
     pub(super) fn read(
@@ -54,22 +54,24 @@ impl Expressions {
         at: &Path<'_>,
         kinds: &[ApiKind],
         faults: &mut PolicyFaults,
-    ) -> Expressions {
+    ) -> PolicyExpressions {
         let mut compile = |expression: Value<'_>, at: &Path<'_>, target| {
             // A missing expression was already reported as a missing field.
             let text = Some(expression.str()).filter(|text| !text.is_empty())?;
             let compiled = Program::compile(text, target);
             if let Ok((_, checked)) = &compiled {
-                for fault in checked.undefined_fields(&|name| expression_fields::of_variable(name, kinds)) {
+                for fault in
+                    checked.undefined_fields(&|name| expression_fields::types_of_variable(name, kinds))
+                {
                     faults.warn_in_text(at, text, fault.at, fault.message);
                 }
             }
-            let report = |fault: Fault| faults.report_in_text(at, text, fault.at, fault.message);
+            let report = |fault: ExpressionError| faults.report_in_text(at, text, fault.at, fault.message);
             compiled.map(|(program, _)| program).map_err(|all| all.into_iter().for_each(report)).ok()
         };
-        let mut read = Expressions {
+        let mut read = PolicyExpressions {
             ignores_failures: spec.get("failurePolicy").str() == "Ignore",
-            ..Expressions::default()
+            ..PolicyExpressions::default()
         };
         let list_at = at.field("matchConditions");
         for (index, item) in spec.get("matchConditions").items().enumerate() {
@@ -79,20 +81,26 @@ impl Expressions {
                 name => name.into(),
             };
             if let Some(program) =
-                compile(item.get("expression"), &item_at.field("expression"), Target::Condition)
+                compile(item.get("expression"), &item_at.field("expression"), ExpressionPurpose::Condition)
             {
-                read.conditions.push(Condition { name, program });
+                read.conditions.push(MatchCondition { name, program });
             }
         }
         let list_at = at.field("validations");
         for (index, item) in spec.get("validations").items().enumerate() {
             let item_at = list_at.index(index);
             let (expression, message) = (item.get("expression"), item.get("message"));
-            let program = compile(expression, &item_at.field("expression"), Target::Condition);
+            let program = compile(expression, &item_at.field("expression"), ExpressionPurpose::Condition);
             let message_expression = item.get("messageExpression");
             let message_program = message_expression
                 .exists()
-                .then(|| compile(message_expression, &item_at.field("messageExpression"), Target::Message))
+                .then(|| {
+                    compile(
+                        message_expression,
+                        &item_at.field("messageExpression"),
+                        ExpressionPurpose::Message,
+                    )
+                })
                 .flatten();
             if let Some(program) = program {
                 read.validations.push(Validation {
@@ -103,7 +111,7 @@ impl Expressions {
                 });
             }
         }
-        read.sought = SoughtNames::of(read.verdict_programs().flat_map(|program| &program.names));
+        read.sought = SoughtNames::from_names(read.verdict_programs().flat_map(|program| &program.names));
         read
     }
 
@@ -114,17 +122,23 @@ impl Expressions {
     }
 
     /// True if an expression uses `namespaceObject`.
-    pub(super) fn need_namespace(&self) -> bool {
+    pub(super) fn need_namespace_object(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
         self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// Returns the expressions of a broken policy: only its match conditions, or none if these are invalid, and its
     /// `failurePolicy`.
-    pub(super) fn without_validations(self, are_usable: bool) -> Expressions {
+    pub(super) fn without_validations(self, are_usable: bool) -> PolicyExpressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
-        let sought = SoughtNames::of(conditions.iter().flat_map(|condition| &condition.program.names));
-        Expressions { conditions, validations: Vec::new(), ignores_failures: self.ignores_failures, sought }
+        let sought =
+            SoughtNames::from_names(conditions.iter().flat_map(|condition| &condition.program.names));
+        PolicyExpressions {
+            conditions,
+            validations: Vec::new(),
+            ignores_failures: self.ignores_failures,
+            sought,
+        }
     }
 
     /// True if the policy has neither match conditions nor validations.
@@ -143,7 +157,7 @@ pub(super) struct RequestVariables {
 impl RequestVariables {
     /// Writes `request` from what Tollgate knows of a request, and `namespaceObject` with the namespace's name and
     /// labels.
-    pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
+    pub(super) fn from_request(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
         let version = object.version.name();
@@ -154,9 +168,9 @@ impl RequestVariables {
             kind.resource(),
             admission.operation.name(),
         );
-        gofmt::json_string(&mut request, object.metadata().name());
+        gofmt::push_json_string(&mut request, object.metadata().name());
         request.push_str(",\"namespace\":");
-        gofmt::json_string(&mut request, admission.object_namespace().unwrap_or_default());
+        gofmt::push_json_string(&mut request, admission.object_namespace().unwrap_or_default());
         request.push_str(",\"userInfo\":");
         let user = if admission.user.is_null() { "{}".to_owned() } else { admission.user.to_json() };
         // Whoever sends a request decides how long it is: no more than it takes.
@@ -166,7 +180,7 @@ impl RequestVariables {
         request.push('}');
         let namespace = admission.object_namespace().map(|name| {
             let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
-            gofmt::json_string(&mut text, name);
+            gofmt::push_json_string(&mut text, name);
             text.push_str(",\"labels\":");
             match context.labels {
                 Labels::Known(labels) if !labels.is_null() => text.push_str(&labels.to_json()),
@@ -195,8 +209,8 @@ fn visit_opaque_values(
     visit: &mut dyn FnMut(&Path<'_>, Value<'_>),
 ) {
     site::visit_parameters(admission, context.classes, &mut |at, parameters| visit(at, parameters.value));
-    walk(admission, &mut |site| {
-        if let Site::Taint { at, taint } = site {
+    visit_parts(admission, &mut |site| {
+        if let ObjectPart::Taint { at, taint } = site {
             visit(&at.field("data"), taint.taint.data());
         }
     });
@@ -230,7 +244,7 @@ impl Policy {
         }
         let before = report.reported;
         let mut stored: HashSet<String> = HashSet::new();
-        if let Some(old) = admission.for_stored_object() {
+        if let Some(old) = admission.with_old_as_object() {
             visit_opaque_values(&old, context, &mut |_, value| {
                 _ = stored.insert(text_with_duplicates(value))
             });
@@ -249,7 +263,7 @@ impl Policy {
 
     /// True if every match condition holds, so that the policy applies. An expression that cannot be evaluated is
     /// reported, or counts as true with `failurePolicy: Ignore`.
-    pub(super) fn conditions_hold(
+    pub(super) fn match_conditions_hold(
         &self,
         variables: &Variables<'_>,
         admission: &DecodedAttributes<'_>,
@@ -258,7 +272,7 @@ impl Policy {
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.report_unknown_namespace(&condition.program, admission, context, report) {
+            if self.report_unknown_labels(&condition.program, admission, context, report) {
                 return false;
             }
             match condition.program.evaluate_bool(variables) {
@@ -272,7 +286,7 @@ impl Policy {
         }
         for failure in failures {
             let detail = format!("cannot evaluate {}: {failure}", self.describe());
-            report.report(self, POLICY_VALIDATION, &Path::ROOT).internal(detail);
+            report.report(self, POLICY_VALIDATION, &Path::ROOT).internal_error(detail);
         }
         false
     }
@@ -286,7 +300,7 @@ impl Policy {
         report: &mut ViolationReport<'_>,
     ) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.report_unknown_namespace(&validation.program, admission, context, report) {
+            if self.report_unknown_labels(&validation.program, admission, context, report) {
                 return;
             }
             match validation.program.evaluate_bool(variables) {
@@ -301,20 +315,20 @@ impl Policy {
                     report
                         .report(self, POLICY_VALIDATION, &Path::ROOT)
                         .forbidden(detail)
-                        .warns(self, message, None);
+                        .with_warning_texts(self, message, None);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
                     let detail =
                         format!("cannot evaluate {}: validations[{index}]: {reason}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT).internal(detail);
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT).internal_error(detail);
                 }
             }
         }
     }
 
     /// Reports that the labels of the namespace are not known if the expression uses them. True if it was reported.
-    fn report_unknown_namespace(
+    fn report_unknown_labels(
         &self,
         program: &Program,
         admission: &DecodedAttributes<'_>,
@@ -330,7 +344,7 @@ impl Policy {
                 self.describe()
             );
             let metadata = Path::ROOT.field("metadata");
-            report.report(self, POLICY_LOOKUP, &metadata.field("namespace")).internal(detail);
+            report.report(self, POLICY_LOOKUP, &metadata.field("namespace")).internal_error(detail);
         }
         is_unknown
     }
@@ -344,7 +358,7 @@ pub fn evaluate_expression(
     old: Value<'_>,
     request: Value<'_>,
 ) -> Result<bool, String> {
-    let (program, _) = Program::compile(expression, Target::Condition)
+    let (program, _) = Program::compile(expression, ExpressionPurpose::Condition)
         .map_err(|faults| faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>().join("; "))?;
     program.evaluate_bool(&Variables::new(object, old, request, Value::absent()))
 }

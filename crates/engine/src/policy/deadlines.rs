@@ -2,12 +2,12 @@
 //!
 //! Only facts of the set. What is soon, and what then fails, is for the caller to decide.
 
-use super::entries::EntryTerms;
+use super::entries::CommonEntryFields;
 use super::kind::{PolicyKind, PolicySpec};
 use super::resource::ResourceState;
 use super::toleration::TolerationPolicy;
 use super::{Policy, PolicySet};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
 
 /// An allow entry of a TolerationPolicy that expires.
@@ -49,7 +49,7 @@ pub struct EntryExpiry {
 impl ResourceState {
     /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
     pub fn next_expiry(&self, now: Timestamp) -> Option<EntryExpiry> {
-        let entries: Vec<(&EntryTerms, String)> = match &self.policy.as_ref()?.spec {
+        let entries: Vec<(&CommonEntryFields, String)> = match &self.policy.as_ref()?.spec {
             PolicySpec::Toleration(spec) => {
                 let all = spec.entries();
                 all.map(|entry| (&entry.terms, entry.entry.keys.to_string())).collect()
@@ -59,7 +59,7 @@ impl ResourceState {
             }
             PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
         };
-        let expiry = |(terms, key): (&EntryTerms, String)| {
+        let expiry = |(terms, key): (&CommonEntryFields, String)| {
             let time = terms.expires.filter(|time| *time > now)?;
             Some(EntryExpiry { time, entry: format!("{} {key}", terms.location) })
         };
@@ -78,7 +78,7 @@ impl PolicySet {
 
     /// Returns the policies with `action: Deny` and `enforceFrom`, past or future.
     pub fn later_enforcements(&self) -> impl Iterator<Item = LaterEnforcement<'_>> {
-        let denying = self.policies.iter().filter(|policy| policy.action == Level::Deny);
+        let denying = self.policies.iter().filter(|policy| policy.action == FindingLevel::Deny);
         denying.filter_map(|policy| {
             let from = policy.enforce_from?;
             Some(LaterEnforcement { kind: policy.spec.kind(), policy: &policy.name, from })

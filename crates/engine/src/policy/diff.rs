@@ -17,7 +17,7 @@ mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use aspects::{Aspect, SampleContext, sample_drivers, sample_keys};
+pub(super) use aspects::{ComparedAspect, SampleContext, sample_drivers, sample_keys};
 use aspects::{FoundDifference, compare_aspects};
 use contexts::{RequestGroup, SampleRequests};
 pub use fields::FieldChange;
@@ -26,7 +26,7 @@ pub(super) use schemas::CanonicalSchemas;
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Policy, PolicySet};
 use crate::engine::Namespaces;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -37,7 +37,7 @@ const MAX_EXAMPLES: usize = 3;
 
 /// The effect of a change on the set of allowed requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Effect {
+pub enum ChangeEffect {
     /// The same requests are allowed.
     None,
     /// Fewer requests are allowed.
@@ -50,35 +50,35 @@ pub enum Effect {
     Both,
 }
 
-impl Effect {
+impl ChangeEffect {
     /// Returns the effect as a word, such as `wider`.
     pub fn name(self) -> &'static str {
         match self {
-            Effect::None => "none",
-            Effect::Stricter => "stricter",
-            Effect::Unknown => "unknown",
-            Effect::Wider => "wider",
-            Effect::Both => "both",
+            ChangeEffect::None => "none",
+            ChangeEffect::Stricter => "stricter",
+            ChangeEffect::Unknown => "unknown",
+            ChangeEffect::Wider => "wider",
+            ChangeEffect::Both => "both",
         }
     }
 
     /// Combines two effects into the effect of both changes together: wider and stricter is both.
     #[must_use]
-    pub fn and(self, other: Effect) -> Effect {
+    pub fn combined_with(self, other: ChangeEffect) -> ChangeEffect {
         match (self.min(other), self.max(other)) {
-            (Effect::Stricter, Effect::Wider) => Effect::Both,
+            (ChangeEffect::Stricter, ChangeEffect::Wider) => ChangeEffect::Both,
             (_, stronger) => stronger,
         }
     }
 
     /// True if it may be that more requests are allowed.
     pub fn may_widen(self) -> bool {
-        matches!(self, Effect::Wider | Effect::Both | Effect::Unknown)
+        matches!(self, ChangeEffect::Wider | ChangeEffect::Both | ChangeEffect::Unknown)
     }
 
     /// True if it may be that fewer requests are allowed.
     pub fn may_tighten(self) -> bool {
-        matches!(self, Effect::Stricter | Effect::Both | Effect::Unknown)
+        matches!(self, ChangeEffect::Stricter | ChangeEffect::Both | ChangeEffect::Unknown)
     }
 }
 
@@ -111,7 +111,7 @@ pub struct PolicyChange {
     /// Location of the policy in the new set, or in the old set if it was removed.
     pub source: String,
     /// The effect of the change, together with all other changes.
-    pub effect: Effect,
+    pub effect: ChangeEffect,
     /// The fields that change; empty if the policy is added or removed.
     pub fields: Vec<FieldChange>,
 }
@@ -119,7 +119,7 @@ pub struct PolicyChange {
 /// Requests that the two policy sets treat differently, with example namespaces and users.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    pub effect: Effect,
+    pub effect: ChangeEffect,
     /// The policies whose change makes the difference: `TolerationPolicy research`.
     pub policies: Vec<String>,
     /// Description of the affected requests.
@@ -145,7 +145,7 @@ pub struct Difference {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyDiff {
     /// The effect of all changes together.
-    pub effect: Effect,
+    pub effect: ChangeEffect,
     pub changes: Vec<PolicyChange>,
     pub differences: Vec<Difference>,
     /// Reasons why the comparison is incomplete; empty if it is complete.
@@ -160,14 +160,14 @@ fn policy_title(policy: &Policy) -> String {
 
 /// Returns the meaning of a policy as a text: its kind, its spec as JSON and its schema files. Policies with equal
 /// texts mean the same.
-fn meaning_of(policy: &Policy) -> String {
+fn comparison_text(policy: &Policy) -> String {
     let spec = doc::parse(&policy.json).map(|parsed| parsed.root().get("spec").to_json());
     format!("{} {} {:?}", policy.spec.kind().name(), spec.unwrap_or_default(), policy.schema_files)
 }
 
 /// Returns the level at which a policy reports at a time: `Warn` before its `enforceFrom`, then its action.
-pub(super) fn level_at(policy: &Policy, now: Timestamp) -> Level {
-    if policy.denies_from(Some(now)).is_some() { Level::Warn } else { policy.action }
+pub(super) fn level_at(policy: &Policy, now: Timestamp) -> FindingLevel {
+    if policy.future_deny_time(Some(now)).is_some() { FindingLevel::Warn } else { policy.action }
 }
 
 /// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
@@ -184,22 +184,22 @@ impl PolicySet {
     /// Returns what `new` allows and refuses compared with this set, from `now` on. If namespaces are given, only these
     /// are compared; otherwise all that can exist.
     pub fn diff(&self, new: &PolicySet, namespaces: Option<&Namespaces>, now: Timestamp) -> PolicyDiff {
-        let mut comparison = Comparison::new(self, new, now);
+        let mut comparison = PolicySetComparison::new(self, new, now);
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
             comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));
         }
-        let contexts = SampleRequests::of(&self.policies, &new.policies, namespaces);
+        let contexts = SampleRequests::from_policies(&self.policies, &new.policies, namespaces);
         comparison.incomplete.extend(contexts.incomplete.iter().cloned());
         for group in &contexts.groups {
             comparison.compare_group(group, &contexts);
         }
-        comparison.finish(contexts.namespaces.len())
+        comparison.into_diff(contexts.namespaces.len())
     }
 }
 
 /// Where a difference occurs: for which policies, namespaces, users, kinds and operations, and from when on.
 #[derive(Default)]
-struct Occurrences {
+struct DifferenceOccurrences {
     policies: BTreeSet<String>,
     namespaces: BTreeSet<String>,
     /// The simplest user for whom the difference was found: index and description.
@@ -210,7 +210,7 @@ struct Occurrences {
 }
 
 /// What is known while two policy sets are compared, and the differences found so far.
-struct Comparison<'s> {
+struct PolicySetComparison<'s> {
     old: &'s PolicySet,
     new: &'s PolicySet,
     now: Timestamp,
@@ -219,7 +219,7 @@ struct Comparison<'s> {
     changed: BTreeSet<String>,
     /// For the policies of both sets, in order: policies with equal meaning have the same number.
     meanings: Vec<usize>,
-    found: BTreeMap<FoundDifference, Occurrences>,
+    found: BTreeMap<FoundDifference, DifferenceOccurrences>,
     /// Results of earlier comparisons, because many groups of requests have the same policies.
     known: BTreeMap<SampleContextKey, Vec<(FoundDifference, Vec<String>)>>,
     combinations: usize,
@@ -238,10 +238,10 @@ struct SampleContextKey {
     acknowledges: Vec<bool>,
 }
 
-impl<'s> Comparison<'s> {
-    fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> Comparison<'s> {
+impl<'s> PolicySetComparison<'s> {
+    fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> PolicySetComparison<'s> {
         let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
-            set.policies.iter().map(|policy| (policy_title(policy), meaning_of(policy))).collect()
+            set.policies.iter().map(|policy| (policy_title(policy), comparison_text(policy))).collect()
         };
         let (before, after) = (by_title(old), by_title(new));
         let all = before.keys().chain(after.keys()).cloned();
@@ -251,12 +251,12 @@ impl<'s> Comparison<'s> {
         let meanings = both()
             .map(|policy| {
                 let next = numbers.len();
-                *numbers.entry(meaning_of(policy)).or_insert(next)
+                *numbers.entry(comparison_text(policy)).or_insert(next)
             })
             .collect();
         let later = both().flat_map(|policy| change_times(policy)).filter(|time| *time > now);
         let times: BTreeSet<Timestamp> = later.chain([now]).collect();
-        Comparison {
+        PolicySetComparison {
             old,
             new,
             now,
@@ -282,7 +282,7 @@ impl<'s> Comparison<'s> {
         if !is_complete {
             self.incomplete.insert("too many match conditions apply to the same requests".to_owned());
         }
-        for (number, user) in contexts.users_of(group.kind).iter().enumerate() {
+        for (number, user) in contexts.users_for_kind(group.kind).iter().enumerate() {
             for (holding, is_certain) in &assignments {
                 let applies =
                     |index: &&usize| conditions(index).all(|condition| holding.contains(&condition));
@@ -292,7 +292,7 @@ impl<'s> Comparison<'s> {
                     .filter(applies)
                     .map(|index| (*index, !user.exempt.contains(index)))
                     .collect();
-                if self.means_same(&matched) {
+                if self.matched_policies_equal(&matched) {
                     continue;
                 }
                 for time in 0..self.times.len() {
@@ -315,7 +315,7 @@ impl<'s> Comparison<'s> {
                     self.known.entry(key).or_insert_with(|| results.clone());
                     for (found, policies) in results {
                         // Such requests may not exist.
-                        let effect = if *is_certain { found.effect } else { Effect::Unknown };
+                        let effect = if *is_certain { found.effect } else { ChangeEffect::Unknown };
                         let found = FoundDifference { effect, ..found };
                         self.record_difference(found, policies, group, (number, user.title.clone()), time);
                     }
@@ -325,7 +325,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// True if the policies of both sets that match mean the same, and so do the exemptions from them.
-    fn means_same(&self, matched: &[(usize, bool)]) -> bool {
+    fn matched_policies_equal(&self, matched: &[(usize, bool)]) -> bool {
         let count = self.old.policies.len();
         let side = |old: bool| -> BTreeSet<(Option<&usize>, bool)> {
             let ours = matched.iter().filter(|(index, _)| (*index < count) == old);
@@ -389,27 +389,27 @@ impl<'s> Comparison<'s> {
             let Some(new) = same else { continue };
             let (before, after) = (old.expressions.ignores_failures, new.expressions.ignores_failures);
             let is_known = self.found.iter().any(|(found, at)| {
-                found.effect != Effect::None
+                found.effect != ChangeEffect::None
                     && at.policies.contains(&policy_title(old))
                     && found.what.starts_with(expressions::FAILED_EXPRESSION)
             });
             if before != after && !is_known {
-                let found = FoundDifference::failure_policy(before, after);
+                let found = FoundDifference::from_failure_policies(before, after);
                 self.found.entry(found).or_default().policies.insert(policy_title(old));
             }
         }
     }
 
-    fn finish(mut self, namespaces: usize) -> PolicyDiff {
+    fn into_diff(mut self, namespaces: usize) -> PolicyDiff {
         self.compare_failure_policies();
         let mut changes = self.policy_changes();
         let mut differences = Vec::new();
-        let mut effect = Effect::None;
+        let mut effect = ChangeEffect::None;
         for (found, at) in std::mem::take(&mut self.found) {
-            effect = effect.and(found.effect);
+            effect = effect.combined_with(found.effect);
             for change in &mut changes {
                 if at.policies.contains(&format!("{} {}", change.kind, change.name)) {
-                    change.effect = change.effect.and(found.effect);
+                    change.effect = change.effect.combined_with(found.effect);
                 }
             }
             let everywhere = at.namespaces.len() == namespaces;
@@ -427,9 +427,9 @@ impl<'s> Comparison<'s> {
                 from: at.from.filter(|from| *from > self.now).map(gotime::rfc3339),
             });
         }
-        effect = changes.iter().fold(effect, |all, change| all.and(change.effect));
+        effect = changes.iter().fold(effect, |all, change| all.combined_with(change.effect));
         if !self.incomplete.is_empty() {
-            effect = effect.and(Effect::Unknown);
+            effect = effect.combined_with(ChangeEffect::Unknown);
         }
         differences.sort_by_key(|difference| std::cmp::Reverse(difference.effect));
         PolicyDiff { effect, changes, differences, incomplete: self.incomplete.into_iter().collect() }
@@ -455,8 +455,11 @@ impl<'s> Comparison<'s> {
                 (Some(_), Some(after)) if !fields.is_empty() => (ChangeKind::Changed, after),
                 _ => continue,
             };
-            let effect =
-                if fields.iter().all(fields::has_compared_meaning) { Effect::None } else { Effect::Unknown };
+            let effect = if fields.iter().all(fields::has_compared_meaning) {
+                ChangeEffect::None
+            } else {
+                ChangeEffect::Unknown
+            };
             changes.push(PolicyChange {
                 kind: policy.spec.kind().name(),
                 name: policy.name.to_string(),

@@ -2,34 +2,38 @@
 
 use std::borrow::Cow;
 
-use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
+use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry};
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// The fields that an entry about tolerations and one about taints have in common: values, effects, reason and expiry.
 #[derive(Clone, Debug)]
-pub(super) struct EntryTerms {
+pub(super) struct CommonEntryFields {
     /// Path of the entry, such as `allow[0]`.
     pub(super) location: Box<str>,
     pub(super) values: Option<Vec<Box<str>>>,
-    pub(super) effects: Effects,
+    pub(super) effects: EffectSet,
     pub(super) reason: Option<Box<str>>,
     pub(super) expires: Option<Timestamp>,
 }
 
-impl EntryTerms {
+impl CommonEntryFields {
     /// Reads the common fields of the entry at an index of `allow` or `deny`.
-    pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
+    pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> CommonEntryFields {
         let (values, effects) = (entry.get("values"), entry.get("effects"));
         let (reason, expires) = (entry.get("reason"), entry.get("expires"));
-        let end = gotime::parse(expires.str()).ok();
+        let end = gotime::parse_rfc3339(expires.str()).ok();
         // An entry that never expires would be the wrong reading of a bad time; the schema has refused those.
         debug_assert!(end.is_some() == expires.exists(), "{}", expires.str());
-        let all = |all: Effects, name: Value<'_>| all.or(Effects::named(name.str()));
-        EntryTerms {
+        let all = |all: EffectSet, name: Value<'_>| all.union(EffectSet::from_name(name.str()));
+        CommonEntryFields {
             location: format!("{list}[{index}]").into(),
             values: values.exists().then(|| values.items().map(|value| value.str().into()).collect()),
-            effects: if effects.exists() { effects.items().fold(Effects::EMPTY, all) } else { Effects::ALL },
+            effects: if effects.exists() {
+                effects.items().fold(EffectSet::EMPTY, all)
+            } else {
+                EffectSet::ALL
+            },
             reason: reason.exists().then(|| reason.str().into()),
             expires: end,
         }
@@ -47,8 +51,8 @@ impl EntryTerms {
     }
 
     /// True if the entry includes taints with that value and effect.
-    pub(super) fn includes(&self, value: &str, effect: &str) -> bool {
-        self.effects.contains(Effects::named(effect))
+    pub(super) fn covers_taint(&self, value: &str, effect: &str) -> bool {
+        self.effects.contains(EffectSet::from_name(effect))
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
 
@@ -59,7 +63,7 @@ impl EntryTerms {
 
     /// Returns the limits of the entry as YAML: `, values: [a, b], effects: [NoSchedule]`, without those that are not
     /// set.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn limits_as_yaml(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
             out.push_str(", values: [");
@@ -67,7 +71,7 @@ impl EntryTerms {
             out.push_str(&quoted.join(", "));
             out.push(']');
         }
-        if self.effects != Effects::ALL {
+        if self.effects != EffectSet::ALL {
             out.push_str(", effects: [");
             out.push_str(&self.effects.names().collect::<Vec<_>>().join(", "));
             out.push(']');
@@ -91,7 +95,7 @@ pub(super) fn yaml_scalar(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct TolerationEntry {
     pub(super) entry: PolicyEntry,
-    pub(super) terms: EntryTerms,
+    pub(super) terms: CommonEntryFields,
 }
 
 impl TolerationEntry {
@@ -101,7 +105,7 @@ impl TolerationEntry {
         for (index, entry) in list.items().enumerate() {
             // The type of the field has refused anything else.
             let Some(keys) = KeyPattern::parse(entry.get("key").str()) else { continue };
-            let terms = EntryTerms::read(entry, name, index);
+            let terms = CommonEntryFields::read(entry, name, index);
             let entry = PolicyEntry {
                 keys,
                 values: terms.values.clone(),
@@ -116,7 +120,7 @@ impl TolerationEntry {
     /// Returns `{key: a/b, values: [c], maxTolerationSeconds: 600}`.
     pub(super) fn describe(&self) -> String {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
-        let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
+        let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.limits_as_yaml());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
     }
 }
@@ -125,7 +129,7 @@ impl TolerationEntry {
 #[derive(Clone, Debug)]
 pub(super) struct TaintEntry {
     pub(super) key: Box<str>,
-    pub(super) terms: EntryTerms,
+    pub(super) terms: CommonEntryFields,
 }
 
 impl TaintEntry {
@@ -135,19 +139,19 @@ impl TaintEntry {
         entries
             .map(|(index, entry)| TaintEntry {
                 key: entry.get("key").str().into(),
-                terms: EntryTerms::read(entry, name, index),
+                terms: CommonEntryFields::read(entry, name, index),
             })
             .collect()
     }
 
     /// Returns `{key: "a/*", effects: [None]}`.
     pub(super) fn describe(&self) -> String {
-        format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.describe())
+        format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.limits_as_yaml())
     }
 }
 
 /// Replaces `${driver}` in a glob by the driver, which is a DNS name and so contains no wildcard.
-pub(super) fn with_driver<'p>(pattern: &'p str, driver: &str) -> Cow<'p, str> {
+pub(super) fn replace_driver_placeholder<'p>(pattern: &'p str, driver: &str) -> Cow<'p, str> {
     if pattern.contains(DRIVER_PLACEHOLDER) {
         Cow::Owned(pattern.replace(DRIVER_PLACEHOLDER, driver))
     } else {
@@ -160,22 +164,22 @@ pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryTerms, with_driver, yaml_scalar};
+    use super::{CommonEntryFields, replace_driver_placeholder, yaml_scalar};
     use tollgate_document::doc;
     use tollgate_formats::gotime;
 
     #[test]
     fn an_entry_expires_at_its_time_and_without_a_clock() {
         let entry = doc::parse(r#"{"expires":"2026-01-02T00:00:00Z"}"#).unwrap();
-        let terms = EntryTerms::read(entry.root(), "allow", 0);
-        let time = |text: &str| gotime::parse(text).unwrap();
+        let terms = CommonEntryFields::read(entry.root(), "allow", 0);
+        let time = |text: &str| gotime::parse_rfc3339(text).unwrap();
         assert_eq!(terms.expired_at(Some(time("2026-01-01T23:59:59Z"))), None);
         for now in [Some(time("2026-01-02T00:00:00Z")), None] {
             assert_eq!(terms.expired_at(now), Some(time("2026-01-02T00:00:00Z")));
             assert!(terms.is_expired(now));
         }
         let endless = doc::parse("{}").unwrap();
-        assert!(!EntryTerms::read(endless.root(), "allow", 0).is_expired(None));
+        assert!(!CommonEntryFields::read(endless.root(), "allow", 0).is_expired(None));
     }
 
     #[test]
@@ -187,8 +191,8 @@ mod tests {
 
     #[test]
     fn the_driver_is_filled_in() {
-        assert_eq!(with_driver("${driver}/*", "gpu.example.com"), "gpu.example.com/*");
-        assert_eq!(with_driver("${driver}/*", ""), "/*");
-        assert_eq!(with_driver("a/*", "gpu.example.com"), "a/*");
+        assert_eq!(replace_driver_placeholder("${driver}/*", "gpu.example.com"), "gpu.example.com/*");
+        assert_eq!(replace_driver_placeholder("${driver}/*", ""), "/*");
+        assert_eq!(replace_driver_placeholder("a/*", "gpu.example.com"), "a/*");
     }
 }

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 pub use omission::{Omission, OmissionReason};
 
 use super::PolicySet;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use draft::PolicyDraft;
 use source::ExportedPolicy;
 use tollgate_api::profile::{ApiKind, Profile};
@@ -56,7 +56,7 @@ pub struct Export {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdmissionPolicy {
     pub kind: ApiKind,
-    pub action: Level,
+    pub action: FindingLevel,
     /// True for `failurePolicy: Ignore`.
     pub ignores_failures: bool,
     pub match_conditions: Vec<NamedExpression>,
@@ -107,13 +107,13 @@ impl PolicySet {
             profiles.iter().any(|profile| profile.serves.iter().any(|(served, _)| served == kind))
         };
         for kind in KINDS.into_iter().filter(is_served) {
-            for action in [Level::Deny, Level::Warn, Level::Audit] {
+            for action in [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit] {
                 let applies = |source: &&ExportedPolicy<'_>| {
                     source.action == action && source.policy.scope.includes_kind(kind)
                 };
                 let sources: Vec<&ExportedPolicy<'_>> = sources.iter().filter(applies).collect();
                 let draft = PolicyDraft::new(kind, &sources, now, profiles, &mut omissions);
-                policies.extend(draft.finish(action));
+                policies.extend(draft.into_admission_policies(action));
             }
         }
         Export { policies, omissions: omissions.into_iter().collect() }

@@ -5,43 +5,43 @@
 
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
-use tollgate_api::schema::{Ty, Unlisted};
-use tollgate_cel::{Schema, Selected};
+use tollgate_api::schema::{FieldType, UnlistedFields};
+use tollgate_cel::{FieldSchema, FieldSelection};
 
 /// The schema types that a value in an expression can have, to look up its fields.
 #[derive(Clone, Debug)]
-pub(super) struct FieldTypes(Vec<Ty>);
+pub(super) struct FieldTypes(Vec<FieldType>);
 
 /// Returns the schema of a variable in policy expressions, if there is one.
-pub(super) fn of_variable(name: &str, kinds: &[ApiKind]) -> Option<FieldTypes> {
+pub(super) fn types_of_variable(name: &str, kinds: &[ApiKind]) -> Option<FieldTypes> {
     // Expressions see every object in the form of v1.
-    let root = |kind: &ApiKind| Ty::Struct(fields::root(*kind, Version::V1));
+    let root = |kind: &ApiKind| FieldType::Struct(fields::root_struct(*kind, Version::V1));
     matches!(name, "object" | "oldObject").then(|| FieldTypes(kinds.iter().map(root).collect()))
 }
 
-impl Schema for FieldTypes {
-    fn field(&self, name: &str) -> Selected<FieldTypes> {
+impl FieldSchema for FieldTypes {
+    fn field(&self, name: &str) -> FieldSelection<FieldTypes> {
         let mut found = Vec::new();
         for ty in &self.0 {
             let before = found.len();
             match ty {
-                Ty::Struct(ty) => {
+                FieldType::Struct(ty) => {
                     found.extend(ty.fields.iter().filter(|field| field.json == name).map(|field| field.ty));
-                    if found.len() == before && ty.unlisted == Unlisted::Ignored {
-                        return Selected::Unknown;
+                    if found.len() == before && ty.unlisted == UnlistedFields::Ignored {
+                        return FieldSelection::Unknown;
                     }
                 }
-                Ty::Map { value, .. } => found.push(**value),
-                Ty::Raw | Ty::StringOr(_) => return Selected::Unknown,
+                FieldType::Map { value, .. } => found.push(**value),
+                FieldType::Raw | FieldType::StringOr(_) => return FieldSelection::Unknown,
                 _ => {}
             }
         }
-        if found.is_empty() { Selected::Undefined } else { Selected::Known(FieldTypes(found)) }
+        if found.is_empty() { FieldSelection::Undefined } else { FieldSelection::Known(FieldTypes(found)) }
     }
 
     fn items(&self) -> Option<FieldTypes> {
-        let item = |ty: &Ty| if let Ty::List(item) = ty { Some(**item) } else { None };
-        let items: Vec<Ty> = self.0.iter().filter_map(item).collect();
+        let item = |ty: &FieldType| if let FieldType::List(item) = ty { Some(**item) } else { None };
+        let items: Vec<FieldType> = self.0.iter().filter_map(item).collect();
         (!items.is_empty()).then_some(FieldTypes(items))
     }
 }

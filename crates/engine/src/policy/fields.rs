@@ -7,13 +7,13 @@
 /// Declares the schema of a policy kind: the common fields and its own spec.
 macro_rules! policy_file {
     ($kind:literal, $spec:ident) => {
-        Struct {
+        ObjectSchema {
             name: $kind,
             fields: &[
                 super::API_VERSION_FIELD,
-                required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
-                super::META,
-                required("spec", Ty::Struct(&$spec), "Specification of the policy"),
+                required_field("kind", FieldType::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
+                super::METADATA_FIELD,
+                required_field("spec", FieldType::Object(&$spec), "Specification of the policy"),
                 super::STATUS,
             ],
         }
@@ -23,18 +23,18 @@ macro_rules! policy_file {
 /// The spec of a policy: what every kind has, and its own fields.
 macro_rules! policy_spec {
     ($name:literal, $match:ident, $($own:expr),* $(,)?) => {
-        Struct {
+        ObjectSchema {
             name: $name,
             fields: &[
-                field("match", Ty::Struct(&$match), "Objects to which the policy applies (default: all)"),
+                optional_field("match", FieldType::Object(&$match), "Objects to which the policy applies (default: all)"),
                 super::EXEMPT,
                 super::ACTION,
                 super::ENFORCE_FROM,
                 super::CONTACT,
                 super::DOCS,
-                super::FAILURE,
-                super::UNAVAILABLE,
-                super::CONDITIONS,
+                super::FAILURE_POLICY,
+                super::ON_UNAVAILABLE,
+                super::MATCH_CONDITIONS,
                 super::VALIDATIONS,
                 $($own,)*
             ],
@@ -51,165 +51,201 @@ pub(super) mod toleration;
 
 pub use test_file::TEST_FILE;
 
-use super::schema::{Field, Struct, Ty, field, required};
+use super::schema::{FieldSchema, FieldType, ObjectSchema, optional_field, required_field};
 
 /// The only supported apiVersion of policy files.
 pub(super) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
-const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
+const EFFECT_TYPE: FieldType = FieldType::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
-const API_VERSION_FIELD: Field =
-    required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
-const STATUS: Field =
-    field("status", Ty::Any, "Status of a custom resource; ignored by Tollgate when it reads policies");
-const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
+const API_VERSION_FIELD: FieldSchema =
+    required_field("apiVersion", FieldType::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
+const STATUS: FieldSchema = optional_field(
+    "status",
+    FieldType::Any,
+    "Status of a custom resource; ignored by Tollgate when it reads policies",
+);
+const METADATA_FIELD: FieldSchema =
+    required_field("metadata", FieldType::Object(&METADATA), "Metadata of the policy");
 
 /// A field that the API server sets on stored resources.
-const fn set_by_server(name: &'static str) -> Field {
-    field(name, Ty::Any, "Used by the API server; ignored by Tollgate")
+const fn server_set_field(name: &'static str) -> FieldSchema {
+    optional_field(name, FieldType::Any, "Used by the API server; ignored by Tollgate")
 }
 
-static METADATA: Struct = Struct {
+static METADATA: ObjectSchema = ObjectSchema {
     name: "Metadata",
     fields: &[
-        required("name", Ty::NonEmptyStr, "Name of the policy, shown in every message about it"),
-        field("labels", Ty::StrMap, "Labels for other tools; ignored by Tollgate"),
-        field("annotations", Ty::StrMap, "Annotations for other tools; ignored by Tollgate"),
-        set_by_server("creationTimestamp"),
-        set_by_server("deletionGracePeriodSeconds"),
-        set_by_server("deletionTimestamp"),
-        set_by_server("finalizers"),
-        set_by_server("generateName"),
-        set_by_server("generation"),
-        set_by_server("managedFields"),
-        set_by_server("ownerReferences"),
-        set_by_server("resourceVersion"),
-        set_by_server("uid"),
+        required_field("name", FieldType::NonEmptyStr, "Name of the policy, shown in every message about it"),
+        optional_field("labels", FieldType::StrMap, "Labels for other tools; ignored by Tollgate"),
+        optional_field("annotations", FieldType::StrMap, "Annotations for other tools; ignored by Tollgate"),
+        server_set_field("creationTimestamp"),
+        server_set_field("deletionGracePeriodSeconds"),
+        server_set_field("deletionTimestamp"),
+        server_set_field("finalizers"),
+        server_set_field("generateName"),
+        server_set_field("generation"),
+        server_set_field("managedFields"),
+        server_set_field("ownerReferences"),
+        server_set_field("resourceVersion"),
+        server_set_field("uid"),
     ],
 };
 
-const EXEMPT: Field = field(
+const EXEMPT: FieldSchema = optional_field(
     "exempt",
-    Ty::Struct(&EXEMPTION),
+    FieldType::Object(&EXEMPTION),
     "Users, groups and service accounts that this policy does not restrict",
 );
-const ACTION: Field =
-    field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: `Deny`)");
-const ENFORCE_FROM: Field = field(
+const ACTION: FieldSchema = optional_field(
+    "action",
+    FieldType::OneOf(&["Deny", "Warn", "Audit"]),
+    "What happens on a violation (default: `Deny`)",
+);
+const ENFORCE_FROM: FieldSchema = optional_field(
     "enforceFrom",
-    Ty::Time,
+    FieldType::Time,
     "Time from which `action: Deny` is in force; until then, violations are warnings (default: from the start)",
 );
 
-const FAILURE: Field = field(
+const FAILURE_POLICY: FieldSchema = optional_field(
     "failurePolicy",
-    Ty::OneOf(&["Fail", "Ignore"]),
+    FieldType::OneOf(&["Fail", "Ignore"]),
     "What happens if an expression cannot be evaluated: `Fail` treats this as a violation, and `Ignore` treats \
      the expression as true (default: `Fail`)",
 );
 
-const UNAVAILABLE: Field = field(
+const ON_UNAVAILABLE: FieldSchema = optional_field(
     "onUnavailable",
-    Ty::OneOf(&["Allow", "Deny"]),
+    FieldType::OneOf(&["Allow", "Deny"]),
     "What the API server does with the objects of this policy while Tollgate does not respond; `Deny` sets \
      `failurePolicy: Fail` in the webhook entries for them (default: `Allow`)",
 );
 
-const CONTACT: Field = field(
+const CONTACT: FieldSchema = optional_field(
     "contact",
-    Ty::NonEmptyStr,
+    FieldType::NonEmptyStr,
     "Contact for questions about this policy; shown in every message about it",
 );
-const DOCS: Field = field(
+const DOCS: FieldSchema = optional_field(
     "docs",
-    Ty::NonEmptyStr,
+    FieldType::NonEmptyStr,
     "URL of a page that explains this policy; shown in every message about it",
 );
 
-const CONDITION_TY: Ty = Ty::Struct(&CONDITION);
-const CONDITIONS: Field = field(
+const MATCH_CONDITION_TYPE: FieldType = FieldType::Object(&MATCH_CONDITION);
+const MATCH_CONDITIONS: FieldSchema = optional_field(
     "matchConditions",
-    Ty::List(&CONDITION_TY),
+    FieldType::List(&MATCH_CONDITION_TYPE),
     "Conditions that must all be true for the policy to apply",
 );
-const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
-const VALIDATIONS: Field =
-    field("validations", Ty::List(&VALIDATION_TY), "Expressions that must all be true");
-const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
+const VALIDATION_TYPE: FieldType = FieldType::Object(&VALIDATION);
+const VALIDATIONS: FieldSchema =
+    optional_field("validations", FieldType::List(&VALIDATION_TYPE), "Expressions that must all be true");
+const GLOB_LIST: FieldType = FieldType::NonEmptyList(&FieldType::NonEmptyStr);
 /// A list of exemptions, which may be empty.
-const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
+const EXEMPTION_LIST: FieldType = FieldType::List(&FieldType::NonEmptyStr);
 /// The type of fields that contain a glob pattern for namespaces.
-const NAMESPACE_GLOB: Ty = Ty::Text(&formats::NAMESPACE_GLOB);
-const NAMESPACES: Field =
-    field("namespaces", Ty::NonEmptyList(&NAMESPACE_GLOB), "Namespaces to include, as globs (default: all)");
-const EXCLUDED: Field =
-    field("excludeNamespaces", Ty::List(&NAMESPACE_GLOB), "Namespaces to exclude, as globs");
-const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces to include, by label");
-const OPERATIONS: Field = field(
+const NAMESPACE_GLOB: FieldType = FieldType::Text(&formats::NAMESPACE_GLOB);
+const NAMESPACES: FieldSchema = optional_field(
+    "namespaces",
+    FieldType::NonEmptyList(&NAMESPACE_GLOB),
+    "Namespaces to include, as globs (default: all)",
+);
+const EXCLUDE_NAMESPACES: FieldSchema =
+    optional_field("excludeNamespaces", FieldType::List(&NAMESPACE_GLOB), "Namespaces to exclude, as globs");
+const NAMESPACE_SELECTOR: FieldSchema = optional_field(
+    "namespaceSelector",
+    FieldType::Object(&LABEL_SELECTOR),
+    "Namespaces to include, by label",
+);
+const OPERATIONS: FieldSchema = optional_field(
     "operations",
-    Ty::NonEmptyList(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
+    FieldType::NonEmptyList(&FieldType::OneOf(&["CREATE", "UPDATE", "*"])),
     "Operations to include: `CREATE`, `UPDATE`, or `*` for both (default: both)",
 );
 
-const DRIVERS: Field = field("drivers", GLOBS, "Drivers to include, as globs (default: all)");
+const DRIVERS: FieldSchema =
+    optional_field("drivers", GLOB_LIST, "Drivers to include, as globs (default: all)");
 
-static SELECTOR: Struct = Struct {
+static LABEL_SELECTOR: ObjectSchema = ObjectSchema {
     name: "LabelSelector",
     fields: &[
-        field("matchLabels", Ty::StrMap, "Labels and values that the namespace must have"),
-        field("matchExpressions", Ty::List(&Ty::Struct(&REQUIREMENT)), "Requirements that must all be met"),
+        optional_field("matchLabels", FieldType::StrMap, "Labels and values that the namespace must have"),
+        optional_field(
+            "matchExpressions",
+            FieldType::List(&FieldType::Object(&LABEL_REQUIREMENT)),
+            "Requirements that must all be met",
+        ),
     ],
 };
 
-static REQUIREMENT: Struct = Struct {
+static LABEL_REQUIREMENT: ObjectSchema = ObjectSchema {
     name: "LabelSelectorRequirement",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Name of the label"),
-        required(
+        required_field("key", FieldType::NonEmptyStr, "Name of the label"),
+        required_field(
             "operator",
-            Ty::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]),
+            FieldType::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]),
             "Operator that compares the label with the values",
         ),
-        field("values", Ty::List(&Ty::Str), "Values for `In` and `NotIn`"),
+        optional_field("values", FieldType::List(&FieldType::Str), "Values for `In` and `NotIn`"),
     ],
 };
 
-static EXEMPTION: Struct = Struct {
+static EXEMPTION: ObjectSchema = ObjectSchema {
     name: "Exempt",
     fields: &[
-        field("users", EXEMPTIONS, "Users, as globs"),
-        field("groups", EXEMPTIONS, "Groups, as globs"),
-        field("serviceAccounts", EXEMPTIONS, "Service accounts, as globs that match `namespace/name`"),
+        optional_field("users", EXEMPTION_LIST, "Users, as globs"),
+        optional_field("groups", EXEMPTION_LIST, "Groups, as globs"),
+        optional_field(
+            "serviceAccounts",
+            EXEMPTION_LIST,
+            "Service accounts, as globs that match `namespace/name`",
+        ),
     ],
 };
 
-static CONDITION: Struct = Struct {
+static MATCH_CONDITION: ObjectSchema = ObjectSchema {
     name: "MatchCondition",
     fields: &[
-        field("name", Ty::NonEmptyStr, "Name of the condition, shown in messages"),
-        required("expression", Ty::NonEmptyStr, "CEL expression that returns true or false"),
+        optional_field("name", FieldType::NonEmptyStr, "Name of the condition, shown in messages"),
+        required_field("expression", FieldType::NonEmptyStr, "CEL expression that returns true or false"),
     ],
 };
 
-static VALIDATION: Struct = Struct {
+static VALIDATION: ObjectSchema = ObjectSchema {
     name: "Validation",
     fields: &[
-        required("expression", Ty::NonEmptyStr, "CEL expression that must be true"),
-        field("message", Ty::NonEmptyStr, "Message that is shown if the expression is false"),
-        field(
+        required_field("expression", FieldType::NonEmptyStr, "CEL expression that must be true"),
+        optional_field("message", FieldType::NonEmptyStr, "Message that is shown if the expression is false"),
+        optional_field(
             "messageExpression",
-            Ty::NonEmptyStr,
+            FieldType::NonEmptyStr,
             "CEL expression that returns the message; replaces `message`",
         ),
     ],
 };
 
-const VALUES: Field =
-    field("values", Ty::NonEmptyList(&Ty::Str), "Values that the entry matches (default: all)");
-const ENTRY_EFFECTS: Field =
-    field("effects", Ty::NonEmptyList(&EFFECTS), "Effects that the entry matches (default: all)");
-const REASON: Field = field("reason", Ty::NonEmptyStr, "Reason for this entry, shown in messages");
-const EXPIRES: Field =
-    field("expires", Ty::Time, "Time at which the entry expires; an expired entry is ignored");
-const SCHEMA_FILE: Field =
-    field("schemaFile", Ty::NonEmptyStr, "File with the JSON Schema, relative to the policy file");
+const ENTRY_VALUES: FieldSchema = optional_field(
+    "values",
+    FieldType::NonEmptyList(&FieldType::Str),
+    "Values that the entry matches (default: all)",
+);
+const ENTRY_EFFECTS: FieldSchema = optional_field(
+    "effects",
+    FieldType::NonEmptyList(&EFFECT_TYPE),
+    "Effects that the entry matches (default: all)",
+);
+const ENTRY_REASON: FieldSchema =
+    optional_field("reason", FieldType::NonEmptyStr, "Reason for this entry, shown in messages");
+const ENTRY_EXPIRES: FieldSchema = optional_field(
+    "expires",
+    FieldType::Time,
+    "Time at which the entry expires; an expired entry is ignored",
+);
+const SCHEMA_FILE: FieldSchema = optional_field(
+    "schemaFile",
+    FieldType::NonEmptyStr,
+    "File with the JSON Schema, relative to the policy file",
+);

@@ -1,7 +1,7 @@
 //! Globs: `*` is any run of characters, `?` any single one, everything else is itself.
 //!
 //! Invariant: matching takes at most pattern + text steps, and pattern × text if the pattern has a `?`
-//! ([`cost_per_byte`]). It allocates nothing.
+//! ([`match_steps_per_byte`]). It allocates nothing.
 
 use memchr::memmem;
 
@@ -38,7 +38,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns the most steps that matching takes for each byte of a text.
-pub(super) fn cost_per_byte(pattern: &str) -> usize {
+pub(super) fn match_steps_per_byte(pattern: &str) -> usize {
     if pattern.contains('?') { pattern.len() } else { 1 }
 }
 

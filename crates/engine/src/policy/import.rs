@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::resource::{self, FieldError, SCHEMA_FILE};
-use super::schema::{Struct, Ty};
+use super::schema::{FieldType, ObjectSchema};
 use super::{Policy, PolicyKind, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
@@ -50,8 +50,11 @@ fn to_resource(policy: &Policy) -> PolicyAsResource {
             .map(|name| format!("\"{name}\":{}", root.get("metadata").get(name).to_json()))
             .collect();
         let spec = ResourceSpecWriter { schemas: &policy.schema_files };
-        let spec =
-            spec.value_json(root.get("spec"), &Ty::Struct(kind.spec_schema()), &Path::ROOT.field("spec"));
+        let spec = spec.value_json(
+            root.get("spec"),
+            &FieldType::Object(kind.spec_schema()),
+            &Path::ROOT.field("spec"),
+        );
         let (version, kind) = (super::fields::API_VERSION, kind.name());
         let metadata = metadata.join(",");
         json = format!(
@@ -71,19 +74,21 @@ struct ResourceSpecWriter<'p> {
 }
 
 impl ResourceSpecWriter<'_> {
-    fn value_json(&self, value: Value<'_>, ty: &Ty, at: &Path<'_>) -> String {
+    fn value_json(&self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> String {
         match (ty, value.kind()) {
-            (Ty::Struct(ty), ValueKind::Object) => {
+            (FieldType::Object(ty), ValueKind::Object) => {
                 format!("{{{}}}", self.members_json(value, ty, at).join(","))
             }
-            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => self.list_json(value, item, at),
+            (FieldType::List(item) | FieldType::NonEmptyList(item), ValueKind::Array) => {
+                self.list_json(value, item, at)
+            }
             _ => value.to_json(),
         }
     }
 
     /// Returns the fields of an object as JSON members, in the order of the reference, which is easier to read than
     /// alphabetical order.
-    fn members_json(&self, object: Value<'_>, ty: &Struct, at: &Path<'_>) -> Vec<String> {
+    fn members_json(&self, object: Value<'_>, ty: &ObjectSchema, at: &Path<'_>) -> Vec<String> {
         let mut members = Vec::new();
         for field in ty.fields.iter().filter(|field| object.get(field.name).exists()) {
             let member = object.get(field.name);
@@ -104,8 +109,8 @@ impl ResourceSpecWriter<'_> {
     }
 
     /// Returns a list as JSON. Items without a name, where resources require one, get a generated name.
-    fn list_json(&self, list: Value<'_>, item: &Ty, at: &Path<'_>) -> String {
-        let Ty::Struct(ty) = item else { return list.to_json() };
+    fn list_json(&self, list: Value<'_>, item: &FieldType, at: &Path<'_>) -> String {
+        let FieldType::Object(ty) = item else { return list.to_json() };
         let key = ty.fields.iter().find(|field| resource::is_map_key(ty, field.name)).map(|field| field.name);
         let used: HashSet<&str> =
             key.iter().flat_map(|key| list.items().map(|item| item.get(key).str())).collect();
@@ -116,7 +121,7 @@ impl ResourceSpecWriter<'_> {
             let mut members = self.members_json(element, ty, &at.index(index));
             if let Some(key) = key.filter(|key| !element.get(key).exists()) {
                 let mut name = String::new();
-                gofmt::json_string(&mut name, &free.next().unwrap_or_default());
+                gofmt::push_json_string(&mut name, &free.next().unwrap_or_default());
                 members.insert(0, format!("\"{key}\":{name}"));
             }
             items.push(format!("{{{}}}", members.join(",")));

@@ -19,14 +19,14 @@ mod keys;
 
 pub(super) use budget::SchemaBudget;
 pub(super) use faults::SchemaViolation;
-pub(super) use keys::{SoughtNames, TYPE_NAMES, values_read_as};
+pub(super) use keys::{SoughtNames, TYPE_FIELDS, values_read_as};
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 
-use budget::Meter;
+use budget::EvaluationMeter;
 use faults::FaultSink;
 use graph::SchemaGraph;
 use instance::{Instance, Tape};
@@ -36,13 +36,13 @@ use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
 /// Message for a value whose check exceeds the step limit.
-const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
+const STEP_LIMIT_MESSAGE: &str = "cannot be checked: evaluating its schema exceeds the step limit";
 
 /// Maximum nesting depth of a value that is checked.
-const MAX_DEPTH: usize = 127;
+const MAX_VALUE_DEPTH: usize = 127;
 
 /// Maximum nesting of subschemas, over all levels of a value.
-const MAX_NESTING: usize = 2_000;
+const MAX_SUBSCHEMA_NESTING: usize = 2_000;
 /// Nesting depth that can be evaluated on the stack of any thread, including in debug builds.
 const MAX_NESTING_ON_ANY_STACK: usize = 200;
 /// Stack size for deeper nesting, in bytes. Only the used pages are touched.
@@ -50,7 +50,7 @@ const DEEP_STACK_BYTES: usize = 32 << 20;
 
 /// Maximum number of keys and values of a value whose errors are explained. API servers accept parameters of up to
 /// 10 KiB.
-const MAX_EXPLAINED: usize = 10_000;
+const MAX_EXPLAINED_NODES: usize = 10_000;
 
 /// Maximum length of a text with the format `regex`.
 const MAX_REGEX_BYTES: usize = 4096;
@@ -76,16 +76,20 @@ fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
 }
 
 /// Creates a JSON object with one member.
-fn object_of(name: &str, value: serde_json::Value) -> serde_json::Value {
+fn single_member_object(name: &str, value: serde_json::Value) -> serde_json::Value {
     serde_json::Value::Object(serde_json::Map::from_iter([(name.to_owned(), value)]))
 }
 
 /// Checks a regular expression in linear time; the crate's own check is quadratic.
 fn is_regex(text: &str) -> bool {
-    static CHECK: LazyLock<Option<Validator>> = LazyLock::new(|| {
-        jsonschema::options().with_draft(Draft::Draft7).build(&object_of("format", "regex".into())).ok()
+    static REGEX_VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| {
+        jsonschema::options()
+            .with_draft(Draft::Draft7)
+            .build(&single_member_object("format", "regex".into()))
+            .ok()
     });
-    text.len() <= MAX_REGEX_BYTES && CHECK.as_ref().is_some_and(|check| check.is_valid(&text.into()))
+    text.len() <= MAX_REGEX_BYTES
+        && REGEX_VALIDATOR.as_ref().is_some_and(|check| check.is_valid(&text.into()))
 }
 
 impl Schema {
@@ -111,10 +115,10 @@ impl Schema {
     ) {
         let mut faults = FaultSink::new(visit);
         check_with_budget(value, at, budget, &mut faults, &mut |meter, levels, faults| {
-            keys::check_keys(KeyCheck { graph: &self.graph, meter }, value, &[0], &TYPE_NAMES, at, faults);
+            keys::check_keys(KeyCheck { graph: &self.graph, meter }, value, &[0], &TYPE_FIELDS, at, faults);
             let nesting = levels * self.graph.nesting as usize;
-            if nesting > MAX_NESTING {
-                faults.report_whole(at, STEP_LIMIT);
+            if nesting > MAX_SUBSCHEMA_NESTING {
+                faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
             } else if nesting > MAX_NESTING_ON_ANY_STACK {
                 stacker::grow(DEEP_STACK_BYTES, || self.evaluate(meter, value, at, faults));
             } else {
@@ -123,27 +127,33 @@ impl Schema {
         });
     }
 
-    fn evaluate(&self, meter: &Meter<'_>, value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
-        if self.validator.is_valid(Instance::Value(value, meter)) || meter.is_closed() {
+    fn evaluate(
+        &self,
+        meter: &EvaluationMeter<'_>,
+        value: Value<'_>,
+        at: &Path<'_>,
+        faults: &mut FaultSink<'_>,
+    ) {
+        if self.validator.is_valid(Instance::Value(value, meter)) || meter.is_exhausted() {
             return;
         }
         let before = faults.reported;
         let meter = meter.for_errors(self.graph.longest_not);
-        if value.size() <= MAX_EXPLAINED {
+        if value.node_count() <= MAX_EXPLAINED_NODES {
             let explainer = self.explainer.as_ref().unwrap_or(&self.validator);
             let errors = explainer.iter_errors(Instance::Value(value, &meter));
-            errors.filter(faults::is_trusted).for_each(|error| faults.report_error(value, at, &error));
+            errors.filter(faults::is_reliable_error).for_each(|error| faults.report_error(value, at, &error));
         }
         if faults.reported == before {
-            faults.report_whole(at, "does not match its schema");
-        } else if meter.is_closed() && !faults.is_full() {
-            faults.report_whole(at, "may have more violations than are listed");
+            faults.report_whole_value(at, "does not match its schema");
+        } else if meter.is_exhausted() && !faults.is_full() {
+            faults.report_whole_value(at, "may have more violations than are listed");
         }
     }
 }
 
 /// Reports keys of a value, at any depth, that a Go decoder confuses with others. For values without a schema.
-pub(super) fn check_keys(
+pub(super) fn check_ambiguous_keys(
     value: Value<'_>,
     at: &Path<'_>,
     budget: &SchemaBudget,
@@ -155,7 +165,7 @@ pub(super) fn check_keys(
             KeyCheck { graph: &SchemaGraph::default(), meter },
             value,
             &[],
-            &TYPE_NAMES,
+            &TYPE_FIELDS,
             at,
             faults,
         );
@@ -185,11 +195,11 @@ pub(super) fn check_type_keys(
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
     let mut faults = FaultSink::new(visit);
-    budget.grant(value);
-    if budget.take_for(value) {
+    budget.add_steps_for(value);
+    if budget.take_steps_to_visit(value) {
         keys::check_type_names(value, at, &mut faults);
     } else {
-        faults.report_whole(at, STEP_LIMIT);
+        faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
     }
 }
 
@@ -200,23 +210,23 @@ fn check_with_budget(
     at: &Path<'_>,
     budget: &SchemaBudget,
     faults: &mut FaultSink<'_>,
-    check: &mut dyn FnMut(&Meter<'_>, usize, &mut FaultSink<'_>),
+    check: &mut dyn FnMut(&EvaluationMeter<'_>, usize, &mut FaultSink<'_>),
 ) {
-    budget.grant(value);
-    if !budget.take_for(value) {
-        return faults.report_whole(at, STEP_LIMIT);
+    budget.add_steps_for(value);
+    if !budget.take_steps_to_visit(value) {
+        return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
     }
-    let levels = match count_levels(value) {
+    let levels = match nesting_depth(value) {
         Ok(levels) => levels,
-        Err(reason) => return faults.report_whole(at, &format!("cannot be checked: {reason}")),
+        Err(reason) => return faults.report_whole_value(at, &format!("cannot be checked: {reason}")),
     };
-    let meter = Meter::new(budget);
+    let meter = EvaluationMeter::new(budget);
     check(&meter, levels, faults);
-    if meter.is_closed() {
-        faults.report_whole(at, STEP_LIMIT);
+    if meter.is_exhausted() {
+        faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
     } else if faults.is_full() {
         // Omitted violations may be new: only the same value is excused.
-        faults.report_whole(at, "has more violations than are listed");
+        faults.report_whole_value(at, "has more violations than are listed");
     }
 }
 
@@ -226,7 +236,7 @@ fn shortened_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns the nesting depth of a value, or the reason why it cannot be checked.
-fn count_levels(value: Value<'_>) -> Result<usize, String> {
+fn nesting_depth(value: Value<'_>) -> Result<usize, String> {
     let mut open: Vec<usize> = Vec::new();
     let mut levels = 1;
     for part in value.descendants() {
@@ -236,10 +246,10 @@ fn count_levels(value: Value<'_>) -> Result<usize, String> {
         }
         match part.kind() {
             ValueKind::Array | ValueKind::Object => {
-                open.push(index + part.size());
+                open.push(index + part.node_count());
                 levels = levels.max(open.len() + 1);
-                if open.len() > MAX_DEPTH {
-                    return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
+                if open.len() > MAX_VALUE_DEPTH {
+                    return Err(format!("it is nested deeper than {MAX_VALUE_DEPTH} levels"));
                 }
             }
             ValueKind::Number => {

@@ -4,7 +4,7 @@
 //! an exhaustive match, so that a new kind does not compile until each of them has an answer.
 
 use super::load::SchemaSource;
-use super::schema::{PolicyFaults, Struct, Ty};
+use super::schema::{FieldType, ObjectSchema, PolicyFaults};
 use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
 use crate::admission::{Context, DecodedAttributes};
 use crate::rules::table::{POLICY_PARAMETERS, POLICY_TAINT, POLICY_TAINT_RULE, POLICY_TOLERATION};
@@ -44,7 +44,7 @@ impl PolicyKind {
 
     /// Returns the name of the kind in policy files, such as `TolerationPolicy`.
     pub fn name(self) -> &'static str {
-        self.schema().name
+        self.document_schema().name
     }
 
     /// The API group of the custom resources of all policy kinds.
@@ -63,7 +63,7 @@ impl PolicyKind {
     }
 
     /// Returns the fields of its documents.
-    pub fn schema(self) -> &'static Struct {
+    pub fn document_schema(self) -> &'static ObjectSchema {
         match self {
             PolicyKind::Toleration => &fields::toleration::POLICY,
             PolicyKind::Taint => &fields::taint::POLICY,
@@ -73,16 +73,16 @@ impl PolicyKind {
     }
 
     /// Returns the fields of `spec`.
-    pub fn spec_schema(self) -> &'static Struct {
-        let spec = self.schema().fields.iter().find(|field| field.name == "spec");
+    pub fn spec_schema(self) -> &'static ObjectSchema {
+        let spec = self.document_schema().fields.iter().find(|field| field.name == "spec");
         match spec.map(|field| field.ty) {
-            Some(Ty::Struct(spec)) => spec,
-            _ => self.schema(),
+            Some(FieldType::Object(spec)) => spec,
+            _ => self.document_schema(),
         }
     }
 
     /// Returns the rule under which its policies report violations.
-    pub(super) fn rule(self) -> RuleId {
+    pub(super) fn violation_rule(self) -> RuleId {
         match self {
             PolicyKind::Toleration => POLICY_TOLERATION,
             PolicyKind::Taint => POLICY_TAINT,
@@ -92,12 +92,12 @@ impl PolicyKind {
     }
 
     /// Returns the kinds of objects that its policies can apply to; `match.resources` narrows them.
-    pub(super) fn resources(self) -> &'static [ApiKind] {
+    pub(super) fn applicable_kinds(self) -> &'static [ApiKind] {
         match self {
-            PolicyKind::Toleration => fields::toleration::RESOURCES,
-            PolicyKind::Taint => fields::taint::RESOURCES,
-            PolicyKind::TaintRule => fields::taint_rule::RESOURCES,
-            PolicyKind::Parameter => fields::parameters::RESOURCES,
+            PolicyKind::Toleration => fields::toleration::APPLICABLE_KINDS,
+            PolicyKind::Taint => fields::taint::APPLICABLE_KINDS,
+            PolicyKind::TaintRule => fields::taint_rule::APPLICABLE_KINDS,
+            PolicyKind::Parameter => fields::parameters::APPLICABLE_KINDS,
         }
     }
 
@@ -142,9 +142,9 @@ impl PolicySpec {
     }
 
     /// True if the policy adds tolerations to new claims.
-    pub(super) fn has_defaults(&self) -> bool {
+    pub(super) fn has_default_tolerations(&self) -> bool {
         match self {
-            PolicySpec::Toleration(spec) => spec.has_defaults(),
+            PolicySpec::Toleration(spec) => spec.has_default_tolerations(),
             PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
         }
     }
@@ -152,7 +152,7 @@ impl PolicySpec {
     /// True if the policy only allows and denies tolerations, and adds none.
     pub(super) fn limits_tolerations_only(&self) -> bool {
         match self {
-            PolicySpec::Toleration(spec) => !spec.has_defaults(),
+            PolicySpec::Toleration(spec) => !spec.has_default_tolerations(),
             PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
         }
     }
@@ -176,7 +176,7 @@ impl PolicySpec {
 }
 
 /// Checks a request against the policies that match, kind by kind.
-pub(super) fn check_all(
+pub(super) fn check_matched_policies(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -199,23 +199,23 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::PolicyKind;
-    use crate::policy::schema::{Struct, Ty};
+    use crate::policy::schema::{FieldType, ObjectSchema};
 
-    fn words(ty: &Ty) -> BTreeSet<&'static str> {
+    fn words(ty: &FieldType) -> BTreeSet<&'static str> {
         match ty {
-            Ty::List(item) | Ty::NonEmptyList(item) => words(item),
-            Ty::OneOf(words) => words.iter().copied().collect(),
+            FieldType::List(item) | FieldType::NonEmptyList(item) => words(item),
+            FieldType::OneOf(words) => words.iter().copied().collect(),
             _ => BTreeSet::new(),
         }
     }
 
-    fn row(ty: &'static Struct, name: &str) -> &'static Ty {
+    fn row(ty: &'static ObjectSchema, name: &str) -> &'static FieldType {
         let row = ty.fields.iter().find(|field| field.name == name);
         &row.unwrap_or_else(|| panic!("{} has no field {name}", ty.name)).ty
     }
 
-    fn fields(ty: &'static Struct, name: &str) -> &'static Struct {
-        let Ty::Struct(found) = row(ty, name) else { panic!("{}.{name} is no object", ty.name) };
+    fn fields(ty: &'static ObjectSchema, name: &str) -> &'static ObjectSchema {
+        let FieldType::Object(found) = row(ty, name) else { panic!("{}.{name} is no object", ty.name) };
         found
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn a_kind_has_the_name_of_its_documents_and_is_found_by_it() {
         for kind in PolicyKind::ALL {
             assert_eq!(kind.name(), format!("{kind:?}Policy"));
-            assert_eq!(words(row(kind.schema(), "kind")), BTreeSet::from([kind.name()]));
+            assert_eq!(words(row(kind.document_schema(), "kind")), BTreeSet::from([kind.name()]));
             assert_eq!(PolicyKind::parse(kind.name()), Some(kind));
         }
         assert_eq!(PolicyKind::parse("Toleration"), None);
@@ -232,8 +232,9 @@ mod tests {
     #[test]
     fn match_resources_takes_the_kinds_that_the_policy_can_be_about() {
         for kind in PolicyKind::ALL {
-            let spec = fields(kind.schema(), "spec");
-            let known: BTreeSet<&str> = kind.resources().iter().map(|resource| resource.name()).collect();
+            let spec = fields(kind.document_schema(), "spec");
+            let known: BTreeSet<&str> =
+                kind.applicable_kinds().iter().map(|resource| resource.name()).collect();
             assert_eq!(words(row(fields(spec, "match"), "resources")), known, "{}", kind.name());
         }
     }

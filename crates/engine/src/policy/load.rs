@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::conditions::Expressions;
+use super::conditions::PolicyExpressions;
 use super::fields::API_VERSION;
 use super::index::NamespaceIndex;
 use super::json_schema::Schema;
 use super::kind::PolicyKind;
-use super::matching::{Exemptions, Scope};
-use super::schema::{PolicyFault, PolicyFaults, Struct, Ty};
+use super::matching::{Exemptions, PolicyScope};
+use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults};
 use super::{Policy, PolicySet};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_formats::gotime;
 
 /// A policy file with its contents.
@@ -48,7 +48,7 @@ pub struct PolicyError {
 
 impl std::fmt::Display for PolicyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = tollgate_formats::sanitize::line(&self.file);
+        let file = tollgate_formats::sanitize::sanitize_line(&self.file);
         write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
     }
 }
@@ -64,7 +64,7 @@ impl PolicySet {
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
         let mut loader = PolicyLoader::default();
-        let seen = SeenSchemas::default();
+        let seen = ReferencedSchemas::default();
         for file in files.iter().filter(|file| !is_test_file(&file.name)) {
             loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
         }
@@ -93,9 +93,9 @@ impl PolicySet {
 /// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = PolicyLoader::default();
-    let seen = SeenSchemas::default();
+    let seen = ReferencedSchemas::default();
     let schemas = SchemaSource { file: &file.name, files: &[], read, seen: &seen };
-    let lines = Lines::of(&file.text);
+    let lines = LineIndex::from_text(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
         loader.load_document(file, &document, &lines, &schemas);
@@ -123,12 +123,12 @@ struct PolicyLoader {
 impl PolicyLoader {
     /// Compiles the policies of a file.
     fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
-        let lines = Lines::of(&file.text);
+        let lines = LineIndex::from_text(&file.text);
         for document in documents(&file.text) {
             match document {
                 Ok(document) => self.load_document(file, &document, &lines, schemas),
                 Err(fault) => {
-                    let (line, column) = lines.position(fault.at);
+                    let (line, column) = lines.line_and_column(fault.at);
                     let message = fault.message;
                     self.errors.push(PolicyError { file: file.name.clone(), line, column, message });
                 }
@@ -141,7 +141,7 @@ impl PolicyLoader {
         &mut self,
         file: &PolicyFile,
         document: &Document<'_>,
-        lines: &Lines<'_>,
+        lines: &LineIndex<'_>,
         schemas: &SchemaSource<'_>,
     ) {
         let root = document.doc.root();
@@ -159,7 +159,7 @@ impl PolicyLoader {
             PolicyError { file: file.name.clone(), line, column, message }
         };
         let mut faults = PolicyFaults::default();
-        let kind = match policy_kind_of(root) {
+        let kind = match parse_policy_kind(root) {
             Ok(kind) => kind,
             Err((field, message)) => {
                 faults.report(&Path::ROOT.field(field), message);
@@ -169,7 +169,7 @@ impl PolicyLoader {
                 return;
             }
         };
-        faults.check_value(root, &Ty::Struct(kind.schema()), &Path::ROOT);
+        faults.check_value(root, &FieldType::Object(kind.document_schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
             let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
@@ -178,11 +178,16 @@ impl PolicyLoader {
                 let metadata = Path::ROOT.field("metadata");
                 faults.report(&metadata.field("name"), message);
             }
-            let source = format!("{}:{}", file.name, document.line(lines)).into();
+            let source = format!("{}:{}", file.name, document.first_line_number(lines)).into();
             let policy = read_policy(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
-            Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), kind.resources(), &mut faults);
+            PolicyExpressions::read(
+                root.get("spec"),
+                &Path::ROOT.field("spec"),
+                kind.applicable_kinds(),
+                &mut faults,
+            );
         }
         let (warnings, errors): (Vec<_>, Vec<_>) = faults.0.iter().partition(|fault| fault.is_warning);
         self.errors.extend(errors.into_iter().map(error));
@@ -195,11 +200,11 @@ impl PolicyLoader {
 pub fn document_errors(
     file: &str,
     document: &Document<'_>,
-    lines: &Lines<'_>,
-    ty: &'static Struct,
+    lines: &LineIndex<'_>,
+    ty: &'static ObjectSchema,
 ) -> Vec<InputError> {
     let mut faults = PolicyFaults::default();
-    faults.check_value(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
+    faults.check_value(document.doc.root(), &FieldType::Object(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
         let message =
@@ -211,7 +216,7 @@ pub fn document_errors(
 }
 
 /// Returns the kind of a policy document; otherwise the field that is wrong and why.
-fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
+fn parse_policy_kind(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != ValueKind::Object {
         return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
     }
@@ -220,7 +225,7 @@ fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)>
         return Err(("apiVersion", format!("{api_version:?} is not supported; use `{API_VERSION}`")));
     }
     PolicyKind::parse(kind).ok_or_else(|| {
-        let names = suggest::one_of(&PolicyKind::ALL.map(PolicyKind::name));
+        let names = suggest::hint_use_one_of(&PolicyKind::ALL.map(PolicyKind::name));
         ("kind", format!("{kind:?} is not supported; {names}"))
     })
 }
@@ -241,20 +246,20 @@ pub(super) fn read_policy(
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
         faults.report(&at.field("onUnavailable"), message);
     }
-    let scope = Scope::read(spec.get("match"), kind.resources());
+    let scope = PolicyScope::read(spec.get("match"), kind.applicable_kinds());
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
         generation: None,
         broken: None,
         exempt: Exemptions::read(spec.get("exempt")),
-        action: read_action(spec),
+        action: action_level(spec),
         // The schema has refused everything that is not a time.
-        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
+        enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
         fails_closed,
         contact: optional_text(spec.get("contact")),
         docs: optional_text(spec.get("docs")),
-        expressions: Expressions::read(spec, &at, &scope.kinds, faults),
+        expressions: PolicyExpressions::read(spec, &at, &scope.kinds, faults),
         scope,
         spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
@@ -263,11 +268,11 @@ pub(super) fn read_policy(
 }
 
 /// Returns the level of `spec.action`; `Deny`, the default, if it is not set.
-pub(super) fn read_action(spec: Value<'_>) -> Level {
+pub(super) fn action_level(spec: Value<'_>) -> FindingLevel {
     match spec.get("action").str() {
-        "Warn" => Level::Warn,
-        "Audit" => Level::Audit,
-        _ => Level::Deny,
+        "Warn" => FindingLevel::Warn,
+        "Audit" => FindingLevel::Audit,
+        _ => FindingLevel::Deny,
     }
 }
 
@@ -297,7 +302,7 @@ fn check_namespace_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Pol
 /// visible characters in the same order, unless some are escaped: then it is the start of the expression.
 fn expression_position(
     text: &str,
-    lines: &Lines<'_>,
+    lines: &LineIndex<'_>,
     bytes: std::ops::Range<usize>,
     expression: &str,
     offset: usize,
@@ -319,7 +324,7 @@ fn expression_position(
         Some((at, _)) => header + at,
         None => header + shown.last().map_or(0, |(at, letter)| at + letter.len_utf8()),
     };
-    lines.position(bytes.start + at)
+    lines.line_and_column(bytes.start + at)
 }
 
 /// Reads the JSON Schemas of the policies in a file: from the policy itself, or from a file that it names.
@@ -327,12 +332,12 @@ pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
     read: ReadFile<'l>,
-    seen: &'l SeenSchemas,
+    seen: &'l ReferencedSchemas,
 }
 
 /// What is remembered of schema files while policies are compiled.
 #[derive(Default)]
-pub(super) struct SeenSchemas {
+pub(super) struct ReferencedSchemas {
     /// Files that policies reference.
     named: RefCell<BTreeSet<String>>,
     /// Hash of the schema files that are not among the policy files.
@@ -343,7 +348,7 @@ pub(super) struct SeenSchemas {
 
 impl<'l> SchemaSource<'l> {
     /// Creates the schema source for a policy that is not in a file, where `schemaFile` is an error.
-    pub(super) fn without_files(seen: &'l SeenSchemas) -> SchemaSource<'l> {
+    pub(super) fn without_files(seen: &'l ReferencedSchemas) -> SchemaSource<'l> {
         let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
         SchemaSource { file: "", files: &[], read, seen }
     }
@@ -366,7 +371,7 @@ impl<'l> SchemaSource<'l> {
             (false, true) => {
                 let file_at = at.field("schemaFile");
                 let path = relative_to(self.file, file.str());
-                match self.schema_text(&path) {
+                match self.read_schema_as_json(&path) {
                     Ok(text) => {
                         let schema = compile_schema(&text, &file_at, faults);
                         let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
@@ -384,7 +389,7 @@ impl<'l> SchemaSource<'l> {
     }
 
     /// Returns the text of a schema file as JSON, or why it cannot be read; the file may be JSON or YAML.
-    fn schema_text(&self, path: &str) -> Result<String, String> {
+    fn read_schema_as_json(&self, path: &str) -> Result<String, String> {
         let normal = normalized_path(path);
         let given = self.files.iter().find(|file| file.name == path || normalized_path(&file.name) == normal);
         self.seen.named.borrow_mut().insert(normal);
@@ -400,7 +405,7 @@ impl<'l> SchemaSource<'l> {
             }
             Some(Ok(document)) => Ok(document.doc.root().to_json()),
             Some(Err(fault)) => {
-                let (line, column) = Lines::of(&text).position(fault.at);
+                let (line, column) = LineIndex::from_text(&text).line_and_column(fault.at);
                 Err(format!("{line}:{column}: {}", fault.message))
             }
             None => Err("is empty".to_owned()),

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::{Policy, PolicySet};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 
 /// The location of a policy, as text, with its kind and name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,7 +52,7 @@ impl Policy {
 
 impl PolicySet {
     /// Returns kind and name of each policy, and its action.
-    pub fn actions(&self) -> impl Iterator<Item = (String, Level)> {
+    pub fn actions(&self) -> impl Iterator<Item = (String, FindingLevel)> {
         self.policies.iter().map(|policy| (policy.id(), policy.action))
     }
 }

@@ -16,10 +16,10 @@ use tollgate_document::doc::Value;
 /// Maximum length in bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER_BYTES: usize = 253;
 /// Maximum number of groups of a user that are compared with exemptions.
-const MAX_GROUPS: usize = 4_096;
+const MAX_USER_GROUPS: usize = 4_096;
 
 /// The label of every namespace that has its name as value.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Result of matching a request against the scope of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ pub(super) enum ScopeMatch {
 
 /// The compiled `spec.match` of a policy: which kinds of objects, namespaces and operations it applies to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct PolicyScope {
     /// Patterns of the included namespaces; `None` if all are included.
     pub(super) namespaces: Option<Vec<Glob>>,
     excluded: Vec<Glob>,
@@ -43,13 +43,13 @@ pub(super) struct Scope {
     pub(super) kinds: Vec<ApiKind>,
 }
 
-impl Scope {
+impl PolicyScope {
     /// Reads `spec.match`; `supported_kinds` are the kinds that this kind of policy applies to.
-    pub(super) fn read(value: Value<'_>, supported_kinds: &[ApiKind]) -> Scope {
+    pub(super) fn read(value: Value<'_>, supported_kinds: &[ApiKind]) -> PolicyScope {
         let given = value.get("resources");
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
-        Scope {
+        PolicyScope {
             namespaces: read_globs(value.get("namespaces")),
             excluded: read_globs(value.get("excludeNamespaces")).unwrap_or_default(),
             selector: read_selector(value.get("namespaceSelector"), Into::into).unwrap_or_default(),
@@ -68,10 +68,10 @@ impl Scope {
         value: Value<'_>,
         supported_kinds: &[ApiKind],
         is_faulty: &dyn Fn(&str) -> bool,
-    ) -> Scope {
-        let read = Scope::read(value, supported_kinds);
-        let every = Scope { kinds: supported_kinds.to_vec(), ..Scope::default() };
-        Scope {
+    ) -> PolicyScope {
+        let read = PolicyScope::read(value, supported_kinds);
+        let every = PolicyScope { kinds: supported_kinds.to_vec(), ..PolicyScope::default() };
+        PolicyScope {
             namespaces: if is_faulty("namespaces") { every.namespaces } else { read.namespaces },
             excluded: if is_faulty("excludeNamespaces") { every.excluded } else { read.excluded },
             selector: if is_faulty("namespaceSelector") { every.selector } else { read.selector },
@@ -88,7 +88,7 @@ impl Scope {
 
     /// Returns whether the policy applies to an operation in a namespace with these labels. `namespace` is `None` for
     /// cluster-scoped objects, to which criteria about namespaces do not apply.
-    pub(super) fn applies(
+    pub(super) fn match_request(
         &self,
         operation: Operation,
         namespace: Option<&str>,
@@ -100,7 +100,7 @@ impl Scope {
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
-            match matches_label(requirement, namespace, labels) {
+            match match_label_requirement(requirement, namespace, labels) {
                 ScopeMatch::Yes => {}
                 ScopeMatch::No => return ScopeMatch::No,
                 ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
@@ -130,8 +130,8 @@ impl Scope {
     }
 
     /// True if the selector depends on labels other than the name label.
-    pub(super) fn needs_labels(&self) -> bool {
-        self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
+    pub(super) fn needs_namespace_labels(&self) -> bool {
+        self.selector.iter().any(|requirement| &*requirement.key != NAMESPACE_NAME_LABEL)
     }
 }
 
@@ -146,13 +146,13 @@ pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
 }
 
 /// Returns whether a namespace meets one requirement of `namespaceSelector`; unknown if its labels are.
-fn matches_label(
+fn match_label_requirement(
     requirement: &LabelRequirement<Box<str>>,
     namespace: &str,
     labels: Labels<'_>,
 ) -> ScopeMatch {
     let value = match labels {
-        _ if &*requirement.key == NAME_LABEL => Some(namespace),
+        _ if &*requirement.key == NAMESPACE_NAME_LABEL => Some(namespace),
         Labels::Unknown => return ScopeMatch::Unknown,
         Labels::Known(labels) => labels.member(&requirement.key).map(|(_, value)| value.str()),
     };
@@ -178,7 +178,7 @@ impl Exemptions {
     }
 
     /// True if the user of a request (`userInfo`) is exempt from the policy; false without a user name.
-    pub(super) fn exempts(&self, user: Value<'_>) -> bool {
+    pub(super) fn exempts_user(&self, user: Value<'_>) -> bool {
         let name = user.get("username").str();
         if name.is_empty() {
             return false;
@@ -187,22 +187,22 @@ impl Exemptions {
             || user
                 .get("groups")
                 .items()
-                .take(MAX_GROUPS)
+                .take(MAX_USER_GROUPS)
                 .any(|group| self.groups.iter().any(|glob| glob.matches(group.str())))
-            || service_account(name)
+            || service_account_of_user(name)
                 .is_some_and(|account| self.service_accounts.iter().any(|glob| glob.matches(&account)))
     }
 }
 
 /// Returns `namespace/name` of the service account that has this user name; `None` for other users.
-fn service_account(user: &str) -> Option<String> {
+fn service_account_of_user(user: &str) -> Option<String> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     Some(format!("{namespace}/{name}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Exemptions, Labels, Operation, Scope, ScopeMatch};
+    use super::{Exemptions, Labels, Operation, PolicyScope, ScopeMatch};
     use tollgate_api::profile::ApiKind;
     use tollgate_document::doc;
 
@@ -210,7 +210,11 @@ mod tests {
         let scope = doc::parse(scope).unwrap();
         let labels = labels.map(|labels| doc::parse(labels).unwrap());
         let known = labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
-        Scope::read(scope.root(), &[ApiKind::ResourceClaim]).applies(Operation::Create, namespace, known)
+        PolicyScope::read(scope.root(), &[ApiKind::ResourceClaim]).match_request(
+            Operation::Create,
+            namespace,
+            known,
+        )
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
             ("{}", false),
         ];
         for (user, expected) in table {
-            assert_eq!(exempt.exempts(doc::parse(user).unwrap().root()), expected, "{user}");
+            assert_eq!(exempt.exempts_user(doc::parse(user).unwrap().root()), expected, "{user}");
         }
     }
 }

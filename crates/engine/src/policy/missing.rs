@@ -9,7 +9,7 @@ use super::toleration::WrittenToleration;
 use crate::defaults::Edit;
 use crate::site;
 use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
-use tollgate_document::doc::{Change, New, ValueKind};
+use tollgate_document::doc::{ChangeValue, DocChange, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// The tolerations of a stored list that are missing in the update.
@@ -25,7 +25,7 @@ pub struct MissingTolerations {
 
 impl MissingTolerations {
     /// True if the edit is inside of a list that these edits replace as a whole.
-    pub fn replaces(&self, edit: &Edit) -> bool {
+    pub fn replaces_list_of_edit(&self, edit: &Edit) -> bool {
         let starts = |list: &FieldPath| {
             let mut steps = edit.at.user_steps();
             list.user_steps().all(|step| steps.next() == Some(step))
@@ -49,7 +49,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
         match missing_in_request(at, request, site::tolerations_of(old)) {
             Ok(None) => {}
             Ok(Some(list)) => missing.push(list),
-            Err(NotASubset) => is_other = true,
+            Err(NotASubsequence) => is_other = true,
         }
     });
     (!is_other && stored.next().is_none() && !missing.is_empty()).then_some(missing)
@@ -57,14 +57,14 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
 
 /// The tolerations of a request are not a subsequence of the stored ones, so that the update changes more than it
 /// omits.
-struct NotASubset;
+struct NotASubsequence;
 
 /// Returns the stored tolerations that a request lacks; `None` if it lacks none.
 fn missing_in_request(
     at: &Path<'_>,
     request: RequestBody<'_>,
     stored: List<'_, Toleration<'_>>,
-) -> Result<Option<MissingTolerations>, NotASubset> {
+) -> Result<Option<MissingTolerations>, NotASubsequence> {
     let list = site::tolerations_of(request);
     let mut given = list.iter().peekable();
     let mut missing: Vec<Toleration<'_>> = Vec::new();
@@ -77,7 +77,7 @@ fn missing_in_request(
         }
     }
     if given.next().is_some() {
-        return Err(NotASubset);
+        return Err(NotASubsequence);
     }
     if missing.is_empty() {
         return Ok(None);
@@ -85,17 +85,20 @@ fn missing_in_request(
     let (count, list_at) = (missing.len(), at.field("tolerations"));
     if is_prefix && list.value().kind() == ValueKind::Array {
         let edits = missing.into_iter().enumerate().map(|(index, toleration)| {
-            let change =
-                Change::Append { list: list.value().index(), value: stored_form(toleration).to_new() };
+            let change = DocChange::Append {
+                list: list.value().index(),
+                value: stored_form(toleration).to_new_json(),
+            };
             Edit { at: list_at.index(list.len() + index).owned(), change }
         });
         return Ok(Some(MissingTolerations { edits: edits.collect(), count, rewritten_list: None }));
     }
-    let value = New::List(stored.iter().map(|toleration| stored_form(toleration).to_new()).collect());
+    let value =
+        ChangeValue::List(stored.iter().map(|toleration| stored_form(toleration).to_new_json()).collect());
     let change = if list.value().exists() {
-        Change::Replace { node: list.value().index(), value }
+        DocChange::Replace { node: list.value().index(), value }
     } else {
-        Change::Add { object: request.json().index(), key: "tolerations", value }
+        DocChange::Add { object: request.json().index(), key: "tolerations", value }
     };
     let edit = Edit { at: list_at.owned(), change };
     Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))

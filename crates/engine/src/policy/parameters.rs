@@ -12,21 +12,21 @@ use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, Policy, ViolationReport};
 use crate::admission::{Context, DecodedAttributes};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use crate::rules::table::POLICY_PARAMETERS;
 use crate::site::{self, DriverParameters};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
 /// Maximum number of parameters of an object that are checked: an API server accepts 32. An object with more is denied.
-const MAX_COMPARED: usize = 256;
+const MAX_CHECKED_PARAMETERS: usize = 256;
 
 /// The compiled `spec` of a ParameterPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
     schemas: Vec<ParameterSchema>,
     /// The level for parameters with another apiVersion or kind; `None` allows them.
-    unknown: Option<Level>,
+    unknown: Option<FindingLevel>,
 }
 
 /// The compiled JSON Schema for opaque parameters of one apiVersion and kind.
@@ -70,8 +70,8 @@ impl ParameterPolicy {
             schemas.push(schema);
         }
         let unknown = match spec.get("unknown").str() {
-            "Deny" => Some(Level::Deny),
-            "Warn" => Some(Level::Warn),
+            "Deny" => Some(FindingLevel::Deny),
+            "Warn" => Some(FindingLevel::Warn),
             _ => None,
         };
         ParameterPolicy { schemas, unknown }
@@ -94,26 +94,26 @@ impl ParameterPolicy {
         match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
                 let schema = known.schema.as_ref();
-                report.check_json(policy, POLICY_PARAMETERS, schema, parameters, at);
+                report.check_against_schema(policy, POLICY_PARAMETERS, schema, parameters, at);
             }
             (None, unknown) => {
                 // The driver may read apiVersion and kind from other keys than those that were compared here.
-                if is_ours || self.schemas.iter().any(|known| given.could_be(known)) {
+                if is_ours || self.schemas.iter().any(|known| given.may_have_type(known)) {
                     report.check_type_keys(policy, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.report_unknown(policy, given, level, at, report);
+                    self.report_unknown_type(policy, given, level, at, report);
                 }
             }
         }
     }
 
     /// Reports parameters for whose type the policy has no schema.
-    fn report_unknown(
+    fn report_unknown_type(
         &self,
         policy: &Policy,
         given: &OpaqueParameters<'_>,
-        level: Level,
+        level: FindingLevel,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
@@ -128,11 +128,11 @@ impl ParameterPolicy {
             if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
         let named = if name.is_empty() { String::new() } else { format!("{name:?}") };
         let detail = || format!("{what}{named} are not allowed by {}{supported}", policy.describe());
-        report.report(policy, POLICY_PARAMETERS, at).at_most(level).not_supported(&*name, detail).warns(
-            policy,
-            format_args!("{what}{named} are not allowed"),
-            None,
-        );
+        report
+            .report(policy, POLICY_PARAMETERS, at)
+            .lower_level_to(level)
+            .not_supported(&*name, detail)
+            .with_warning_texts(policy, format_args!("{what}{named} are not allowed"), None);
     }
 }
 
@@ -151,7 +151,7 @@ struct OpaqueParameters<'d> {
 
 impl<'d> OpaqueParameters<'d> {
     /// Collects every `apiVersion` and `kind` that a decoder could read from the parameters.
-    fn of(given: DriverParameters<'d>) -> OpaqueParameters<'d> {
+    fn from_driver_parameters(given: DriverParameters<'d>) -> OpaqueParameters<'d> {
         let value = given.value;
         OpaqueParameters {
             driver: given.driver,
@@ -164,7 +164,7 @@ impl<'d> OpaqueParameters<'d> {
     }
 
     /// True if some decoder could read the parameters as that type.
-    fn could_be(&self, known: &ParameterSchema) -> bool {
+    fn may_have_type(&self, known: &ParameterSchema) -> bool {
         self.versions.contains(&*known.api_version) && self.kinds.contains(&*known.kind)
     }
 }
@@ -198,21 +198,24 @@ pub(super) fn check_parameters(
     let mut count = 0;
     site::visit_parameters(admission, context.classes, &mut |at, parameters| {
         count += 1;
-        if count > MAX_COMPARED {
+        if count > MAX_CHECKED_PARAMETERS {
             return;
         }
-        let given = OpaqueParameters::of(parameters);
+        let given = OpaqueParameters::from_driver_parameters(parameters);
         for (policy, spec) in &ours {
             if policy.scope.matches_driver(given.driver.unwrap_or_default()) {
                 spec.check_driver_parameters(policy, &given, at, report);
             }
         }
     });
-    for level in [Level::Deny, Level::Warn, Level::Audit].into_iter().filter(|_| count > MAX_COMPARED) {
+    for level in [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit]
+        .into_iter()
+        .filter(|_| count > MAX_CHECKED_PARAMETERS)
+    {
         let speakers = ours.iter().map(|(policy, _)| *policy).filter(|policy| policy.action == level);
-        let speaker = speakers.min_by_key(|policy| policy.denies_from(admission.now.time));
+        let speaker = speakers.min_by_key(|policy| policy.future_deny_time(admission.now.time));
         if let Some(policy) = speaker {
-            report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_COMPARED);
+            report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_CHECKED_PARAMETERS);
         }
     }
 }

@@ -24,9 +24,9 @@ impl PolicySet {
     /// True if a policy can deny any object of this kind regardless of its contents: by `validations`, by
     /// `matchConditions` that fail, because the policy is broken, or because namespace labels are
     /// unavailable.
-    pub fn can_deny_any(&self, kind: ApiKind, among: PolicySubset) -> bool {
+    pub fn can_deny_any_object(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let looks_at_all = |policy: &super::Policy| {
-            let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
+            let needs_labels = kind.is_namespaced() && policy.scope.needs_namespace_labels();
             policy.broken.is_some()
                 || !policy.expressions.is_empty()
                 || (needs_labels && !policy.limits_tolerations_only())
@@ -51,10 +51,10 @@ impl PolicySet {
     }
 
     /// True if a policy adds default tolerations, or could do so once it is repaired.
-    pub fn may_add_defaults(&self, among: PolicySubset) -> bool {
+    pub fn may_add_tolerations(&self, among: PolicySubset) -> bool {
         let may_add = |policy: &super::Policy| {
             policy.broken.is_some() && policy.spec.kind() == super::PolicyKind::Toleration
         };
-        self.policies_in(among).any(|policy| policy.adds_defaults() || may_add(policy))
+        self.policies_in(among).any(|policy| policy.adds_tolerations() || may_add(policy))
     }
 }

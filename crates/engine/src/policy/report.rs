@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use super::json_schema::{self, Schema, SchemaBudget, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
 use crate::rules::ratchet::{BorrowedFinding, Ratchet};
-use crate::rules::report::{Report, Reported, Sink, Text};
+use crate::rules::report::{FindingSink, LazyText, Report, Reported};
 use crate::rules::table::{POLICY_PARAMETERS, POLICY_VALIDATION};
-use crate::rules::{Level, RuleSet};
+use crate::rules::{FindingLevel, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of policies that are named as denying one toleration or taint.
-pub(super) const MAX_DENIALS: usize = 16;
+pub(super) const MAX_DENYING_POLICIES: usize = 16;
 /// After this many violations of a request, further ones do not name the closest entry and what would be allowed: each
 /// takes a search through all entries.
-const MAX_EXPLAINED: usize = 100;
+const MAX_EXPLAINED_VIOLATIONS: usize = 100;
 
 /// Number of JSON Schema steps that are charged for one violation, because it must be described and compared
 /// with the stored object.
@@ -33,14 +33,14 @@ pub struct Violations {
     /// The violations that are kept.
     pub list: Vec<Violation>,
     /// The number of violations that are not kept, by level.
-    pub left_out: BTreeMap<Level, usize>,
+    pub left_out: BTreeMap<FindingLevel, usize>,
 }
 
 /// Collects the violations of a request, within a budget and only of selected rules.
 #[derive(Clone)]
 pub(super) struct ViolationReport<'r> {
     pub(super) violations: Vec<Violation>,
-    pub(super) left_out: BTreeMap<Level, usize>,
+    pub(super) left_out: BTreeMap<FindingLevel, usize>,
     /// Number of reported violations, including those that were dropped.
     pub(super) reported: usize,
     budget: FindingBudget,
@@ -54,7 +54,7 @@ pub(super) struct ViolationReport<'r> {
 impl<'r> ViolationReport<'r> {
     /// Creates an empty report that keeps violations of the selected rules within a budget, at the level that the
     /// policies have at that time.
-    pub(super) fn within(
+    pub(super) fn with_budget(
         budget: FindingBudget,
         rules: &'r RuleSet,
         now: Option<Timestamp>,
@@ -74,7 +74,7 @@ impl<'r> ViolationReport<'r> {
     /// True if the next violation should name the closest entry and what would be allowed. False after many
     /// violations, because explanations are expensive.
     pub(super) fn explains_next(&self) -> bool {
-        self.violations.len() < MAX_EXPLAINED && !self.budget.is_full()
+        self.violations.len() < MAX_EXPLAINED_VIOLATIONS && !self.budget.is_full()
     }
 
     /// Reports that an object has more taints, tolerations or parameters than policies check, so that it is denied
@@ -90,12 +90,12 @@ impl<'r> ViolationReport<'r> {
         let short = format!("has {count} {what}, but policies check at most {max} in one object");
         let at = Path::ROOT.field("spec");
         let detail = || format!("{short}; see {}", policy.describe());
-        self.report(policy, rule, &at).forbidden(detail).warns(policy, &short, None);
+        self.report(policy, rule, &at).forbidden(detail).with_warning_texts(policy, &short, None);
     }
 
     /// Checks a JSON value against a schema, and its keys for ones that Go decoders confuse; without a schema, only the
     /// keys.
-    pub(super) fn check_json(
+    pub(super) fn check_against_schema(
         &mut self,
         policy: &Policy,
         rule: RuleId,
@@ -111,9 +111,9 @@ impl<'r> ViolationReport<'r> {
         let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
             Some(schema) => schema.check_value(value, at, &budget, &mut visit),
-            None => json_schema::check_keys(value, at, &budget, &mut visit),
+            None => json_schema::check_ambiguous_keys(value, at, &budget, &mut visit),
         }
-        budget.charge((self.reported - before) as u64 * STEPS_PER_VIOLATION);
+        budget.take_available((self.reported - before) as u64 * STEPS_PER_VIOLATION);
         self.schema_budget = budget;
     }
 
@@ -160,7 +160,7 @@ impl<'r> ViolationReport<'r> {
             // An error type without a value: only an identical stored violation excuses it.
             None => report.forbidden(detail),
         };
-        reported.with(|finding| finding.on_key = on_key).warns(policy, &text, None);
+        reported.update_if_kept(|finding| finding.on_key = on_key).with_warning_texts(policy, &text, None);
     }
 
     /// Starts a violation at the level of the policy. The next call in the chain adds the message.
@@ -179,24 +179,24 @@ impl<'r> ViolationReport<'r> {
 pub(super) struct ViolationSink<'s, 'r> {
     report: &'s mut ViolationReport<'r>,
     policy: &'s Policy,
-    level: Level,
+    level: FindingLevel,
     /// The time from which the level is Deny, if it is lower until then.
     denied_from: Option<Timestamp>,
 }
 
 /// Returns the level of a policy's violations at a time, and when it becomes Deny if it is lower until then.
-fn level_and_denial_time(policy: &Policy, now: Option<Timestamp>) -> (Level, Option<Timestamp>) {
-    match policy.denies_from(now) {
-        Some(from) => (Level::Warn, Some(from)),
+fn level_and_denial_time(policy: &Policy, now: Option<Timestamp>) -> (FindingLevel, Option<Timestamp>) {
+    match policy.future_deny_time(now) {
+        Some(from) => (FindingLevel::Warn, Some(from)),
         None => (policy.action, None),
     }
 }
 
 impl Report<'_, ViolationSink<'_, '_>> {
     /// Lowers the level of the violation to `level`, as for `onUnknown: Warn` of a policy that denies. Never raises it.
-    pub(super) fn at_most(mut self, level: Level) -> Self {
+    pub(super) fn lower_level_to(mut self, level: FindingLevel) -> Self {
         self.sink.level = self.sink.level.min(level);
-        self.sink.denied_from = self.sink.denied_from.filter(|_| level == Level::Deny);
+        self.sink.denied_from = self.sink.denied_from.filter(|_| level == FindingLevel::Deny);
         self
     }
 
@@ -208,14 +208,14 @@ impl Report<'_, ViolationSink<'_, '_>> {
     }
 }
 
-impl<'s> Sink<'s> for ViolationSink<'s, '_> {
+impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
     fn keep(
         self,
         rule: RuleId,
         at: &Path<'_>,
         kind: ErrorType,
         value: impl Into<BadValue>,
-        detail: impl Text,
+        detail: impl LazyText,
     ) -> Reported<'s> {
         let ViolationSink { report, policy, level, denied_from } = self;
         if !report.rules.has(rule) {
@@ -227,7 +227,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
         if let Some(ratchet) = report.ratchet {
             // Without a value, whatever a policy says of the same field is the same, and need not be written for that.
             if kind.shows_value() {
-                text = detail.take().map(Text::compose);
+                text = detail.take().map(LazyText::compose);
             }
             let said = text.as_deref().unwrap_or_default();
             let (at, policy) = (&at.owned(), Some(&*location));
@@ -243,7 +243,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
             }
         }
         let kept = (!report.budget.is_full()).then(|| {
-            let mut text = text.or_else(|| detail.map(Text::compose)).unwrap_or_default();
+            let mut text = text.or_else(|| detail.map(LazyText::compose)).unwrap_or_default();
             let denied_from = denied_from.map(gotime::rfc3339);
             if let Some(time) = &denied_from {
                 text = format!("{text}; will be denied from {time}").into();
@@ -252,10 +252,10 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
             Finding { denied_from, ..Finding::new(rule, at.owned(), kind, value, text) }
         });
         if let Some(mut finding) = kept
-            && report.budget.take(&mut finding)
+            && report.budget.shorten_and_spend(&mut finding)
         {
             report.violations.push(Violation { finding, level, policy: location });
-            Reported::kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
+            Reported::from_kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
         } else {
             *report.left_out.entry(level).or_default() += 1;
             Reported::DROPPED
@@ -266,13 +266,13 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
 impl<'r> Reported<'r> {
     /// Adds the texts for webhook warnings: a short form of the message, and the contact of the policy and the reason
     /// of the entry, if set.
-    pub(super) fn warns(
+    pub(super) fn with_warning_texts(
         self,
         policy: &Policy,
         short: impl std::fmt::Display,
         reason: Option<&str>,
     ) -> Reported<'r> {
-        self.with(|finding| {
+        self.update_if_kept(|finding| {
             finding.short = Some(format!("{short} (policy {})", policy.name).into());
             finding.advice = policy.advice(reason).map(Into::into);
         })

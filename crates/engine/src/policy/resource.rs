@@ -12,11 +12,11 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::broken::broken_policy;
-use super::conditions::Expressions;
+use super::conditions::PolicyExpressions;
 use super::index::NamespaceIndex;
 use super::kind::PolicyKind;
-use super::load::{PolicyError, PolicyFile, ReadFile, SchemaSource, SeenSchemas, read_policy};
-use super::schema::{PolicyFault, PolicyFaults, Struct, Ty, field, required};
+use super::load::{PolicyError, PolicyFile, ReadFile, ReferencedSchemas, SchemaSource, read_policy};
+use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional_field, required_field};
 use super::{Policy, PolicySet};
 use crate::rules::table::INVALID_POLICY;
 use tollgate_document::doc::{self, Value};
@@ -27,7 +27,7 @@ use tollgate_formats::gofmt;
 /// Maximum number of bytes of `spec` as JSON.
 pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
 /// Maximum number of errors of a resource that are kept.
-const MAX_ERRORS: usize = 32;
+const MAX_KEPT_ERRORS: usize = 32;
 
 /// A custom resource of one of the policy kinds, as the API server returned it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,14 +111,14 @@ impl std::fmt::Display for FieldError {
 
 /// The fields of a policy resource around `spec`. Their values are not checked here, because the API server checks
 /// them.
-static ENVELOPE: Struct = Struct {
+static RESOURCE_FIELDS: ObjectSchema = ObjectSchema {
     name: "PolicyResource",
     fields: &[
-        field("apiVersion", Ty::Any, ""),
-        field("kind", Ty::Any, ""),
-        field("metadata", Ty::Any, ""),
-        required("spec", Ty::Any, ""),
-        field("status", Ty::Any, ""),
+        optional_field("apiVersion", FieldType::Any, ""),
+        optional_field("kind", FieldType::Any, ""),
+        optional_field("metadata", FieldType::Any, ""),
+        required_field("spec", FieldType::Any, ""),
+        optional_field("status", FieldType::Any, ""),
     ],
 };
 
@@ -126,7 +126,7 @@ impl PolicySet {
     /// Compiles policies from files and from resources. Files are compiled all or none ([`PolicySet::load`]); a
     /// resource that cannot be compiled is [`Acceptance::Rejected`] and stays in the set. If a file and a resource have
     /// the same kind and name, the file counts. What `previous` has compiled of unchanged resources is used again.
-    pub fn load_all(
+    pub fn load_with_resources(
         files: &[PolicyFile],
         read: ReadFile<'_>,
         resources: &[PolicyResource],
@@ -202,7 +202,7 @@ fn compile_resource(resource: &PolicyResource) -> ResourceState {
         Some(policy) if errors.is_empty() => policy,
         _ => broken_policy(resource.kind, root.get("spec"), &errors),
     };
-    let list: Vec<FieldError> = errors.iter().take(MAX_ERRORS).map(field_error).collect();
+    let list: Vec<FieldError> = errors.iter().take(MAX_KEPT_ERRORS).map(field_error).collect();
     let acceptance = if list.is_empty() { Acceptance::Accepted } else { Acceptance::Rejected(list) };
     let policy = Policy {
         name: resource.name.clone(),
@@ -223,7 +223,7 @@ pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     let mut faults = PolicyFaults::default();
     compile_policy(kind, root, &mut faults);
     let errors = faults.0.iter().filter(|fault| !fault.is_warning);
-    errors.take(MAX_ERRORS).map(field_error).collect()
+    errors.take(MAX_KEPT_ERRORS).map(field_error).collect()
 }
 
 /// Returns a finding for each error because of which a resource would be rejected. For the webhook, which checks
@@ -231,7 +231,7 @@ pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
 pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
     let mut faults = PolicyFaults::default();
     compile_policy(kind, root, &mut faults);
-    let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_ERRORS);
+    let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_KEPT_ERRORS);
     let finding = |fault: PolicyFault| {
         let PolicyFault { at, on_key, message, .. } = fault;
         let finding = Finding::new(INVALID_POLICY, at, ErrorType::Invalid, BadValue::Omitted, message);
@@ -244,29 +244,29 @@ pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Findin
 fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
     let spec = root.get("spec");
     let spec_at = Path::ROOT.field("spec");
-    faults.check_value(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
+    faults.check_value(root, &FieldType::Object(&RESOURCE_FIELDS), &Path::ROOT);
     if spec.exists() {
         let bytes = spec.to_json().len();
         if bytes > MAX_SPEC_BYTES {
             faults.report(&spec_at, format!("has {bytes} bytes as JSON; the maximum is {MAX_SPEC_BYTES}"));
             return None;
         }
-        faults.check_value(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
-        check_resource_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
+        faults.check_value(spec, &FieldType::Object(kind.spec_schema()), &spec_at);
+        check_resource_limits(spec, &FieldType::Object(kind.spec_schema()), &spec_at, faults);
     }
     if !faults.0.is_empty() {
-        Expressions::read(spec, &spec_at, kind.resources(), faults);
+        PolicyExpressions::read(spec, &spec_at, kind.applicable_kinds(), faults);
         return None;
     }
-    let seen = SeenSchemas::default();
+    let seen = ReferencedSchemas::default();
     Some(read_policy(kind, root, "".into(), &SchemaSource::without_files(&seen), faults))
 }
 
 /// Reports errors that apply only to custom resources, not to policy files: lists that are too long, and schemas in
 /// files.
-fn check_resource_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_resource_limits(value: Value<'_>, ty: &FieldType, at: &Path<'_>, faults: &mut PolicyFaults) {
     match ty {
-        Ty::List(item) | Ty::NonEmptyList(item) => {
+        FieldType::List(item) | FieldType::NonEmptyList(item) => {
             let (count, most) = (value.items().count(), max_items(item));
             if count > most {
                 faults.report(at, format!("has {count} items; the maximum is {most}"));
@@ -277,7 +277,7 @@ fn check_resource_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut 
             }
             check_item_names(value, item, at, faults);
         }
-        Ty::Struct(ty) => {
+        FieldType::Object(ty) => {
             for field in ty.fields {
                 let member = value.get(field.name);
                 let member_at = at.field(field.name);
@@ -296,8 +296,8 @@ fn check_resource_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut 
 }
 
 /// Reports items of a list whose names are missing or not unique.
-fn check_item_names(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let Ty::Struct(ty) = item else { return };
+fn check_item_names(list: Value<'_>, item: &FieldType, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let FieldType::Object(ty) = item else { return };
     for field in ty.fields.iter().filter(|field| is_map_key(ty, field.name)) {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for (index, element) in list.items().enumerate() {
@@ -317,14 +317,14 @@ fn check_item_names(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut Poli
 
 /// True if the field identifies the items of a list in resources (`x-kubernetes-list-map-keys`), so that several
 /// writers can own items of it.
-pub fn is_map_key(ty: &Struct, field: &str) -> bool {
+pub fn is_map_key(ty: &ObjectSchema, field: &str) -> bool {
     ty.name == "MatchCondition" && field == "name"
 }
 
 /// Returns the maximum number of items of a list in resources.
-pub fn max_items(item: &Ty) -> usize {
+pub fn max_items(item: &FieldType) -> usize {
     match item {
-        Ty::Struct(ty) if ["MatchCondition", "Validation"].contains(&ty.name) => 64,
+        FieldType::Object(ty) if ["MatchCondition", "Validation"].contains(&ty.name) => 64,
         _ => 1_024,
     }
 }
@@ -340,7 +340,7 @@ pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
 /// server adds.
 fn policy_file_json(resource: &PolicyResource, spec: Value<'_>) -> String {
     let mut name = String::new();
-    gofmt::json_string(&mut name, &resource.name);
+    gofmt::push_json_string(&mut name, &resource.name);
     let (kind, version) = (resource.kind.name(), super::fields::API_VERSION);
     let spec = if spec.exists() { spec.to_json() } else { "null".to_owned() };
     format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":{name}}},"spec":{spec}}}"#)

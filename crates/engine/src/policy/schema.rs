@@ -16,7 +16,7 @@ use tollgate_formats::gotime;
 
 /// The type of a field or of a list's items.
 #[derive(Clone, Copy, Debug)]
-pub enum Ty {
+pub enum FieldType {
     /// A string that is not empty.
     NonEmptyStr,
     /// Any string, including an empty one.
@@ -38,9 +38,9 @@ pub enum Ty {
     Schema,
     /// Any value.
     Any,
-    List(&'static Ty),
+    List(&'static FieldType),
     /// A list that is not empty: without items, it would select nothing.
-    NonEmptyList(&'static Ty),
+    NonEmptyList(&'static FieldType),
     /// An object with arbitrary keys and string values.
     StrMap,
     /// An object whose keys are from a long list, with values of one type.
@@ -48,26 +48,34 @@ pub enum Ty {
         keys: fn() -> Vec<&'static str>,
         /// Hint in error messages about where to find the keys.
         hint: &'static str,
-        values: &'static Ty,
+        values: &'static FieldType,
     },
     /// One of these types, chosen by the type of the value.
-    AnyOf(&'static [Ty]),
+    AnyOf(&'static [FieldType]),
     /// An object type of policy files: its name and its fields.
-    Struct(&'static Struct),
+    Object(&'static ObjectSchema),
 }
 
-impl Ty {
+impl FieldType {
     /// True if a value of this JSON type can be of this type.
-    fn takes(&self, kind: ValueKind) -> bool {
+    fn accepts_json_type(&self, kind: ValueKind) -> bool {
         match self {
-            Ty::Any => true,
-            Ty::AnyOf(types) => types.iter().any(|ty| ty.takes(kind)),
-            Ty::Word | Ty::IntOrPercent => matches!(kind, ValueKind::String | ValueKind::Number),
-            Ty::NonEmptyStr | Ty::Str | Ty::Text(_) | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
-            Ty::Int(_) => kind == ValueKind::Number,
-            Ty::Bool => kind == ValueKind::Bool,
-            Ty::List(_) | Ty::NonEmptyList(_) => kind == ValueKind::Array,
-            Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
+            FieldType::Any => true,
+            FieldType::AnyOf(types) => types.iter().any(|ty| ty.accepts_json_type(kind)),
+            FieldType::Word | FieldType::IntOrPercent => {
+                matches!(kind, ValueKind::String | ValueKind::Number)
+            }
+            FieldType::NonEmptyStr
+            | FieldType::Str
+            | FieldType::Text(_)
+            | FieldType::OneOf(_)
+            | FieldType::Time => kind == ValueKind::String,
+            FieldType::Int(_) => kind == ValueKind::Number,
+            FieldType::Bool => kind == ValueKind::Bool,
+            FieldType::List(_) | FieldType::NonEmptyList(_) => kind == ValueKind::Array,
+            FieldType::Schema | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => {
+                kind == ValueKind::Object
+            }
         }
     }
 }
@@ -83,18 +91,18 @@ pub struct TextFormat {
 
 /// The schema of an object with fixed fields.
 #[derive(Debug)]
-pub struct Struct {
+pub struct ObjectSchema {
     /// Name of the type in the JSON Schema.
     pub name: &'static str,
-    pub fields: &'static [Field],
+    pub fields: &'static [FieldSchema],
 }
 
 /// A field of an object type.
 #[derive(Debug)]
-pub struct Field {
+pub struct FieldSchema {
     pub name: &'static str,
     /// Type of the field.
-    pub ty: Ty,
+    pub ty: FieldType,
     /// True if the field must be there.
     pub required: bool,
     /// Description in the JSON Schema.
@@ -102,13 +110,13 @@ pub struct Field {
 }
 
 /// Creates a field that may be left out.
-pub const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
-    Field { name, ty, required: false, doc }
+pub const fn optional_field(name: &'static str, ty: FieldType, doc: &'static str) -> FieldSchema {
+    FieldSchema { name, ty, required: false, doc }
 }
 
 /// Creates a field that must be there.
-pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
-    Field { name, ty, required: true, doc }
+pub const fn required_field(name: &'static str, ty: FieldType, doc: &'static str) -> FieldSchema {
+    FieldSchema { name, ty, required: true, doc }
 }
 
 /// An error or warning about one field of a policy document.
@@ -162,56 +170,62 @@ impl PolicyFaults {
     }
 
     /// Checks a value against a type, and adds an error for each difference.
-    pub(super) fn check_value(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
+    pub(super) fn check_value(&mut self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) {
         match (ty, value.kind()) {
-            (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
-            (Ty::MapOf { keys, hint, values }, ValueKind::Object) => {
+            (FieldType::Object(ty), ValueKind::Object) => self.check_struct(value, ty, at),
+            (FieldType::MapOf { keys, hint, values }, ValueKind::Object) => {
                 self.check_map(value, &keys(), hint, values, at);
             }
-            (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
-                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check_value(value, ty, at));
+            (FieldType::AnyOf(types), kind) if types.iter().any(|ty| ty.accepts_json_type(kind)) => {
+                types
+                    .iter()
+                    .filter(|ty| ty.accepts_json_type(kind))
+                    .for_each(|ty| self.check_value(value, ty, at));
             }
-            (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
+            (FieldType::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
                 self.report(
                     at,
                     "must not be empty: it would match nothing; without the field, everything matches",
                 );
             }
-            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
+            (FieldType::List(item) | FieldType::NonEmptyList(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
                     self.check_value(element, item, &at.index(index));
                 }
             }
-            (Ty::StrMap, ValueKind::Object) => {
+            (FieldType::StrMap, ValueKind::Object) => {
                 for (key, member) in value.members() {
-                    self.check_value(member, &Ty::Str, &at.key(key.text()));
+                    self.check_value(member, &FieldType::Str, &at.key(key.text()));
                 }
             }
-            (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
+            (FieldType::NonEmptyStr | FieldType::Word, ValueKind::String) if value.text().is_empty() => {
                 self.report(at, "must not be empty")
             }
-            (Ty::Text(format), ValueKind::String) => {
+            (FieldType::Text(format), ValueKind::String) => {
                 for message in (format.problems)(value.text()) {
                     self.report(at, message);
                 }
             }
-            (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
-                self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
+            (FieldType::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
+                self.report(
+                    at,
+                    format!("{:?} is not supported; {}", value.text(), suggest::hint_use_one_of(words)),
+                );
             }
-            (Ty::IntOrPercent, ValueKind::Number) => self.check_value(value, &Ty::Int(0), at),
-            (Ty::IntOrPercent, ValueKind::String) => {
-                if percentage(value.text()).is_none() {
+            (FieldType::IntOrPercent, ValueKind::Number) => self.check_value(value, &FieldType::Int(0), at),
+            (FieldType::IntOrPercent, ValueKind::String) => {
+                if parse_percentage(value.text()).is_none() {
                     let text = value.text();
                     self.report(at, format!("{text:?} is not a percentage from `1%` to `100%`"));
                 }
             }
-            (Ty::Int(least), ValueKind::Number) => match value.int() {
+            (FieldType::Int(least), ValueKind::Number) => match value.int() {
                 Some(number) if number >= *least => {}
                 Some(number) => self.report(at, format!("{number} is too small; the minimum is {least}")),
                 None => self.report(at, format!("{} is not an integer", value.text())),
             },
-            (Ty::Time, ValueKind::String) => {
-                if gotime::parse(value.text()).is_err() {
+            (FieldType::Time, ValueKind::String) => {
+                if gotime::parse_rfc3339(value.text()).is_err() {
                     let text = value.text();
                     self.report(
                         at,
@@ -219,11 +233,14 @@ impl PolicyFaults {
                     );
                 }
             }
-            (Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_), ValueKind::String)
-            | (Ty::Word, ValueKind::Number)
-            | (Ty::Bool, ValueKind::Bool)
-            | (Ty::Schema, ValueKind::Object)
-            | (Ty::Any, _) => {}
+            (
+                FieldType::NonEmptyStr | FieldType::Str | FieldType::Word | FieldType::OneOf(_),
+                ValueKind::String,
+            )
+            | (FieldType::Word, ValueKind::Number)
+            | (FieldType::Bool, ValueKind::Bool)
+            | (FieldType::Schema, ValueKind::Object)
+            | (FieldType::Any, _) => {}
             (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
             (_, found) => {
                 self.report(at, format!("expected {}, found {}", type_name(ty), with_article(found)))
@@ -232,7 +249,14 @@ impl PolicyFaults {
     }
 
     /// Checks a map whose keys must be among `keys`; `usual_hint` is the hint for a key that resembles none of them.
-    fn check_map(&mut self, value: Value<'_>, keys: &[&str], usual_hint: &str, values: &Ty, at: &Path<'_>) {
+    fn check_map(
+        &mut self,
+        value: Value<'_>,
+        keys: &[&str],
+        usual_hint: &str,
+        values: &FieldType,
+        at: &Path<'_>,
+    ) {
         let mut known = HashSet::new();
         for (key, member) in value.members() {
             let name = key.text();
@@ -252,7 +276,7 @@ impl PolicyFaults {
     }
 
     /// Checks an object with fixed fields: unknown, duplicate and missing fields, and the value of each.
-    fn check_struct(&mut self, value: Value<'_>, ty: &Struct, at: &Path<'_>) {
+    fn check_struct(&mut self, value: Value<'_>, ty: &ObjectSchema, at: &Path<'_>) {
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.text();
             let member_at = at.field(name);
@@ -274,7 +298,7 @@ impl PolicyFaults {
 }
 
 /// Returns ``did you mean `X`?`` for an unknown field; the list of known fields if none is near.
-fn unknown_field_hint(ty: &Struct, name: &str) -> String {
+fn unknown_field_hint(ty: &ObjectSchema, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
     match nearest_name(names.clone(), name) {
         Some(known) => format!("did you mean `{known}`?"),
@@ -292,27 +316,31 @@ pub fn nearest_name<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Opt
 }
 
 /// Returns the number in a percentage from `1%` to `100%`; `None` if the text is anything else.
-pub(super) fn percentage(text: &str) -> Option<u8> {
+pub(super) fn parse_percentage(text: &str) -> Option<u8> {
     let digits = text.strip_suffix('%')?;
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     digits.parse().ok().filter(|number| is_plain && *number <= 100)
 }
 
 /// Returns the name of a type for messages, with an article, such as `a string`.
-fn type_name(ty: &Ty) -> Cow<'static, str> {
+fn type_name(ty: &FieldType) -> Cow<'static, str> {
     let name = match ty {
-        Ty::AnyOf(types) => {
+        FieldType::AnyOf(types) => {
             let names: Vec<_> = types.iter().map(type_name).collect();
             return names.join(" or ").into();
         }
-        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::Text(_) | Ty::OneOf(_) => "a string",
-        Ty::Int(_) => "an integer",
-        Ty::IntOrPercent => "an integer or a percentage",
-        Ty::Bool => "true or false",
-        Ty::Time => "a time",
-        Ty::List(_) | Ty::NonEmptyList(_) => "a list",
-        Ty::Any => "a value",
-        Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => "an object",
+        FieldType::NonEmptyStr
+        | FieldType::Str
+        | FieldType::Word
+        | FieldType::Text(_)
+        | FieldType::OneOf(_) => "a string",
+        FieldType::Int(_) => "an integer",
+        FieldType::IntOrPercent => "an integer or a percentage",
+        FieldType::Bool => "true or false",
+        FieldType::Time => "a time",
+        FieldType::List(_) | FieldType::NonEmptyList(_) => "a list",
+        FieldType::Any => "a value",
+        FieldType::Schema | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => "an object",
     };
     Cow::Borrowed(name)
 }

@@ -13,17 +13,17 @@ pub(super) use compared::ComparedTaints;
 
 use std::borrow::Cow;
 
-use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
+use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, replace_driver_placeholder, yaml_scalar};
 use super::json_schema::Schema;
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::matching::MAX_DRIVER_BYTES;
 use super::schema::PolicyFaults;
-use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport, glob};
+use super::{MAX_DENYING_POLICIES, MatchedPolicy, Policy, ViolationReport, glob};
 use crate::admission::DecodedAttributes;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
-use crate::site::{Site, walk};
+use crate::site::{ObjectPart, visit_parts};
 use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -32,12 +32,12 @@ use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of taints of an object that are compared with entries: as many as 128 devices with 16
 /// taints each, or 64 with 32. No API server accepts more in a slice. An object with more is denied.
-const MAX_COMPARED: usize = 128 * 16;
+const MAX_COMPARED_TAINTS: usize = 128 * 16;
 /// Maximum number of steps to match the keys of an object with patterns: some tenths of a second. Only very
 /// many patterns with `?` and very long keys take more; such an object is denied.
-const MAX_STEPS: usize = 1 << 30;
+const MAX_MATCH_STEPS: usize = 1 << 30;
 /// Maximum length in bytes of a key that is matched; API servers accept no longer one.
-const MAX_KEY: usize = 253 + 1 + 63;
+const MAX_KEY_BYTES: usize = 253 + 1 + 63;
 
 /// The compiled `spec` of a TaintPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl TaintPolicy {
             report
                 .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
                 .invalid(BadValue::Int(rate), detail)
-                .warns(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
+                .with_warning_texts(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
         }
     }
 }
@@ -117,15 +117,18 @@ pub(super) fn check_taints(
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
-    let group = |level| EntryGroup::of(policies, level, driver_of(admission), admission.now.time);
-    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-    let cost: usize = groups.iter().map(EntryGroup::cost_per_key_byte).sum();
+    let group = |level| {
+        TaintEntryGroup::from_policies(policies, level, driver_of_object(admission), admission.now.time)
+    };
+    let groups: Vec<_> =
+        [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group).collect();
+    let cost: usize = groups.iter().map(TaintEntryGroup::match_steps_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
-    walk(admission, &mut |site| {
-        let Site::Taint { at, taint } = site else { return };
+    visit_parts(admission, &mut |site| {
+        let ObjectPart::Taint { at, taint } = site else { return };
         count += 1;
-        steps += cost * taint.taint.key().len().min(MAX_KEY);
-        if count <= MAX_COMPARED && steps <= MAX_STEPS {
+        steps += cost * taint.taint.key().len().min(MAX_KEY_BYTES);
+        if count <= MAX_COMPARED_TAINTS && steps <= MAX_MATCH_STEPS {
             compared = count;
             for group in &groups {
                 group.check_taint(at, taint.taint, admission, report);
@@ -139,11 +142,11 @@ pub(super) fn check_taints(
 
 /// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
 /// accept it.
-pub(super) fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+pub(super) fn driver_of_object<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
-        view::Body::Slice(slice) => slice.spec().driver(),
-        view::Body::Rule(rule) => rule.selected_driver(),
-        view::Body::Patch(patch) => patch.selected_driver(),
+        view::ObjectBody::Slice(slice) => slice.spec().driver(),
+        view::ObjectBody::Rule(rule) => rule.selected_driver(),
+        view::ObjectBody::Patch(patch) => patch.selected_driver(),
         _ => "",
     };
     if driver.len() > MAX_DRIVER_BYTES { "" } else { driver }
@@ -170,7 +173,7 @@ struct ResolvedEntry<'s> {
 impl ResolvedEntry<'_> {
     /// True if the entry includes the taint.
     fn matches(&self, taint: Taint<'_>) -> bool {
-        self.entry.terms.includes(taint.value(), taint.effect()) && self.matches_key(taint)
+        self.entry.terms.covers_taint(taint.value(), taint.effect()) && self.matches_key(taint)
     }
 
     /// True if the entry includes taints with this key.
@@ -190,7 +193,7 @@ struct BindingPolicy<'s> {
 
 /// The entries of all TaintPolicies with the same action that match a request, which together decide about each taint.
 #[derive(Debug)]
-struct EntryGroup<'s> {
+struct TaintEntryGroup<'s> {
     /// The first policy in force that restricts the user; messages about the object as a whole name it.
     speaker: &'s Policy,
     /// The first policy in force with an allow list that restricts the user; `None` if every taint is allowed.
@@ -203,20 +206,20 @@ struct EntryGroup<'s> {
     driver: &'s str,
 }
 
-impl<'s> EntryGroup<'s> {
+impl<'s> TaintEntryGroup<'s> {
     /// Collects the entries of the policies with that action; `None` if none of them binds the user.
-    fn of(
+    fn from_policies(
         policies: &[MatchedPolicy<'s>],
-        level: Level,
+        level: FindingLevel,
         driver: &'s str,
         now: Option<Timestamp>,
-    ) -> Option<EntryGroup<'s>> {
+    ) -> Option<TaintEntryGroup<'s>> {
         let is_ours = move |matched: &MatchedPolicy<'_>| {
             matched.policy.action == level && matched.policy.scope.matches_driver(driver)
         };
         let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        let in_force_since = |policy: &&'s Policy| policy.denies_from(now);
+        let in_force_since = |policy: &&'s Policy| policy.future_deny_time(now);
         let speaker = binding().map(|(matched, _)| matched.policy).min_by_key(in_force_since)?;
         let restricting =
             binding().filter(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
@@ -224,7 +227,7 @@ impl<'s> EntryGroup<'s> {
         let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| ResolvedEntry {
             policy,
             entry,
-            key: with_driver(&entry.key, driver),
+            key: replace_driver_placeholder(&entry.key, driver),
         };
         // Without a clock, a deny entry does not expire.
         let is_live = |entry: &&TaintEntry| now.is_none() || !entry.terms.is_expired(now);
@@ -243,9 +246,9 @@ impl<'s> EntryGroup<'s> {
         let binding_policy = |(matched, spec): (MatchedPolicy<'s>, &'s TaintPolicy)| BindingPolicy {
             policy: matched.policy,
             spec,
-            data_keys: spec.data.iter().map(|data| with_driver(&data.key, driver)).collect(),
+            data_keys: spec.data.iter().map(|data| replace_driver_placeholder(&data.key, driver)).collect(),
         };
-        Some(EntryGroup {
+        Some(TaintEntryGroup {
             speaker,
             restricting,
             allowed,
@@ -257,11 +260,11 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Returns the most steps that matching all entries takes for each byte of a key.
-    fn cost_per_key_byte(&self) -> usize {
+    fn match_steps_per_key_byte(&self) -> usize {
         let grants = self.allowed.iter().chain(&self.expired).chain(&self.denied).map(|grant| &grant.key);
         grants
             .chain(self.binding.iter().flat_map(|binding| &binding.data_keys))
-            .map(|key| glob::cost_per_byte(key))
+            .map(|key| glob::match_steps_per_byte(key))
             .sum()
     }
 
@@ -274,20 +277,24 @@ impl<'s> EntryGroup<'s> {
         report: &mut ViolationReport<'_>,
     ) {
         let length = taint.key().len();
-        if length > MAX_KEY {
+        if length > MAX_KEY_BYTES {
             let short =
-                format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY}");
+                format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY_BYTES}");
             let detail = || format!("{short}; see {}", self.speaker.describe());
-            report.report(self.speaker, POLICY_TAINT, at).forbidden(detail).warns(self.speaker, &short, None);
+            report.report(self.speaker, POLICY_TAINT, at).forbidden(detail).with_warning_texts(
+                self.speaker,
+                &short,
+                None,
+            );
             return;
         }
-        self.check_denied(at, taint, report);
+        self.check_deny_entries(at, taint, report);
         if let Some(restricting) = self.restricting {
-            self.check_allowed(restricting, at, taint, admission, report);
+            self.check_allow_entries(restricting, at, taint, admission, report);
         }
         let before = report.reported;
         for binding in &self.binding {
-            if report.reported - before >= MAX_DENIALS {
+            if report.reported - before >= MAX_DENYING_POLICIES {
                 return;
             }
             binding.spec.check_eviction_rate(binding.policy, at, taint, report);
@@ -295,11 +302,11 @@ impl<'s> EntryGroup<'s> {
         }
     }
 
-    /// Reports the policies with a deny entry for the taint, at most [`MAX_DENIALS`].
-    fn check_denied(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
+    /// Reports the policies with a deny entry for the taint, at most [`MAX_DENYING_POLICIES`].
+    fn check_deny_entries(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
-        for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENIALS) {
+        for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {
             let explains = report.explains_next();
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
@@ -312,12 +319,15 @@ impl<'s> EntryGroup<'s> {
             };
             let short = format_args!("taint {} is not allowed", describe_taint(taint));
             let reason = entry.terms.reason.as_deref();
-            report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, reason);
+            report
+                .report(policy, POLICY_TAINT, at)
+                .forbidden(detail)
+                .with_warning_texts(policy, short, reason);
         }
     }
 
     /// Reports a taint that no allow entry includes; `restricting` is the policy that requires one.
-    fn check_allowed(
+    fn check_allow_entries(
         &self,
         restricting: &'s Policy,
         at: &Path<'_>,
@@ -366,7 +376,7 @@ impl<'s> EntryGroup<'s> {
             .report(policy, POLICY_TAINT, at)
             .with_level_of(restricting)
             .forbidden(detail)
-            .warns(policy, short, None);
+            .with_warning_texts(policy, short, None);
     }
 
     /// Returns why an allow entry does not include the taint, as a phrase that continues a sentence about the entry.
@@ -383,7 +393,7 @@ impl<'s> EntryGroup<'s> {
                 (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
                 (false, _) => format!("does not allow key {}", taint.key()),
             }
-        } else if terms.includes(taint.value(), terms.effects.names().next().unwrap_or_default()) {
+        } else if terms.covers_taint(taint.value(), terms.effects.names().next().unwrap_or_default()) {
             format!("does not allow effect {}", taint.effect())
         } else {
             format!("does not allow value {:?}", taint.value())
@@ -395,8 +405,8 @@ impl<'s> EntryGroup<'s> {
 /// entry.
 fn missing_driver_hint(admission: &DecodedAttributes<'_>) -> String {
     let (what, field) = match admission.object.body {
-        view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
-        view::Body::Patch(_) => ("patch", "devices.filter.driver"),
+        view::ObjectBody::Rule(_) => ("rule", "deviceSelector.driver"),
+        view::ObjectBody::Patch(_) => ("patch", "devices.filter.driver"),
         _ => ("object", "driver"),
     };
     format!(
@@ -418,7 +428,7 @@ impl BindingPolicy<'_> {
         let before = report.reported;
         let keyed = self.spec.data.iter().zip(&self.data_keys);
         for (wanted, _) in keyed.filter(|(_, key)| glob::matches(key, taint.key())) {
-            if report.reported - before >= MAX_DENIALS {
+            if report.reported - before >= MAX_DENYING_POLICIES {
                 return;
             }
             if taint.data().is_null() {
@@ -427,12 +437,12 @@ impl BindingPolicy<'_> {
                     report
                         .report(policy, POLICY_TAINT_DATA, &data_at)
                         .required(|| format!("data is required for key {key} by {}", policy.describe()))
-                        .warns(policy, "data is required for this key", None);
+                        .with_warning_texts(policy, "data is required for this key", None);
                 }
                 continue;
             }
             let schema = wanted.schema.as_ref();
-            report.check_json(self.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
+            report.check_against_schema(self.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::ratchet::is_same_taint;
 use crate::rules::table::POLICY_TAINT_RULE;
-use crate::site::{DeviceSelection, Site, walk};
+use crate::site::{DeviceSelection, ObjectPart, visit_parts};
 use annotations::AnnotationPolicy;
 use limits::{ImpactCache, ImpactLimits};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
-use tollgate_document::field::{Name, Path};
+use tollgate_document::field::{Path, SegmentName};
 
 /// The compiled `spec` of a TaintRulePolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
@@ -80,7 +80,10 @@ impl TaintRulePolicy {
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
                     let short = "`driver`, `pool` or `device` is required";
                     let detail = || format!("{short} by {}", policy.describe());
-                    report.report(policy, POLICY_TAINT_RULE, at).required(detail).warns(policy, short, None);
+                    report
+                        .report(policy, POLICY_TAINT_RULE, at)
+                        .required(detail)
+                        .with_warning_texts(policy, short, None);
                 }
             } else if criterion(name).is_none() {
                 let short = format!("`{name}` is required");
@@ -88,7 +91,7 @@ impl TaintRulePolicy {
                 report
                     .report(policy, POLICY_TAINT_RULE, &at.field(name))
                     .required(detail)
-                    .warns(policy, &short, None);
+                    .with_warning_texts(policy, &short, None);
             }
         }
     }
@@ -105,8 +108,8 @@ pub(super) fn check_taint_rule(
         return;
     }
     let counts = ImpactCache::default();
-    walk(admission, &mut |site| {
-        let Site::Selector { at, selection } = site else { return };
+    visit_parts(admission, &mut |site| {
+        let ObjectPart::Selector { at, selection } = site else { return };
         for matched in policies.iter().filter(|matched| matched.binds) {
             let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
             let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
@@ -136,10 +139,12 @@ pub(super) fn append_counts(
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
 ) {
-    let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
+    let (Some(state), view::ObjectBody::Rule(rule)) = (context.cluster, admission.object.body) else {
+        return;
+    };
     let is_silent = |violation: &&mut Violation| {
         let mut steps = violation.finding.at.user_steps();
-        let is_in_spec = matches!(steps.next(), Some(Name::Field(name)) if &**name == "spec");
+        let is_in_spec = matches!(steps.next(), Some(SegmentName::Field(name)) if &**name == "spec");
         violation.finding.rule == POLICY_TAINT_RULE && is_in_spec && steps.next().is_some()
     };
     let mut impact = None;
@@ -162,9 +167,9 @@ fn check_two_steps(
     report: &mut ViolationReport<'_>,
 ) {
     let effect = selection.taint.effect();
-    let stored = admission.for_stored_object();
+    let stored = admission.with_old_as_object();
     let old = match admission.old_object.map(|old| old.body) {
-        Some(view::Body::Rule(old)) => Some(old),
+        Some(view::ObjectBody::Rule(old)) => Some(old),
         _ => None,
     };
     let Some((detail, short)) = (match stored.as_ref().zip(old) {
@@ -194,7 +199,7 @@ fn check_two_steps(
     report
         .report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"))
         .forbidden(|| format!("{detail}; required by {}", matched.policy.describe()))
-        .warns(matched.policy, short, None);
+        .with_warning_texts(matched.policy, short, None);
 }
 
 /// Returns why `twoSteps` does not allow to raise the effect of a stored rule yet, as message and short form; `None` if
@@ -239,8 +244,8 @@ fn selector_json(selection: &DeviceSelection<'_>) -> String {
 /// Returns the selector of the stored rule as JSON; empty if there is none.
 fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {
     let mut text = String::new();
-    walk(stored, &mut |site| {
-        if let Site::Selector { selection, .. } = site {
+    visit_parts(stored, &mut |site| {
+        if let ObjectPart::Selector { selection, .. } = site {
             text = selector_json(&selection);
         }
     });

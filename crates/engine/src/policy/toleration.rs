@@ -6,16 +6,16 @@
 //!
 //! Invariant: an object costs at most [`MAX_COMPARED`] tolerations times the entries, however many it has.
 
-use super::entries::{EntryTerms, TolerationEntry};
+use super::entries::{CommonEntryFields, TolerationEntry};
 use super::kind::PolicySpec;
 use super::schema::PolicyFaults;
-use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
+use super::{MAX_DENYING_POLICIES, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use crate::rules::table::POLICY_TOLERATION;
-use crate::site::{Site, walk};
+use crate::site::{ObjectPart, visit_parts};
 use crate::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest_entry, uncovered_effects,
+    EffectSet, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
@@ -28,7 +28,7 @@ mod compared;
 mod listed;
 mod written;
 
-pub(super) use added::default_edits;
+pub(super) use added::default_toleration_edits;
 pub(super) use compared::{ComparedDefaults, ComparedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
 pub(super) use written::WrittenToleration;
@@ -37,7 +37,7 @@ use written::allowed_instead;
 /// Maximum number of tolerations of an object that are compared with entries: as many as a claim that an API
 /// server accepts (32 requests with 8 alternatives each) has within the documented limit of 16. An object
 /// with more is denied.
-const MAX_COMPARED: usize = 32 * 8 * 16;
+const MAX_COMPARED_TOLERATIONS: usize = 32 * 8 * 16;
 
 /// The compiled `spec` of a TolerationPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl TolerationPolicy {
                 );
             }
             if let Some(grant) =
-                deny.iter().find(|grant| grant.entry.intersects(&default.tolerated_for(false)))
+                deny.iter().find(|grant| grant.entry.intersects(&default.tolerated_with_seconds(false)))
             {
                 faults.report(
                     &default_at,
@@ -86,7 +86,7 @@ impl TolerationPolicy {
                     ),
                 );
             }
-            default_entries.push(default_entry(&default, index));
+            default_entries.push(allow_entry_for_default(&default, index));
             defaults.push(default);
         }
         TolerationPolicy {
@@ -109,17 +109,17 @@ impl TolerationPolicy {
     }
 
     /// True if the policy adds tolerations to new claims.
-    pub(super) fn has_defaults(&self) -> bool {
+    pub(super) fn has_default_tolerations(&self) -> bool {
         !self.defaults.is_empty()
     }
 }
 
 /// Returns an allow entry for a default toleration.
-fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
-    let tolerated = default.tolerated_for(false);
+fn allow_entry_for_default(default: &WrittenToleration, index: usize) -> TolerationEntry {
+    let tolerated = default.tolerated_with_seconds(false);
     let values = tolerated.value.map(|value| vec![value.into()]);
     let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
-    let terms = EntryTerms {
+    let terms = CommonEntryFields {
         location: format!("defaults[{index}]").into(),
         values: values.clone(),
         effects: tolerated.effects,
@@ -135,7 +135,7 @@ fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
 /// True if the object has a toleration.
 pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
     let mut found = false;
-    walk(admission, &mut |site| found |= matches!(site, Site::Toleration { .. }));
+    visit_parts(admission, &mut |site| found |= matches!(site, ObjectPart::Toleration { .. }));
     found
 }
 
@@ -146,24 +146,31 @@ pub(super) fn check_tolerations(
     profile: &Profile,
     report: &mut ViolationReport<'_>,
 ) {
-    let group = |level| EntryGroup::of(policies, level, admission.now.time);
-    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+    let group = |level| TolerationEntryGroup::from_policies(policies, level, admission.now.time);
+    let groups: Vec<_> =
+        [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group).collect();
     if groups.is_empty() {
         return;
     }
     let mut count = 0;
-    walk(admission, &mut |site| {
-        let Site::Toleration { at, toleration } = site else { return };
+    visit_parts(admission, &mut |site| {
+        let ObjectPart::Toleration { at, toleration } = site else { return };
         count += 1;
-        if count <= MAX_COMPARED {
+        if count <= MAX_COMPARED_TOLERATIONS {
             let checked = CheckedToleration { at, toleration, admission, profile };
             for group in &groups {
                 group.check_toleration(&checked, report);
             }
         }
     });
-    for group in groups.iter().filter(|_| count > MAX_COMPARED) {
-        report.report_excess(group.speaker, POLICY_TOLERATION, "tolerations", count, MAX_COMPARED);
+    for group in groups.iter().filter(|_| count > MAX_COMPARED_TOLERATIONS) {
+        report.report_excess(
+            group.speaker,
+            POLICY_TOLERATION,
+            "tolerations",
+            count,
+            MAX_COMPARED_TOLERATIONS,
+        );
     }
 }
 
@@ -179,11 +186,14 @@ impl CheckedToleration<'_> {
     /// Returns `toleration {key: a/b} in namespace "ml"`.
     fn describe(&self) -> String {
         let namespace = self.admission.object_namespace().unwrap_or_default();
-        format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
+        format!(
+            "toleration {} in namespace {namespace:?}",
+            WrittenToleration::from_toleration(self.toleration)
+        )
     }
 
     /// Returns the short text for a webhook warning, such as `toleration of a/b is not allowed`.
-    fn not_allowed(&self) -> impl std::fmt::Display {
+    fn not_allowed_text(&self) -> impl std::fmt::Display {
         let key = match self.toleration.key() {
             "" => "all keys",
             key => key,
@@ -195,7 +205,7 @@ impl CheckedToleration<'_> {
 /// Returns the taints that a toleration matches, and for how long: forever in releases that ignore the seconds of a
 /// toleration without an effect.
 fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
-    let written = ToleratedTaints::as_written(toleration);
+    let written = ToleratedTaints::from_toleration(toleration);
     let ignores_seconds = profile.empty_effect_stops_eviction && toleration.effect().is_empty();
     ToleratedTaints { seconds: written.seconds.filter(|_| !ignores_seconds), ..written }
 }
@@ -205,7 +215,7 @@ type SourcedEntry<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries of all TolerationPolicies with the same action that match a request, which together decide about each
 /// toleration.
-struct EntryGroup<'s> {
+struct TolerationEntryGroup<'s> {
     /// The first policy in force that can deny something; messages about the object as a whole name it.
     speaker: &'s Policy,
     /// The first policy in force with an allow list that restricts the user; `None` if every toleration is allowed.
@@ -219,15 +229,19 @@ struct EntryGroup<'s> {
     now: Option<Timestamp>,
 }
 
-impl<'s> EntryGroup<'s> {
+impl<'s> TolerationEntryGroup<'s> {
     /// Collects the entries of the policies with that action; `None` if none of them can deny a toleration.
-    fn of(policies: &[MatchedPolicy<'s>], level: Level, now: Option<Timestamp>) -> Option<EntryGroup<'s>> {
+    fn from_policies(
+        policies: &[MatchedPolicy<'s>],
+        level: FindingLevel,
+        now: Option<Timestamp>,
+    ) -> Option<TolerationEntryGroup<'s>> {
         let ours =
             || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
         let binding = || ours().filter(|(matched, _)| matched.binds);
         // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what will
         // be denied.
-        let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.denies_from(now);
+        let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.future_deny_time(now);
         let restricting = binding().filter(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
         let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
@@ -246,28 +260,28 @@ impl<'s> EntryGroup<'s> {
         let (expired, allowed) = ours()
             .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
             .partition(|(_, grant)| grant.terms.is_expired(now));
-        Some(EntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
+        Some(TolerationEntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
     }
 
     /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
-    fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> Effects {
-        uncovered_effects(taints, entries(&self.allowed))
+    fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> EffectSet {
+        uncovered_effects(taints, policy_entries(&self.allowed))
     }
 
     /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
     fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(SourcedEntry<'s>, Shortfall)> {
         let missing = self.uncovered_effects(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
-        let (index, shortfall) = nearest_entry(taints, missing, entries(&self.allowed))?;
+        let (index, shortfall) = nearest_entry(taints, missing, policy_entries(&self.allowed))?;
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
-    /// Returns the first entry of each policy that denies to tolerate these taints, at most [`MAX_DENIALS`].
+    /// Returns the first entry of each policy that denies to tolerate these taints, at most [`MAX_DENYING_POLICIES`].
     fn denying_entries(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = SourcedEntry<'s>> {
         let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
         by_policy
             .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
-            .take(MAX_DENIALS)
+            .take(MAX_DENYING_POLICIES)
             .copied()
     }
 
@@ -311,11 +325,10 @@ impl<'s> EntryGroup<'s> {
                 )
             };
             let reason = grant.terms.reason.as_deref();
-            report.report(matched.policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(
-                matched.policy,
-                checked.not_allowed(),
-                reason,
-            );
+            report
+                .report(matched.policy, POLICY_TOLERATION, checked.at)
+                .forbidden(detail)
+                .with_warning_texts(matched.policy, checked.not_allowed_text(), reason);
         }
     }
 
@@ -331,7 +344,10 @@ impl<'s> EntryGroup<'s> {
                 "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
             )
         };
-        report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
+        report
+            .report(policy, POLICY_TOLERATION, checked.at)
+            .forbidden(detail)
+            .with_warning_texts(policy, short, None);
     }
 
     /// Reports a toleration that the allow entries do not cover, if a policy has an allow list.
@@ -346,8 +362,9 @@ impl<'s> EntryGroup<'s> {
         if missing.is_empty() {
             return;
         }
-        let was_covered =
-            |grant: &&SourcedEntry<'s>| !covered_effects(&grant.1.entry, tolerated).and(missing).is_empty();
+        let was_covered = |grant: &&SourcedEntry<'s>| {
+            !covered_effects(&grant.1.entry, tolerated).intersection(missing).is_empty()
+        };
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
         let explains = report.explains_next();
@@ -373,18 +390,18 @@ impl<'s> EntryGroup<'s> {
             };
             format!("{} is not allowed: {why}{}", checked.describe(), self.allowed_instead_text(checked))
         };
-        let short = checked.not_allowed();
+        let short = checked.not_allowed_text();
         report
             .report(policy, POLICY_TOLERATION, checked.at)
             .with_level_of(restricting.policy)
             .forbidden(detail)
-            .warns(policy, short, None);
+            .with_warning_texts(policy, short, None);
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.
     fn allowed_instead_text(&self, checked: &CheckedToleration<'_>) -> String {
         let near = allowed_instead(
-            &WrittenToleration::of(checked.toleration),
+            &WrittenToleration::from_toleration(checked.toleration),
             checked.profile,
             |taints| self.nearest_allow_entry(taints).map(|((_, grant), _)| &grant.entry),
             |taints| self.is_allowed(taints),
@@ -406,10 +423,10 @@ impl<'s> EntryGroup<'s> {
     fn expired_note(
         &self,
         tolerated: &ToleratedTaints<'_>,
-        missing: Effects,
+        missing: EffectSet,
         policy: &Policy,
     ) -> Option<String> {
-        let (index, _) = nearest_entry(tolerated, missing, entries(&self.expired))?;
+        let (index, _) = nearest_entry(tolerated, missing, policy_entries(&self.expired))?;
         let (matched, grant) = self.expired.get(index)?;
         let is_same = std::ptr::eq(matched.policy, policy);
         let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
@@ -417,13 +434,13 @@ impl<'s> EntryGroup<'s> {
     }
 }
 
-fn entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+fn policy_entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 
 /// Returns the effects of the tolerated taints that this entry alone covers.
-fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
-    tolerated.effects.without(uncovered_effects(tolerated, [entry]))
+fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> EffectSet {
+    tolerated.effects.difference(uncovered_effects(tolerated, [entry]))
 }
 
 fn toleration_policies<'s>(
@@ -459,7 +476,7 @@ fn describe_shortfall(
         lacks.push(format!("does not allow effect {}", names.join(" and ")));
     }
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
-        let effect = if tolerated.effects == Effects::KNOWN { "`effect: NoExecute` and " } else { "" };
+        let effect = if tolerated.effects == EffectSet::KNOWN { "`effect: NoExecute` and " } else { "" };
         lacks.push(format!(
             "limits NoExecute to {limit}s: set {effect}`tolerationSeconds` to {limit} or less"
         ));

@@ -4,8 +4,8 @@
 //! itself. Invariant: nothing is allocated unless there is a finding.
 
 use super::ratchet::{BorrowedFinding, Ratchet};
-use super::report::{Report, Reported, Sink, Text};
-use super::{Origin, RuleSet};
+use super::report::{FindingSink, LazyText, Report, Reported};
+use super::{RuleOrigin, RuleSet};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_document::doc::Value;
@@ -13,15 +13,15 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use tollgate_formats::gotime::Timestamp;
 
-/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION_OVERHEAD`] bytes. A byte
+/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION_OVERHEAD_BYTES`] bytes. A byte
 /// takes about a microsecond to compile, and a body has millions.
-pub(super) const EXPRESSION_BUDGET: usize = 1 << 20;
+pub(super) const EXPRESSION_BUDGET_BYTES: usize = 1 << 20;
 /// Number of bytes that each expression counts for, in addition to its length.
-const EXPRESSION_OVERHEAD: usize = 100;
+const EXPRESSION_OVERHEAD_BYTES: usize = 100;
 
 /// What a check function gets: the release, the context of the request, and the list that receives its findings.
 #[derive(Debug)]
-pub struct Cx<'c, 'p> {
+pub struct RuleContext<'c, 'p> {
     /// The Kubernetes release or draft.
     pub profile: &'static Profile,
     /// The labels, classes and claims around the request, and the state of the cluster.
@@ -43,11 +43,11 @@ pub struct Cx<'c, 'p> {
     /// How findings are compared with those of the stored object; `None` to keep all findings.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// Remaining budget for checking expressions, see [`EXPRESSION_BUDGET`].
+    /// Remaining budget for checking expressions, see [`EXPRESSION_BUDGET_BYTES`].
     pub(super) expressions: usize,
 }
 
-impl<'c, 'p> Cx<'c, 'p> {
+impl<'c, 'p> RuleContext<'c, 'p> {
     /// Calls `check` for a part of the object; `unchanged` is true if an update leaves the part as it is stored.
     /// Declarative validation does not check unchanged parts, hand-written validation does.
     pub fn check_part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
@@ -59,7 +59,7 @@ impl<'c, 'p> Cx<'c, 'p> {
 
     /// Calls `check` for a part of the object that hand-written validation skips. Does nothing if declarative
     /// validation does not check it either.
-    pub fn declaratively(&mut self, check: impl FnOnce(&mut Self)) {
+    pub fn check_declaratively_only(&mut self, check: impl FnOnce(&mut Self)) {
         if self.is_declarative {
             let before = std::mem::replace(&mut self.is_hand_written, false);
             check(self);
@@ -77,7 +77,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     /// server has escaped, so there the least that the client can have sent is counted.
     pub fn is_oversized(&self, raw: Value<'_>, limit: usize) -> bool {
         if self.context.from_review {
-            raw.least_received_len() > limit
+            raw.min_received_bytes() > limit
         } else {
             raw.is_sent_longer_than(limit)
         }
@@ -86,26 +86,26 @@ impl<'c, 'p> Cx<'c, 'p> {
     /// Deducts the cost of checking an expression of `bytes` bytes from the budget. Returns false if the
     /// budget is exhausted, so that the expression is not checked. Always true if the engine is exact.
     pub fn take_expression_budget(&mut self, bytes: usize) -> bool {
-        let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD + bytes);
+        let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD_BYTES + bytes);
         self.expressions = left.unwrap_or_default();
-        left.is_some() || self.findings.budget().is_exact()
+        left.is_some() || self.findings.budget().never_shortens()
     }
 
     /// True if a rule of that origin has already reported a finding about the object, even if the finding was not kept.
-    pub fn has_found(&self, origin: Origin) -> bool {
+    pub fn has_finding_from(&self, origin: RuleOrigin) -> bool {
         let is_of = |rule: RuleId| rule.origin == origin;
         self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
     }
 
     /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
-    /// hand-written validation, which prints the path in the internal version, unless [`Report::declarative_native`] or
+    /// hand-written validation, which prints the path in the internal version, unless [`Report::declarative_only`] or
     /// [`Report::covered_by_declarative`] follows.
     pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RuleSink<'r, 'c, 'p>> {
-        Report { rule, at, sink: RuleSink { cx: self, validator: Validator::HandWritten } }
+        Report { rule, at, sink: RuleSink { cx: self, validator: ServerValidator::HandWritten } }
     }
 
     /// Calls `check`, whose findings are shown at the key of a map entry instead of its value.
-    pub fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
+    pub fn with_findings_on_key(&mut self, check: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.on_key, true);
         check(self);
         self.on_key = outer;
@@ -114,7 +114,7 @@ impl<'c, 'p> Cx<'c, 'p> {
 
 /// Which of the API server's two validators reports a finding.
 #[derive(Clone, Copy, Debug)]
-enum Validator {
+enum ServerValidator {
     HandWritten,
     Declarative,
     /// Declarative validation if it checks the current part, otherwise hand-written validation.
@@ -124,39 +124,39 @@ enum Validator {
 /// Receives one finding of a rule, and keeps, counts or drops it.
 #[derive(Debug)]
 pub struct RuleSink<'r, 'c, 'p> {
-    cx: &'r mut Cx<'c, 'p>,
-    validator: Validator,
+    cx: &'r mut RuleContext<'c, 'p>,
+    validator: ServerValidator,
 }
 
 impl Report<'_, RuleSink<'_, '_, '_>> {
     /// Marks the finding as one that only declarative validation reports, which prints the path in the version of the
     /// request.
-    pub fn declarative_native(mut self) -> Self {
-        self.sink.validator = Validator::Declarative;
+    pub fn declarative_only(mut self) -> Self {
+        self.sink.validator = ServerValidator::Declarative;
         self
     }
 
     /// Marks the finding as one that declarative validation reports if it checks the current part, and hand-written
     /// validation otherwise.
     pub fn covered_by_declarative(mut self) -> Self {
-        self.sink.validator = Validator::Covered;
+        self.sink.validator = ServerValidator::Covered;
         self
     }
 }
 
-impl<'r> Sink<'r> for RuleSink<'r, '_, '_> {
+impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
     fn keep(
         self,
         rule: RuleId,
         at: &Path<'_>,
         kind: ErrorType,
         value: impl Into<BadValue>,
-        detail: impl Text,
+        detail: impl LazyText,
     ) -> Reported<'r> {
         let RuleSink { cx, validator } = self;
         let style = match validator {
-            Validator::Declarative | Validator::Covered if cx.is_declarative => PathStyle::Native,
-            Validator::HandWritten | Validator::Covered if cx.is_hand_written => PathStyle::Hub,
+            ServerValidator::Declarative | ServerValidator::Covered if cx.is_declarative => PathStyle::Native,
+            ServerValidator::HandWritten | ServerValidator::Covered if cx.is_hand_written => PathStyle::Hub,
             _ => return Reported::DROPPED,
         };
         if !cx.rules.has(rule) {
@@ -180,6 +180,6 @@ impl<'r> Sink<'r> for RuleSink<'r, '_, '_> {
         let (user, server) = (at.print(PathStyle::User), at.print(style));
         let server_at = (user != server).then_some(server);
         let finding = Finding { server_at, on_key: cx.on_key, ..Finding::new(rule, at, kind, value, detail) };
-        Reported::kept(cx.findings.push(finding), !cx.context.from_review)
+        Reported::from_kept(cx.findings.push(finding), !cx.context.from_review)
     }
 }

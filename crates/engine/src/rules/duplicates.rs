@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use foldhash::quality::RandomState;
 
 /// Maximum length of a list that is searched linearly. Longer lists are hashed.
-const MAX_SEARCHED: usize = 64;
+const MAX_LINEAR_ITEMS: usize = 64;
 
 /// The first item of each identity, with its index. Only a hash of the identity is kept, which saves memory for very
 /// long lists; its keys are random, so that collisions cannot be forced.
@@ -25,7 +25,7 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
-    let mut fingerprints = [0_u64; MAX_SEARCHED];
+    let mut fingerprints = [0_u64; MAX_LINEAR_ITEMS];
     let mut many: Option<FirstItems<T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
@@ -34,7 +34,7 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
             *slot = fingerprint(this);
             let (here, earlier) = (*slot, fingerprints.get(..index).unwrap_or_default());
             let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
-            earlier.find(|(_, earlier)| is_same(identity(*earlier), this))
+            earlier.find(|(_, earlier)| is_same_identity(identity(*earlier), this))
         } else {
             let known = many.get_or_insert_with(|| {
                 let mut known = FirstItems { items: HashMap::new(), keys: RandomState::default() };
@@ -62,7 +62,9 @@ impl<T: Copy> FirstItems<T> {
         identity: &impl Fn(T) -> [&'d [u8]; 4],
     ) -> Option<(usize, T)> {
         match self.items.entry(self.keys.hash_one(this)) {
-            Entry::Occupied(first) => Some(*first.get()).filter(|(_, first)| is_same(identity(*first), this)),
+            Entry::Occupied(first) => {
+                Some(*first.get()).filter(|(_, first)| is_same_identity(identity(*first), this))
+            }
             Entry::Vacant(slot) => {
                 slot.insert((index, item));
                 None
@@ -82,7 +84,7 @@ fn fingerprint(texts: [&[u8]; 4]) -> u64 {
 
 /// True if the identities are equal. Empty texts are compared by length only, because comparing zero bytes is
 /// slow on some processors.
-fn is_same(one: [&[u8]; 4], other: [&[u8]; 4]) -> bool {
+fn is_same_identity(one: [&[u8]; 4], other: [&[u8]; 4]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.len() == other.len() && (one.is_empty() || *one == other))
 }
 

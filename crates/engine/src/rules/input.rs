@@ -8,7 +8,7 @@ use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
 /// Returns the finding for a key that occurs twice in an object of kind List, which no server ever sees.
-pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
+pub fn list_duplicate_key_finding(at: FieldPath) -> Finding {
     let field = at.print(PathStyle::User);
     let detail = format!("duplicate field {}", tollgate_formats::gofmt::quote(&field));
     let mut finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);

@@ -14,9 +14,9 @@
 
 mod extent;
 
-use extent::Strength;
+use extent::TaintStrength;
 pub(super) use extent::is_narrowed;
-pub use extent::{Extent, extent, is_same_taint};
+pub use extent::{ReachChange, is_same_taint, taint_reach_change};
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,25 +25,25 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use foldhash::quality::RandomState;
 
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
-use tollgate_document::doc::{self, Index, Value};
-use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::doc::{self, ContainerIndex, Value};
+use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
-use tollgate_formats::gofmt::head;
+use tollgate_formats::gofmt::byte_prefix;
 
 /// Number of bytes of a text that are compared; if a text is longer, the value in the object is compared instead.
-pub const MAX_COMPARED_TEXT: usize = 256;
+pub const MAX_COMPARED_TEXT_BYTES: usize = 256;
 
 /// Maximum number of stored taints or counts that are compared. Valid lists are not longer, and this bounds
 /// the time for hostile ones.
-const MAX_SEARCHED: usize = 128;
+const MAX_COMPARED_ITEMS: usize = 128;
 
 /// The findings of the stored object, each of which excuses one equal finding of the new object.
 #[derive(Debug)]
 pub struct StoredFindings {
     /// The number of occurrences of each finding, keyed by a hash of its message, because there can be a
     /// million long messages. The hash keys are random, so that collisions cannot be forced.
-    occurrences: HashMap<u64, Occurrences>,
-    extent: Extent,
+    occurrences: HashMap<u64, StoredOccurrences>,
+    extent: ReachChange,
     keys: RandomState,
     stored: IndexedObject,
     new: IndexedObject,
@@ -51,26 +51,26 @@ pub struct StoredFindings {
 
 /// The occurrences of one finding about the stored object.
 #[derive(Debug, Default)]
-struct Occurrences {
+struct StoredOccurrences {
     /// Number of occurrences that are neither about a taint nor about a number.
     count: usize,
     /// Numbers that exceeded a limit, with the limit.
     excesses: Vec<(usize, usize)>,
     /// The strength of each taint that the finding is about. Key and value of the taint are part of the hash.
-    taints: Vec<Strength>,
+    taints: Vec<TaintStrength>,
 }
 
 /// Lookups in the stored or the new object that are kept, because there can be a million findings.
 #[derive(Debug, Default)]
 struct IndexedObject {
-    index: Index,
+    index: ContainerIndex,
     /// Hashes of whole values, by node.
     values: HashMap<Option<u32>, u64>,
 }
 
 impl StoredFindings {
     /// Creates an empty collection for an update that changes the reach of taints by `extent`.
-    pub fn new(extent: Extent) -> StoredFindings {
+    pub fn new(extent: ReachChange) -> StoredFindings {
         StoredFindings {
             occurrences: HashMap::new(),
             extent,
@@ -82,11 +82,12 @@ impl StoredFindings {
 
     /// Records a finding of the stored object.
     fn record(&mut self, statement: &BorrowedFinding<'_>, stored: Object<'_>) {
-        let (occurrences, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
+        let (occurrences, taint) =
+            statement.order_free_digest(stored, self.extent, &self.keys, &mut self.stored);
         let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
             (BadValue::Excess { count, limit }, _) => occurrences.excesses.push((*count, *limit)),
-            (_, Some(taint)) => occurrences.taints.push(Strength::of(taint)),
+            (_, Some(taint)) => occurrences.taints.push(TaintStrength::from_taint(taint)),
             (_, None) => occurrences.count += 1,
         }
     }
@@ -94,14 +95,15 @@ impl StoredFindings {
     /// True if the stored object had this finding too. Each stored finding excuses only one: a second blanket
     /// toleration is a new mistake. Never true if the update could widen the reach of taints.
     pub fn excuses(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
-        if self.extent == Extent::Wider {
+        if self.extent == ReachChange::Wider {
             return false;
         }
-        let (occurrences, taint) = statement.digest(object, self.extent, &self.keys, &mut self.new);
+        let (occurrences, taint) =
+            statement.order_free_digest(object, self.extent, &self.keys, &mut self.new);
         let Some(stored) = self.occurrences.get_mut(&occurrences) else { return false };
         if let BadValue::Excess { count, limit } = statement.value {
             let is_less = |(old, of): &(usize, usize)| count <= old && limit >= of;
-            let found = stored.excesses.iter().take(MAX_SEARCHED).position(is_less);
+            let found = stored.excesses.iter().take(MAX_COMPARED_ITEMS).position(is_less);
             return found.map(|index| stored.excesses.swap_remove(index)).is_some();
         }
         let Some(taint) = taint else {
@@ -110,9 +112,9 @@ impl StoredFindings {
             return left.is_some();
         };
         // Of several the weakest: a stronger one may be needed for another.
-        let taint = Strength::of(taint);
-        let candidates = stored.taints.iter().take(MAX_SEARCHED).enumerate();
-        let fitting = candidates.filter(|(_, old)| old.covers(&taint)).min_by_key(|(_, old)| *old);
+        let taint = TaintStrength::from_taint(taint);
+        let candidates = stored.taints.iter().take(MAX_COMPARED_ITEMS).enumerate();
+        let fitting = candidates.filter(|(_, old)| old.is_at_least(&taint)).min_by_key(|(_, old)| *old);
         let weakest = fitting.map(|(index, _)| index);
         weakest.map(|index| stored.taints.swap_remove(index)).is_some()
     }
@@ -169,17 +171,17 @@ pub struct BorrowedFinding<'a> {
 
 impl<'a> BorrowedFinding<'a> {
     /// Borrows the content of a finding that a rule reports.
-    pub fn of(finding: &'a Finding) -> BorrowedFinding<'a> {
+    pub fn from_finding(finding: &'a Finding) -> BorrowedFinding<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
         BorrowedFinding { rule, at, kind: *kind, value, detail, policy: None }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
     /// about, if any.
-    fn digest<'d>(
+    fn order_free_digest<'d>(
         &self,
         object: Object<'d>,
-        extent: Extent,
+        extent: ReachChange,
         keys: &RandomState,
         searched: &mut IndexedObject,
     ) -> (u64, Option<Taint<'d>>) {
@@ -190,27 +192,27 @@ impl<'a> BorrowedFinding<'a> {
         let (mut taint, mut is_of_taint) = (None, false);
         for step in self.at.user_steps() {
             let field = match step {
-                Name::Index(index) => {
+                SegmentName::Index(index) => {
                     value = searched.index.item(value, *index);
                     ("item", item_name(value)).hash(&mut out);
                     ""
                 }
-                Name::Field(name) | Name::Key(name) => {
+                SegmentName::Field(name) | SegmentName::Key(name) => {
                     value = searched.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
                     ("member", name).hash(&mut out);
-                    if matches!(step, Name::Field(_)) { &**name } else { "" }
+                    if matches!(step, SegmentName::Field(_)) { &**name } else { "" }
                 }
             };
             if taint.is_some() {
                 is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
-            } else if in_taints && matches!(step, Name::Index(_)) || field == "taint" {
+            } else if in_taints && matches!(step, SegmentName::Index(_)) || field == "taint" {
                 taint = Some(SliceTaint::of(value).taint());
                 is_of_taint = true;
             }
             in_taints = field == "taints";
         }
         ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
-        let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;
+        let is_weighed = self.policy.is_some() && is_of_taint || extent == ReachChange::Within;
         if let BadValue::Excess { .. } = self.value {
             // The detail names the limit, and the value is compared by its size.
             self.kind.hash(&mut out);
@@ -218,8 +220,8 @@ impl<'a> BorrowedFinding<'a> {
             self.kind.hash(&mut out);
             let is_whole = match self.value {
                 BadValue::Str(text) | BadValue::Json(text) => {
-                    head(text, MAX_COMPARED_TEXT).hash(&mut out);
-                    text.len() <= MAX_COMPARED_TEXT
+                    byte_prefix(text, MAX_COMPARED_TEXT_BYTES).hash(&mut out);
+                    text.len() <= MAX_COMPARED_TEXT_BYTES
                 }
                 other => {
                     other.hash(&mut out);
@@ -232,7 +234,7 @@ impl<'a> BorrowedFinding<'a> {
             let needs_value = !self.kind.shows_value() || !is_whole || is_unknown;
             // A policy says the same of the same value, in more or fewer words.
             if self.policy.is_none() || !needs_value {
-                head(self.detail, MAX_COMPARED_TEXT).hash(&mut out);
+                byte_prefix(self.detail, MAX_COMPARED_TEXT_BYTES).hash(&mut out);
             }
             if needs_value {
                 let whole = || keys.hash_one(value.to_json());
@@ -246,10 +248,10 @@ impl<'a> BorrowedFinding<'a> {
 
 /// Returns what identifies an item of a list: its name, or the device or driver that it is about; empty if it has none.
 fn item_name(item: Value<'_>) -> &str {
-    const DRIVER: doc::Name = doc::Name::of("driver");
-    const NAME: doc::Name = doc::Name::of("name");
-    const DEVICE: doc::Name = doc::Name::of("device");
-    const OPAQUE: doc::Name = doc::Name::of("opaque");
+    const DRIVER: doc::FieldName = doc::FieldName::from_text("driver");
+    const NAME: doc::FieldName = doc::FieldName::from_text("name");
+    const DEVICE: doc::FieldName = doc::FieldName::from_text("device");
+    const OPAQUE: doc::FieldName = doc::FieldName::from_text("opaque");
     let names = [item.field(NAME), item.field(DEVICE), item.field(OPAQUE).field(DRIVER)];
     names.into_iter().map(Value::str).find(|name| !name.is_empty()).unwrap_or_default()
 }

@@ -15,43 +15,43 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
 /// A text of a finding that is built only if the finding is kept: a string, `format_args!` or a closure.
-pub trait Text {
+pub trait LazyText {
     /// Builds the text of a message.
     fn compose(self) -> Cow<'static, str>;
 }
 
-impl Text for &'static str {
+impl LazyText for &'static str {
     fn compose(self) -> Cow<'static, str> {
         Cow::Borrowed(self)
     }
 }
 
-impl Text for String {
+impl LazyText for String {
     fn compose(self) -> Cow<'static, str> {
         Cow::Owned(self)
     }
 }
 
-impl Text for Cow<'static, str> {
+impl LazyText for Cow<'static, str> {
     fn compose(self) -> Cow<'static, str> {
         self
     }
 }
 
-impl Text for fmt::Arguments<'_> {
+impl LazyText for fmt::Arguments<'_> {
     fn compose(self) -> Cow<'static, str> {
         Cow::Owned(self.to_string())
     }
 }
 
-impl<F: FnOnce() -> String> Text for F {
+impl<F: FnOnce() -> String> LazyText for F {
     fn compose(self) -> Cow<'static, str> {
         Cow::Owned(self())
     }
 }
 
 /// Decides whether a finding is kept, counted or dropped: one for rules, one for policies.
-pub trait Sink<'r> {
+pub trait FindingSink<'r> {
     /// Keeps, counts or drops a finding. Returns a handle for adding to it.
     fn keep(
         self,
@@ -59,7 +59,7 @@ pub trait Sink<'r> {
         at: &Path<'_>,
         kind: ErrorType,
         value: impl Into<BadValue>,
-        detail: impl Text,
+        detail: impl LazyText,
     ) -> Reported<'r>;
 }
 
@@ -73,54 +73,59 @@ pub struct Report<'r, S> {
     pub(crate) sink: S,
 }
 
-impl<'r, S: Sink<'r>> Report<'r, S> {
+impl<'r, S: FindingSink<'r>> Report<'r, S> {
     /// Reports that a field must be set (`Required value`).
-    pub fn required(self, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::Required, BadValue::Omitted, detail)
+    pub fn required(self, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::Required, BadValue::Omitted, detail)
     }
 
     /// Reports that a field must not be set (`Forbidden`).
-    pub fn forbidden(self, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::Forbidden, BadValue::Omitted, detail)
+    pub fn forbidden(self, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::Forbidden, BadValue::Omitted, detail)
     }
 
     /// Reports that something could not be checked (`Internal error`).
-    pub fn internal(self, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::Internal, BadValue::Omitted, detail)
+    pub fn internal_error(self, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::Internal, BadValue::Omitted, detail)
     }
 
     /// Reports a text with too many bytes or characters (`Too long`).
-    pub fn too_long(self, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::TooLong, BadValue::Omitted, detail)
+    pub fn too_long(self, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::TooLong, BadValue::Omitted, detail)
     }
 
     /// Reports an invalid value (`Invalid value`).
-    pub fn invalid(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::Invalid, value, detail)
+    pub fn invalid(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::Invalid, value, detail)
     }
 
     /// Reports a value that is not one of the known ones (`Unsupported value`).
-    pub fn not_supported(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::NotSupported, value, detail)
+    pub fn not_supported(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::NotSupported, value, detail)
     }
 
     /// Reports a value that an earlier item already has (`Duplicate value`).
-    pub fn duplicate(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::Duplicate, value, detail)
+    pub fn duplicate(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::Duplicate, value, detail)
     }
 
     /// Reports a name of something that does not exist (`Not found`).
-    pub fn not_found(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::NotFound, value, detail)
+    pub fn not_found(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::NotFound, value, detail)
     }
 
     /// Reports a list with too many items (`Too many`).
-    pub fn too_many(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
-        self.of_kind(ErrorType::TooMany, value, detail)
+    pub fn too_many(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
+        self.error_of_type(ErrorType::TooMany, value, detail)
     }
 
     /// Reports a finding with any error type.
-    pub fn of_kind(self, kind: ErrorType, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+    pub fn error_of_type(
+        self,
+        kind: ErrorType,
+        value: impl Into<BadValue>,
+        detail: impl LazyText,
+    ) -> Reported<'r> {
         self.sink.keep(self.rule, self.at, kind, value, detail)
     }
 }
@@ -139,12 +144,12 @@ impl<'r> Reported<'r> {
     pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
 
     /// Creates the handle for a finding; `finding` is `None` if it was not kept after all.
-    pub(crate) fn kept(finding: Option<&'r mut Finding>, is_fixable: bool) -> Reported<'r> {
+    pub(crate) fn from_kept(finding: Option<&'r mut Finding>, is_fixable: bool) -> Reported<'r> {
         Reported { finding, is_fixable }
     }
 
     /// Calls `add` on the finding, if it is kept.
-    pub(crate) fn with(mut self, add: impl FnOnce(&mut Finding)) -> Reported<'r> {
+    pub(crate) fn update_if_kept(mut self, add: impl FnOnce(&mut Finding)) -> Reported<'r> {
         if let Some(finding) = &mut self.finding {
             add(finding);
         }
@@ -152,29 +157,29 @@ impl<'r> Reported<'r> {
     }
 
     /// Adds advice on how to correct the object.
-    pub fn help(self, help: impl Text) -> Reported<'r> {
+    pub fn help(self, help: impl LazyText) -> Reported<'r> {
         self.help_if(Some(help))
     }
 
     /// Adds advice on how to correct the object, if there is any.
-    pub fn help_if(self, help: Option<impl Text>) -> Reported<'r> {
-        self.with(|finding| finding.help = help.map(Text::compose))
+    pub fn help_if(self, help: Option<impl LazyText>) -> Reported<'r> {
+        self.update_if_kept(|finding| finding.help = help.map(LazyText::compose))
     }
 
     /// Adds a shorter form of the detail, for warnings of the webhook.
-    pub fn short(self, short: impl Text) -> Reported<'r> {
-        self.with(|finding| finding.short = Some(short.compose()))
+    pub fn short_detail(self, short: impl LazyText) -> Reported<'r> {
+        self.update_if_kept(|finding| finding.short = Some(short.compose()))
     }
 
     /// Adds another path that the finding is about.
-    pub fn also(self, at: &Path<'_>) -> Reported<'r> {
-        self.with(|finding| finding.also.push(at.owned()))
+    pub fn also_at(self, at: &Path<'_>) -> Reported<'r> {
+        self.update_if_kept(|finding| finding.also.push(at.owned()))
     }
 
     /// Adds a fix, unless the object comes from a review, where there is no file to fix.
     pub fn fix(self, fix: impl FnOnce() -> Fix) -> Reported<'r> {
         let is_fixable = self.is_fixable;
-        self.with(|finding| {
+        self.update_if_kept(|finding| {
             if is_fixable {
                 finding.fix = Some(Box::new(fix()));
             }
@@ -190,17 +195,19 @@ impl<'r> Reported<'r> {
             Some(meant) => self
                 .help(format_args!("did you mean `{meant}`?"))
                 .fix(|| Fix::replace(at.owned(), written, meant)),
-            None => self.help_if((!known.is_empty()).then(|| suggest::one_of(known))),
+            None => self.help_if((!known.is_empty()).then(|| suggest::hint_use_one_of(known))),
         }
     }
 
     /// Marks the finding as one about the key of a field, where it is then shown, instead of its value.
     pub fn on_key(self) -> Reported<'r> {
-        self.with(|finding| finding.on_key = true)
+        self.update_if_kept(|finding| finding.on_key = true)
     }
 
     /// Sets the path that the API server prints, if it differs from the user's path.
-    pub fn printed_at(self, server_at: String) -> Reported<'r> {
-        self.with(|finding| finding.server_at = (server_at != finding.field()).then_some(server_at))
+    pub fn with_server_path(self, server_at: String) -> Reported<'r> {
+        self.update_if_kept(|finding| {
+            finding.server_at = (server_at != finding.user_path()).then_some(server_at)
+        })
     }
 }

@@ -10,11 +10,11 @@ use crate::rules::table::{
     DRAFT_ONLY_FIELD, DROPPED_FIELD, RULE_TAKES_EFFECT, RULE_WITHOUT_EFFECT, SOON_REMOVED_VERSION,
     VERSION_OFF_BY_DEFAULT,
 };
-use tollgate_api::drafts::{DraftOnly, DraftPart, draft_only};
+use tollgate_api::drafts::{DraftOnlyPart, DraftPart, draft_only_parts};
 use tollgate_api::gated::DroppedField;
 use tollgate_api::profile::{ApiKind, Profile, Version};
-use tollgate_api::view::{Body, Object};
-use tollgate_document::field::{FieldPath, Name, Path};
+use tollgate_api::view::{Object, ObjectBody};
+use tollgate_document::field::{FieldPath, Path, SegmentName};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::names;
 
@@ -25,10 +25,12 @@ fn forbidden_finding(rule: RuleId, at: FieldPath, detail: String) -> Finding {
 
 /// Returns the finding for a field that the server drops because its feature gate is off.
 pub fn dropped_field_finding(field: &DroppedField, profile: &Profile) -> Finding {
-    let names =
-        field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
+    let names = field
+        .at
+        .user_steps()
+        .filter_map(|step| if let SegmentName::Field(name) = step { Some(name) } else { None });
     let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());
-    let state = match (profile.gates.are_live, profile.has_on_by_default(field.gate)) {
+    let state = match (profile.gates.are_live, profile.is_gate_on_by_default(field.gate)) {
         (true, _) => "off on this API server",
         (false, true) => "on by default",
         (false, false) => "off by default",
@@ -47,10 +49,11 @@ pub fn unserved_findings(
     is_stored: bool,
 ) -> Vec<Finding> {
     let (kind, version) = (object.kind(), object.version);
-    let mut parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
+    let mut parts = if profile.warns_of_drafts { draft_only_parts(object) } else { Vec::new() };
     if let Some(old) = old.filter(|_| !parts.is_empty()) {
-        let stored: HashSet<String> = draft_only(old).iter().map(DraftOnly::identity).collect();
-        parts.retain(|part| !stored.contains(&part.identity()));
+        let stored: HashSet<String> =
+            draft_only_parts(old).iter().map(DraftOnlyPart::path_without_indexes).collect();
+        parts.retain(|part| !stored.contains(&part.path_without_indexes()));
     }
     let drafts = parts.iter().map(|part| draft_only_finding(part, kind, version));
     // A stored object is served in every version there is; only if there is none, nobody can reach it.
@@ -76,7 +79,7 @@ fn rule_without_effect_finding(kind: ApiKind, profile: &Profile, is_version_off:
     let why = if is_version_off { profile.why_rule_gates_are_off() } else { profile.why_rules_do_nothing() };
     let detail = match why {
         Some(why) => format!("{why}, so the rule has no effect"),
-        None => profile.rules_depend_on()?,
+        None => profile.describe_gates_for_rules()?,
     };
     let at = Path::ROOT.field("kind").owned();
     Some(forbidden_finding(RULE_WITHOUT_EFFECT, at, detail))
@@ -90,7 +93,7 @@ pub fn rule_takes_effect_finding(
     profile: &Profile,
     profiles: &[&'static Profile],
 ) -> Option<Finding> {
-    let Body::Rule(rule) = object.body else { return None };
+    let ObjectBody::Rule(rule) = object.body else { return None };
     let consequence = match rule.spec().taint().effect() {
         "NoExecute" => "evicts the pods that use the selected devices",
         "NoSchedule" => "keeps new pods off the selected devices",
@@ -142,7 +145,7 @@ fn soon_removed_finding(kind: ApiKind, version: Version, profile: &Profile) -> O
 }
 
 /// Returns the finding for a part of an object that no release serves.
-fn draft_only_finding(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
+fn draft_only_finding(part: &DraftOnlyPart, kind: ApiKind, version: Version) -> Finding {
     let (group, kind, version) = (kind.group(), kind.name(), version.name());
     let detail = match part.what {
         DraftPart::Kind => format!("no Kubernetes release serves {kind}"),

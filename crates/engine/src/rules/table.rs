@@ -8,36 +8,36 @@
 //! Invariant: a rule is named by its constant, and its text is written only here.
 
 use tollgate_document::finding::DependsOn::{Cluster, Drafts, Files, Labels, Release, Server, Time};
-use tollgate_document::finding::{Level, Origin, Rule, RuleId};
+use tollgate_document::finding::{FindingLevel, Rule, RuleId, RuleOrigin};
 
 /// A rule about objects that cannot be decoded, with the level Deny.
 const fn decoding(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Decoding, Level::Deny)
+    Rule::new(id, RuleOrigin::Decoding, FindingLevel::Deny)
 }
 
 /// A rule about fields that only strict decoding rejects, with the level Deny.
-const fn strict(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Strict, Level::Deny)
+const fn strict_decoding(id: &'static str) -> Rule {
+    Rule::new(id, RuleOrigin::Strict, FindingLevel::Deny)
 }
 
 /// A rule of the API server, with the level Deny.
 const fn upstream(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Upstream, Level::Deny)
+    Rule::new(id, RuleOrigin::Upstream, FindingLevel::Deny)
 }
 
 /// A rule for a limit that is documented but not enforced by any server, with the level Deny.
 const fn documented(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Documented, Level::Deny)
+    Rule::new(id, RuleOrigin::Documented, FindingLevel::Deny)
 }
 
 /// A lint, with the level Warn.
 const fn lint(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Lint, Level::Warn)
+    Rule::new(id, RuleOrigin::Lint, FindingLevel::Warn)
 }
 
 /// A rule for violations of policies, with the default level Deny.
 const fn policy(id: &'static str) -> Rule {
-    Rule::new(id, Origin::Policy, Level::Deny)
+    Rule::new(id, RuleOrigin::Policy, FindingLevel::Deny)
 }
 
 macro_rules! table {
@@ -55,14 +55,14 @@ macro_rules! table {
     };
     (@numbered $($name:ident = $rule:expr;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named like the constants")]
-        enum Number { $($name,)* Count }
+        enum RuleNumber { $($name,)* Count }
 
         /// All rules of all origins.
-        pub static TABLE: [Rule; Number::Count as usize] = [$($rule.numbered(Number::$name as usize),)*];
+        pub static RULE_TABLE: [Rule; RuleNumber::Count as usize] = [$($rule.with_table_index(RuleNumber::$name as usize),)*];
 
         $(
             #[allow(clippy::indexing_slicing, reason = "the compiler checks the index of a constant")]
-            pub const $name: RuleId = &TABLE[Number::$name as usize];
+            pub const $name: RuleId = &RULE_TABLE[RuleNumber::$name as usize];
         )*
     };
     (@files $files:ident, $($file:ident: $check:ident { $($rule:ident)* })*) => {
@@ -72,7 +72,7 @@ macro_rules! table {
                 $(mod $file;)*
 
                 /// The groups of this origin.
-                pub(super) static GROUPS: &[$crate::rules::CheckGroup] = &[$($crate::rules::CheckGroup {
+                pub(super) static CHECK_GROUPS: &[$crate::rules::CheckGroup] = &[$($crate::rules::CheckGroup {
                     rules: &[$($crate::rules::table::$rule),*],
                     check: $crate::rules::Check::$check($file::check),
                 },)*];
@@ -91,8 +91,8 @@ table! {
         BAD_TIME = decoding("bad-time");
         BAD_QUANTITY = decoding("bad-quantity");
         FINDINGS_LEFT_OUT = decoding("findings-left-out");
-        UNKNOWN_FIELD = strict("unknown-field");
-        DUPLICATE_KEY = strict("duplicate-key");
+        UNKNOWN_FIELD = strict_decoding("unknown-field");
+        DUPLICATE_KEY = strict_decoding("duplicate-key");
         // The rules of the API server, by file of `upstream/`: meta.rs
         OBJECT_NAMESPACE = upstream("object-namespace");
         OBJECT_GENERATION = upstream("object-generation");

@@ -52,23 +52,23 @@ pub mod network_data;
 pub mod reserved_for;
 pub mod status;
 
-use super::{Check, CheckGroup, Cx};
+use super::{Check, CheckGroup, RuleContext};
 use crate::admission::DecodedAttributes;
 
 /// The groups of this origin. Each reports many rules, so all are called if any of these rules is selected.
-pub static GROUPS: &[CheckGroup] = &[
-    group(meta::check_metadata),
-    group(slice::check_slice),
-    group(claim::check_claim),
-    group(class::check_device_class),
-    group(pod_claims::check_pod_claims),
-    group(taint_rule::check_taint_rule),
-    group(status::check_status),
+pub static CHECK_GROUPS: &[CheckGroup] = &[
+    object_check_group(meta::check_metadata),
+    object_check_group(slice::check_slice),
+    object_check_group(claim::check_claim),
+    object_check_group(class::check_device_class),
+    object_check_group(pod_claims::check_pod_claims),
+    object_check_group(taint_rule::check_taint_rule),
+    object_check_group(status::check_status),
     // Last: it looks at whether the others found anything.
-    group(object_name::check_generate_name_last),
+    object_check_group(object_name::check_generate_name_last),
 ];
 
 /// Creates the group of a check function for whole objects.
-const fn group(check: fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)) -> CheckGroup {
+const fn object_check_group(check: fn(&mut RuleContext<'_, '_>, &DecodedAttributes<'_>)) -> CheckGroup {
     CheckGroup { rules: &[], check: Check::Object(check) }
 }

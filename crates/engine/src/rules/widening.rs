@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use super::ratchet::is_narrowed;
 use crate::site::{tolerations_of, visit_requests};
 use crate::tolerance::coverage::ToleratedTaints;
-use tollgate_api::view::{Body, DevicePatch, Object, TaintSelector, View as _};
+use tollgate_api::view::{DevicePatch, Object, ObjectBody, TaintSelector, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::{FieldPath, Path, PathStyle};
 
 /// A toleration or selector that matches more than before.
 #[derive(Debug)]
-pub struct Widened {
+pub struct WidenedMatch {
     /// The toleration or selector.
     pub at: FieldPath,
     /// True if it is empty, so that it matches everything.
@@ -24,7 +24,7 @@ pub struct Widened {
 
 /// Returns the tolerations and selectors that match more than in `before`, which is `None` if no server could read the
 /// old object.
-pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
+pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<WidenedMatch> {
     let mut found = Vec::new();
     find_widened_tolerations(before, after, &mut found);
     find_widened_selectors(before, after, &mut found);
@@ -61,38 +61,38 @@ impl<'d> ToleratedByRequest<'d> {
 }
 
 /// Adds the tolerations in `after` that match more than the tolerations of the same request in `before`.
-fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<WidenedMatch>) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
     let mut tolerated = ToleratedByRequest::default();
     if let Some(before) = before {
         visit_requests(before, &mut |at, request| {
             for toleration in tolerations_of(request).iter() {
-                tolerated.add(name(at), ToleratedTaints::as_written(toleration));
+                tolerated.add(name(at), ToleratedTaints::from_toleration(toleration));
             }
         });
     }
     visit_requests(after, &mut |at, request| {
         let (request_name, at) = (name(at), at.field("tolerations"));
         for (index, toleration) in tolerations_of(request).iter().enumerate() {
-            if !tolerated.contains(&request_name, &ToleratedTaints::as_written(toleration)) {
+            if !tolerated.contains(&request_name, &ToleratedTaints::from_toleration(toleration)) {
                 let is_empty = toleration.json().is_empty();
-                found.push(Widened { at: at.index(index).owned(), is_empty });
+                found.push(WidenedMatch { at: at.index(index).owned(), is_empty });
             }
         }
     });
 }
 
 /// Adds the selector of a rule or patch if it matches more than in `before`.
-fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<WidenedMatch>) {
     let spec_at = Path::ROOT.field("spec");
     let (at, old, new) = match (before.map(|before| before.body), after.body) {
         // A rule without a selector evicts nobody, one with an empty selector everybody.
-        (Some(Body::Rule(old)), Body::Rule(new)) => {
+        (Some(ObjectBody::Rule(old)), ObjectBody::Rule(new)) => {
             (spec_at.field("deviceSelector"), old.spec().device_selector(), new.spec().device_selector())
         }
-        (_, Body::Rule(new)) => (spec_at.field("deviceSelector"), None, new.spec().device_selector()),
-        (Some(Body::Patch(old)), Body::Patch(new)) => {
+        (_, ObjectBody::Rule(new)) => (spec_at.field("deviceSelector"), None, new.spec().device_selector()),
+        (Some(ObjectBody::Patch(old)), ObjectBody::Patch(new)) => {
             let (old, new) = (filter_or_empty(old.spec().devices()), filter_or_empty(new.spec().devices()));
             (spec_at.field("devices"), Some(old), Some(new))
         }
@@ -105,7 +105,7 @@ fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: 
     };
     if is_wider {
         let is_empty = new.is_none_or(|new| new.json().is_empty());
-        found.push(Widened { at: at.owned(), is_empty });
+        found.push(WidenedMatch { at: at.owned(), is_empty });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{visit_claim_spec, visit_claim_templates};
 use crate::admission::{DecodedAttributes, ResourceClasses};
-use tollgate_api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
+use tollgate_api::view::{ClaimConfig, ClassicClaimSpec, ObjectBody, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
@@ -26,19 +26,19 @@ pub fn visit_parameters<'d>(
     let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
     let spec_at = Path::ROOT.field("spec");
     match object.body {
-        Body::Claim(_) | Body::Template(_) => visit_claim_spec(object, |at, spec| {
+        ObjectBody::Claim(_) | ObjectBody::Template(_) => visit_claim_spec(object, |at, spec| {
             visit_configs(spec.devices().config().value(), &at.field("devices"), visit);
         }),
-        Body::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
-        Body::ClassicClass(class) => {
-            visit_classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
+        ObjectBody::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
+        ObjectBody::ClassicClass(class) => {
+            visit_classic_parameters(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
         }
-        Body::ClassicClaim(claim) => {
-            visit_classic(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
+        ObjectBody::ClassicClaim(claim) => {
+            visit_classic_parameters(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
         }
-        Body::Pods(_) => visit_claim_templates(object, &mut |at, template| {
+        ObjectBody::Pods(_) => visit_claim_templates(object, &mut |at, template| {
             let spec = template.spec();
-            visit_classic(driver_of(spec), spec.parameters(), &template.spec_at(at), visit);
+            visit_classic_parameters(driver_of(spec), spec.parameters(), &template.spec_path(at), visit);
         }),
         _ => {}
     }
@@ -57,7 +57,7 @@ fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path
 }
 
 /// Calls `visit` for the parameters of a classic object, unless they are null; `at` is the object that contains them.
-fn visit_classic<'d>(
+fn visit_classic_parameters<'d>(
     driver: Option<&'d str>,
     value: Value<'d>,
     at: &Path<'_>,

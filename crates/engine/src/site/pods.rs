@@ -1,12 +1,12 @@
 //! Finds pod specs in objects: in Pods, and in the pod templates of workloads.
 
-use tollgate_api::view::{Body, ClassicTemplate, Object, PodClaims};
+use tollgate_api::view::{ClassicTemplate, Object, ObjectBody, PodClaims};
 use tollgate_document::field::Path;
 
 /// Calls `visit` for the PodSpec of a pod or workload; not for other objects.
 pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
-    if let Body::Pods(pods) = object.body {
-        Path::ROOT.descend(pods.spec_path(), &mut |at| visit(at, pods.spec()));
+    if let ObjectBody::Pods(pods) = object.body {
+        Path::ROOT.visit_with_fields(pods.spec_path(), &mut |at| visit(at, pods.spec()));
     }
 }
 

@@ -16,46 +16,49 @@ use tollgate_api::view::Toleration;
 
 /// A set of taint effects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Effects(u8);
+pub struct EffectSet(u8);
 
-impl Effects {
+impl EffectSet {
     /// The empty set.
-    pub const EMPTY: Effects = Effects(0);
-    pub const NONE: Effects = Effects(1);
-    pub const NO_SCHEDULE: Effects = Effects(2);
-    pub const NO_EXECUTE: Effects = Effects(4);
+    pub const EMPTY: EffectSet = EffectSet(0);
+    pub const EFFECT_NONE: EffectSet = EffectSet(1);
+    pub const NO_SCHEDULE: EffectSet = EffectSet(2);
+    pub const NO_EXECUTE: EffectSet = EffectSet(4);
     /// Any other effect, from a future release.
-    pub const OTHER: Effects = Effects(8);
+    pub const OTHER_EFFECTS: EffectSet = EffectSet(8);
     /// The effects that exist in current releases.
-    pub const KNOWN: Effects = Effects(7);
+    pub const KNOWN: EffectSet = EffectSet(7);
     /// Every effect, including future ones.
-    pub const ALL: Effects = Effects(15);
+    pub const ALL: EffectSet = EffectSet(15);
 
-    const NAMED: [(Effects, &'static str); 3] =
-        [(Effects::NONE, "None"), (Effects::NO_SCHEDULE, "NoSchedule"), (Effects::NO_EXECUTE, "NoExecute")];
+    const EFFECT_NAMES: [(EffectSet, &'static str); 3] = [
+        (EffectSet::EFFECT_NONE, "None"),
+        (EffectSet::NO_SCHEDULE, "NoSchedule"),
+        (EffectSet::NO_EXECUTE, "NoExecute"),
+    ];
 
     /// Returns the effect of that name; [`Effects::OTHER`] if it is unknown.
-    pub fn named(name: &str) -> Effects {
-        let found = Effects::NAMED.iter().find(|(_, known)| *known == name);
-        found.map_or(Effects::OTHER, |(effect, _)| *effect)
+    pub fn from_name(name: &str) -> EffectSet {
+        let found = EffectSet::EFFECT_NAMES.iter().find(|(_, known)| *known == name);
+        found.map_or(EffectSet::OTHER_EFFECTS, |(effect, _)| *effect)
     }
 
     /// Returns the effects that are in either set.
     #[must_use]
-    pub const fn or(self, other: Effects) -> Effects {
-        Effects(self.0 | other.0)
+    pub const fn union(self, other: EffectSet) -> EffectSet {
+        EffectSet(self.0 | other.0)
     }
 
     /// Returns the effects that are in both sets.
     #[must_use]
-    pub const fn and(self, other: Effects) -> Effects {
-        Effects(self.0 & other.0)
+    pub const fn intersection(self, other: EffectSet) -> EffectSet {
+        EffectSet(self.0 & other.0)
     }
 
     /// Returns the effects that are in this set and not in `other`.
     #[must_use]
-    pub const fn without(self, other: Effects) -> Effects {
-        Effects(self.0 & !other.0)
+    pub const fn difference(self, other: EffectSet) -> EffectSet {
+        EffectSet(self.0 & !other.0)
     }
 
     /// True if there are no effects in the set.
@@ -64,13 +67,16 @@ impl Effects {
     }
 
     /// True if all effects of `other` are in this set.
-    pub const fn contains(self, other: Effects) -> bool {
+    pub const fn contains(self, other: EffectSet) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Returns the names of the effects; [`Effects::OTHER`] has none.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Effects::NAMED.into_iter().filter(move |(effect, _)| self.contains(*effect)).map(|(_, name)| name)
+        EffectSet::EFFECT_NAMES
+            .into_iter()
+            .filter(move |(effect, _)| self.contains(*effect))
+            .map(|(_, name)| name)
     }
 }
 
@@ -82,7 +88,7 @@ pub struct ToleratedTaints<'a> {
     /// The value; `None` for every value.
     pub value: Option<&'a str>,
     /// The effects of the taints.
-    pub effects: Effects,
+    pub effects: EffectSet,
     /// For how long a NoExecute taint is tolerated; `None` for forever.
     pub seconds: Option<i64>,
 }
@@ -90,14 +96,14 @@ pub struct ToleratedTaints<'a> {
 impl<'a> ToleratedTaints<'a> {
     /// Returns the taints that a toleration matches, for the duration in its `tolerationSeconds`. An unknown
     /// operator is treated as `Exists`, which matches most.
-    pub fn as_written(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
+    pub fn from_toleration(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
         ToleratedTaints {
             key: Some(toleration.key()).filter(|key| !key.is_empty()),
             value: exact.then(|| toleration.value()),
             effects: match toleration.effect() {
-                "" => Effects::KNOWN,
-                name => Effects::named(name),
+                "" => EffectSet::KNOWN,
+                name => EffectSet::from_name(name),
             },
             seconds: toleration.toleration_seconds().map(|seconds| seconds.max(0)),
         }
@@ -109,7 +115,7 @@ impl<'a> ToleratedTaints<'a> {
         within(self.key, other.key)
             && within(self.value, other.value)
             && self.effects.contains(other.effects)
-            && (!other.effects.contains(Effects::NO_EXECUTE) || is_long_enough(self.seconds, other.seconds))
+            && (!other.effects.contains(EffectSet::NO_EXECUTE) || is_long_enough(self.seconds, other.seconds))
     }
 }
 
@@ -190,7 +196,7 @@ pub struct PolicyEntry {
     pub keys: KeyPattern,
     /// The values; `None` for every value.
     pub values: Option<Vec<Box<str>>>,
-    pub effects: Effects,
+    pub effects: EffectSet,
     /// Maximum `tolerationSeconds` for NoExecute; `None` if unlimited.
     pub seconds: Option<i64>,
 }
@@ -206,15 +212,15 @@ impl PolicyEntry {
     }
 
     /// Returns the effects for which this entry includes every tolerated taint, for as long as it is tolerated.
-    fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> Effects {
+    fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> EffectSet {
         if !self.keys.contains(tolerated.key) || !self.contains_values(tolerated.value) {
-            return Effects::EMPTY;
+            return EffectSet::EMPTY;
         }
-        let effects = self.effects.and(tolerated.effects);
+        let effects = self.effects.intersection(tolerated.effects);
         if is_long_enough(self.seconds, tolerated.seconds) {
             effects
         } else {
-            effects.without(Effects::NO_EXECUTE)
+            effects.difference(EffectSet::NO_EXECUTE)
         }
     }
 
@@ -226,18 +232,20 @@ impl PolicyEntry {
             (Some(values), None) => !values.is_empty(),
             (Some(values), Some(value)) => values.iter().any(|known| &**known == value),
         };
-        !self.effects.and(tolerated.effects).is_empty() && self.keys.intersects(tolerated.key) && values()
+        !self.effects.intersection(tolerated.effects).is_empty()
+            && self.keys.intersects(tolerated.key)
+            && values()
     }
 
     /// Returns what this entry lacks to cover the toleration for all of `effects`.
-    fn shortfall(&self, tolerated: &ToleratedTaints<'_>, effects: Effects) -> Shortfall {
-        let shared = self.effects.and(effects);
+    fn shortfall(&self, tolerated: &ToleratedTaints<'_>, effects: EffectSet) -> Shortfall {
+        let shared = self.effects.intersection(effects);
         let limited =
-            shared.contains(Effects::NO_EXECUTE) && !is_long_enough(self.seconds, tolerated.seconds);
+            shared.contains(EffectSet::NO_EXECUTE) && !is_long_enough(self.seconds, tolerated.seconds);
         Shortfall {
             keys: !self.keys.contains(tolerated.key),
             values: !self.contains_values(tolerated.value),
-            effects: effects.without(self.effects),
+            effects: effects.difference(self.effects),
             seconds: self.seconds.filter(|_| limited),
         }
     }
@@ -251,7 +259,7 @@ pub struct Shortfall {
     /// True if it does not include the value, or not all values.
     pub values: bool,
     /// Effects that the entry does not allow.
-    pub effects: Effects,
+    pub effects: EffectSet,
     /// The maximum seconds of the entry, if the toleration lasts longer.
     pub seconds: Option<i64>,
 }
@@ -259,7 +267,7 @@ pub struct Shortfall {
 impl Shortfall {
     /// Returns a weighted measure of how much the toleration, apart from its key, must change for the entry to cover
     /// it; 0 if nothing. `value` is the value that the toleration compares.
-    fn distance(self, missing: Effects, value: Option<&str>) -> u8 {
+    fn distance(self, missing: EffectSet, value: Option<&str>) -> u8 {
         // Some value can stand for every value; another value is another taint.
         let values = if value.is_none() { 3 } else { 6 };
         let effects = if self.effects.is_empty() {
@@ -279,14 +287,14 @@ impl Shortfall {
 pub fn uncovered_effects<'e>(
     tolerated: &ToleratedTaints<'_>,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
-) -> Effects {
+) -> EffectSet {
     // The effect None does not affect pods, so it needs no permission.
-    let mut missing = tolerated.effects.without(Effects::NONE);
+    let mut missing = tolerated.effects.difference(EffectSet::EFFECT_NONE);
     for entry in entries {
         if missing.is_empty() {
             break;
         }
-        missing = missing.without(entry.covered_effects(tolerated));
+        missing = missing.difference(entry.covered_effects(tolerated));
     }
     missing
 }
@@ -295,7 +303,7 @@ pub fn uncovered_effects<'e>(
 /// are no entries.
 pub fn nearest_entry<'e>(
     tolerated: &ToleratedTaints<'_>,
-    missing: Effects,
+    missing: EffectSet,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
 ) -> Option<(usize, Shortfall)> {
     let found = entries.into_iter().enumerate().min_by_key(|(_, entry)| {

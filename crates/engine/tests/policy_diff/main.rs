@@ -22,5 +22,5 @@ fn load(text: &str) -> PolicySet {
 
 /// Compares two sets in all namespaces.
 fn diff(old: &PolicySet, new: &PolicySet) -> PolicyDiff {
-    old.diff(new, None, gotime::parse(NOW).unwrap())
+    old.diff(new, None, gotime::parse_rfc3339(NOW).unwrap())
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::{diff, load};
-use tollgate_engine::policy::Effect;
+use tollgate_engine::policy::ChangeEffect;
 
 /// The pairs of a folder: name, old and new text.
 fn pairs(folder: &str) -> Vec<(String, String, String)> {
@@ -26,17 +26,18 @@ fn pairs(folder: &str) -> Vec<(String, String, String)> {
 }
 
 /// Checks the effect of all pairs in a folder, and of their reverses.
-fn check(folder: &str, at_least: usize, expected: Effect, reversed: Option<Effect>) {
+fn check(folder: &str, at_least: usize, expected: ChangeEffect, reversed: Option<ChangeEffect>) {
     let pairs = pairs(folder);
     assert!(pairs.len() >= at_least, "{} pairs in {folder}", pairs.len());
     let mut wrong = Vec::new();
     for (name, old, new) in pairs {
         let (old, new) = (load(&old), load(&new));
-        let mut expect = |what: &str, old, new, expected: Effect| {
+        let mut expect = |what: &str, old, new, expected: ChangeEffect| {
             let found = diff(old, new);
             assert_eq!(found.incomplete, Vec::<String>::new(), "{name}");
             // Which of the changes it is, is said of each.
-            let by_change = found.changes.iter().fold(Effect::None, |all, change| all.and(change.effect));
+            let by_change =
+                found.changes.iter().fold(ChangeEffect::None, |all, change| all.combined_with(change.effect));
             if found.effect != expected || by_change != expected {
                 let by_change = by_change.name();
                 let all: Vec<String> = found
@@ -51,32 +52,32 @@ fn check(folder: &str, at_least: usize, expected: Effect, reversed: Option<Effec
         if let Some(reversed) = reversed {
             expect(" reversed", &new, &old, reversed);
         }
-        expect(" with itself", &old, &old, Effect::None);
+        expect(" with itself", &old, &old, ChangeEffect::None);
     }
     assert!(wrong.is_empty(), "{} of {folder} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn what_disarms_a_policy_is_wider() {
-    check("wider", 40, Effect::Wider, Some(Effect::Stricter));
+    check("wider", 40, ChangeEffect::Wider, Some(ChangeEffect::Stricter));
 }
 
 #[test]
 fn what_only_writes_a_policy_differently_is_harmless() {
-    check("harmless", 40, Effect::None, Some(Effect::None));
+    check("harmless", 40, ChangeEffect::None, Some(ChangeEffect::None));
 }
 
 #[test]
 fn what_refuses_more_is_stricter() {
-    check("stricter", 5, Effect::Stricter, Some(Effect::Wider));
+    check("stricter", 5, ChangeEffect::Stricter, Some(ChangeEffect::Wider));
 }
 
 #[test]
 fn what_allows_some_and_refuses_others_is_both() {
-    check("both", 2, Effect::Both, Some(Effect::Both));
+    check("both", 2, ChangeEffect::Both, Some(ChangeEffect::Both));
 }
 
 #[test]
 fn what_cannot_be_decided_is_unknown() {
-    check("unknown", 3, Effect::Unknown, Some(Effect::Unknown));
+    check("unknown", 3, ChangeEffect::Unknown, Some(ChangeEffect::Unknown));
 }

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use super::{NOW, diff, load};
 use tollgate_document::doc;
 use tollgate_engine::engine::Verdict;
-use tollgate_engine::policy::{Effect, PolicySet};
-use tollgate_engine::{Attributes, Engine, Labels, Level, Operation, Profile, RuleSet};
+use tollgate_engine::policy::{ChangeEffect, PolicySet};
+use tollgate_engine::{Attributes, Engine, FindingLevel, Labels, Operation, Profile, RuleSet};
 
 /// SplitMix64: the same cases on every run.
 struct Dice(u64);
@@ -209,7 +209,7 @@ fn object(dice: &mut Dice, namespace: &str) -> String {
 }
 
 /// The highest level of what policies report about a request.
-fn level(engine: &Engine, request: &Request) -> Option<Level> {
+fn level(engine: &Engine, request: &Request) -> Option<FindingLevel> {
     let [object, user, labels] =
         [&request.object, &request.user, &request.labels].map(|text| doc::parse(text).unwrap());
     let attributes = Attributes {
@@ -295,7 +295,13 @@ fn what_is_not_found_does_not_exist() {
         witnessed[1] += usize::from(stricter);
     }
     // Otherwise the requests would not tell anything.
-    let by_name = [Effect::None, Effect::Stricter, Effect::Unknown, Effect::Wider, Effect::Both];
+    let by_name = [
+        ChangeEffect::None,
+        ChangeEffect::Stricter,
+        ChangeEffect::Unknown,
+        ChangeEffect::Wider,
+        ChangeEffect::Both,
+    ];
     let counts: Vec<String> =
         by_name.map(|effect| format!("{} {}", effects[effect as usize], effect.name())).into();
     println!(
@@ -305,7 +311,7 @@ fn what_is_not_found_does_not_exist() {
         witnessed[1]
     );
     assert!(
-        effects[Effect::None as usize] >= 5 && witnessed.iter().all(|count| *count >= 50),
+        effects[ChangeEffect::None as usize] >= 5 && witnessed.iter().all(|count| *count >= 50),
         "{counts:?} {witnessed:?}"
     );
 }

@@ -29,7 +29,7 @@ pub(super) struct CompiledClass<'d> {
 impl<'d> CompiledClass<'d> {
     /// Compiles the DeviceClasses of a state, by name.
     pub(super) fn compile_all(state: &State<'d>, behaviour: &Behaviour) -> Vec<CompiledClass<'d>> {
-        let classes = state.of_kind(ObjectKind::DeviceClass).iter();
+        let classes = state.objects_of_kind(ObjectKind::DeviceClass).iter();
         let compile = |expression: &str| Program::compile(expression, behaviour).map_err(|error| error.0);
         let mut classes: Vec<CompiledClass<'d>> = classes
             .map(|object| {
@@ -50,7 +50,7 @@ type ClassesOfDevice = (Vec<usize>, Vec<(usize, String)>);
 
 /// The classes of the devices of a report, for the next one. Devices change rarely, and their selectors take long.
 #[derive(Default, Debug)]
-pub struct ClassMemory {
+pub struct ClassCache {
     hasher: RandomState,
     /// The digest of the classes and of the behaviour that the answers are for: gates change it within a release.
     classes: u64,
@@ -58,7 +58,7 @@ pub struct ClassMemory {
     answers: HashMap<u64, ClassesOfDevice>,
 }
 
-impl ClassMemory {
+impl ClassCache {
     /// Evaluates the classes for all these devices, in their order, and forgets all others.
     pub(super) fn classes_of<'d>(
         &mut self,
@@ -77,7 +77,7 @@ impl ClassMemory {
             let mut hasher = self.hasher.build_hasher();
             candidate.driver.hash(&mut hasher);
             for part in candidate.body.0.descendants() {
-                (part.kind() as u8, part.size(), part.text()).hash(&mut hasher);
+                (part.kind() as u8, part.node_count(), part.text()).hash(&mut hasher);
             }
             let key = hasher.finish();
             let evaluate = || before.remove(&key).unwrap_or_else(|| evaluate_classes(classes, candidate));
@@ -88,11 +88,11 @@ impl ClassMemory {
 }
 
 fn evaluate_classes(classes: &[CompiledClass<'_>], candidate: Candidate<'_>) -> ClassesOfDevice {
-    let device = candidate.body.selector_device(candidate.driver);
+    let device = candidate.body.device_for_selectors(candidate.driver);
     let (mut matching, mut failed) = (Vec::new(), Vec::new());
     for (place, class) in classes.iter().enumerate() {
         let Ok(selectors) = &class.selectors else { continue };
-        match matches(selectors, device.as_ref()) {
+        match all_selectors_match(selectors, device.as_ref()) {
             Ok(true) => matching.push(place),
             Ok(false) => {}
             Err(error) => failed.push((place, error)),
@@ -102,7 +102,7 @@ fn evaluate_classes(classes: &[CompiledClass<'_>], candidate: Candidate<'_>) -> 
 }
 
 /// True if all selectors match the device. The error is that of the first selector that fails.
-fn matches(selectors: &[Program], device: Option<&Device>) -> Result<bool, String> {
+fn all_selectors_match(selectors: &[Program], device: Option<&Device>) -> Result<bool, String> {
     for selector in selectors {
         let device = device.ok_or_else(|| MALFORMED_DEVICE.to_owned())?;
         if !selector.evaluate(device).map_err(|error| error.to_string())? {
@@ -114,15 +114,15 @@ fn matches(selectors: &[Program], device: Option<&Device>) -> Result<bool, Strin
 
 #[cfg(test)]
 mod tests {
-    use super::ClassMemory;
-    use crate::{State, report_devices_again};
+    use super::ClassCache;
+    use crate::{State, report_devices_cached};
     use tollgate_api::profile::Profile;
     use tollgate_document::doc::parse;
 
     /// The model of a device, a feature gate and the expression of a class change one after the other.
     #[test]
     fn classes_are_remembered_as_long_as_nothing_changes() {
-        let mut memory = ClassMemory::default();
+        let mut memory = ClassCache::default();
         for (lists, model, wanted, answers) in [
             (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
             (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
@@ -143,7 +143,7 @@ mod tests {
             }
             let mut profile = *Profile::named("1.36").expect("a release");
             profile.selectors = profile.selectors.with_list_attributes(lists);
-            let report = report_devices_again(&state, &profile, &mut memory);
+            let report = report_devices_cached(&state, &profile, &mut memory);
             let found: Vec<usize> = report.devices.iter().map(|device| device.classes.len()).collect();
             assert_eq!(found, [answers], "{lists} {model} {wanted}");
             assert_eq!(memory.answers.len(), 1, "what is gone is forgotten");

@@ -43,17 +43,17 @@ struct UnpublishedDevice<'d> {
 impl<'d> Holders<'d> {
     pub(super) fn new(state: &State<'d>, inventory: &Inventory<'d>) -> Holders<'d> {
         let mut holders = Holders { published: HashMap::default(), unpublished: BTreeMap::new() };
-        for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+        for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
             let status = Claim(object.value).status();
             let Some(allocation) = status.allocation() else { continue };
-            let users = users_of(state, object);
+            let users = holders_for_claim(state, object);
             for result in allocation.devices().results().iter() {
                 let id = (result.driver(), result.pool(), result.device());
-                let known = if let Some(key) = inventory.device(id.0, id.1, id.2) {
+                let known = if let Some(key) = inventory.device_key(id.0, id.1, id.2) {
                     holders.published.entry(key).or_default()
                 } else {
                     let device = holders.unpublished.entry(id).or_default();
-                    device.node = device.node.or_else(|| node_of(state, object));
+                    device.node = device.node.or_else(|| node_of_claim(state, object));
                     &mut device.holders
                 };
                 let admin_access = result.admin_access() == Some(true);
@@ -110,7 +110,9 @@ pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimU
     for consumer in Claim(claim.value).status().reserved_for().iter() {
         let user = ClaimUser { resource: consumer.resource(), name: consumer.name(), pod: None };
         match user.resource {
-            "pods" => users.push(ClaimUser { pod: pod_of(state, claim.namespace(), consumer), ..user }),
+            "pods" => {
+                users.push(ClaimUser { pod: pod_of_consumer(state, claim.namespace(), consumer), ..user })
+            }
             "podgroups" => {
                 let before = users.len();
                 let pods = pods_of_group(state, claim, user.name);
@@ -126,10 +128,10 @@ pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimU
 }
 
 /// The node on which the claim is used: that of a pod that has reserved it, or the only node of its allocation.
-fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
+fn node_of_claim<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
     let status = Claim(claim.value).status();
     let pods = status.reserved_for().iter().filter(|consumer| consumer.resource() == "pods");
-    let pods = pods.filter_map(|consumer| pod_of(state, claim.namespace(), consumer));
+    let pods = pods.filter_map(|consumer| pod_of_consumer(state, claim.namespace(), consumer));
     let mut nodes =
         pods.map(|pod| pod.value.get("spec").get("nodeName").str()).filter(|name| !name.is_empty());
     nodes.next().or_else(|| {
@@ -144,7 +146,7 @@ fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
 }
 
 /// One holder for each consumer of the claim; one without a pod if there are none.
-fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
+fn holders_for_claim<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
     let nobody = Holder {
         namespace: claim.namespace(),
         claim: claim.name(),
@@ -169,8 +171,12 @@ fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
 }
 
 /// The pod of a `status.reservedFor` entry. A pod with the same name but another UID does not count.
-fn pod_of<'d>(state: &State<'d>, namespace: &str, consumer: Consumer<'d>) -> Option<StoredObject<'d>> {
-    let pod = state.of_kind(ObjectKind::Pod).get(namespace, consumer.name())?;
+fn pod_of_consumer<'d>(
+    state: &State<'d>,
+    namespace: &str,
+    consumer: Consumer<'d>,
+) -> Option<StoredObject<'d>> {
+    let pod = state.objects_of_kind(ObjectKind::Pod).get(namespace, consumer.name())?;
     let (expected, uid) = (consumer.uid(), pod.uid());
     (expected.is_empty() || uid.is_empty() || expected == uid).then_some(pod)
 }
@@ -181,7 +187,7 @@ fn pods_of_group<'s, 'd>(
     claim: StoredObject<'d>,
     group: &'d str,
 ) -> impl Iterator<Item = StoredObject<'d>> + use<'s, 'd> {
-    state.of_kind(ObjectKind::Pod).iter().filter(move |pod| {
+    state.objects_of_kind(ObjectKind::Pod).iter().filter(move |pod| {
         let view = Pod(pod.value);
         let is_member = pod.namespace() == claim.namespace()
             && view.spec().scheduling_group().pod_group_name() == Some(group);

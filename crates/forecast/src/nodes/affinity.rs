@@ -6,12 +6,12 @@
 
 #![allow(clippy::indexing_slicing, reason = "domains are places in the list that was made for them")]
 
-use super::catalog::{Catalog, ClassId, PodClass, TopologyId};
-use super::fit::Fits;
+use super::catalog::{Catalog, PodClass, PodClassId, TopologyId};
+use super::fit::NodeFitCache;
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
-use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Selector, requirement};
+use super::reason::{Rejection, RejectionReason};
+use super::selector::{Labels, Selector, single_value_requirement};
 use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
@@ -77,11 +77,13 @@ impl<'d> AffinityTerm<'d> {
         // The API server adds these requirements when the pod is created, so a stored pod has them twice.
         let keys = |field| term.get(field).items().map(Value::str);
         let same = keys("matchLabelKeys")
-            .filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
+            .filter_map(|key| Some(single_value_requirement(key, LabelOperator::In, labels.get(key)?)));
         let other = keys("mismatchLabelKeys")
-            .filter_map(|key| Some(requirement(key, LabelOperator::NotIn, labels.get(key)?)));
+            .filter_map(|key| Some(single_value_requirement(key, LabelOperator::NotIn, labels.get(key)?)));
         AffinityTerm {
-            selector: Selector::read(term.get("labelSelector")).and(same).and(other),
+            selector: Selector::read(term.get("labelSelector"))
+                .with_requirements(same)
+                .with_requirements(other),
             namespaces: if of_own_namespace {
                 vec![namespace]
             } else {
@@ -95,15 +97,15 @@ impl<'d> AffinityTerm<'d> {
     /// True if a term of the pod that is being scheduled selects the existing pods of a class. Differs from
     /// [`AffinityTerm::matches`] in one release.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
-    fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
+    fn matches_existing_pods(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
             && self.namespace_selector.matches(&Labels::default());
-        self.matches(catalog, class) || (applies_everywhere && self.selector.matches(&class.labels))
+        self.matches_class(catalog, class) || (applies_everywhere && self.selector.matches(&class.labels))
     }
 
     /// True if the term selects the pods of a class.
     // upstream v1.37 AffinityTerm.Matches
-    fn matches(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
+    fn matches_class(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let in_namespace = || {
             self.namespaces.contains(&class.namespace)
                 || self.namespace_selector.matches(&catalog.namespace_labels(class.namespace))
@@ -117,40 +119,40 @@ impl<'d> AffinityTerm<'d> {
 pub(super) struct AffinityPlan {
     /// The topologies of the required affinity terms.
     affinity: Vec<TopologyId>,
-    affinity_classes: Vec<ClassId>,
+    affinity_classes: Vec<PodClassId>,
     /// True if all required terms also select the pod itself.
     selects_itself: bool,
     /// Anti-affinity: classes of pods that the pod must not run next to, by topology.
-    anti_affinity: Vec<(TopologyId, Vec<ClassId>)>,
+    anti_affinity: Vec<(TopologyId, Vec<PodClassId>)>,
     /// Classes of pods whose own anti-affinity excludes this pod, by topology.
-    existing_anti_affinity: Vec<(TopologyId, Vec<ClassId>)>,
-    preferred: Vec<(TopologyId, ClassId, i64)>,
+    existing_anti_affinity: Vec<(TopologyId, Vec<PodClassId>)>,
+    preferred: Vec<(TopologyId, PodClassId, i64)>,
 }
 
 impl AffinityPlan {
-    pub(super) fn new(catalog: &Catalog<'_>, class: ClassId) -> AffinityPlan {
+    pub(super) fn new(catalog: &Catalog<'_>, class: PodClassId) -> AffinityPlan {
         let own = catalog.class(class);
         let mut plan = AffinityPlan::default();
         let PodTerms { affinity, anti_affinity, preferred } = &own.terms;
         if !affinity.is_empty() {
             let selected =
-                |class: &PodClass<'_>| affinity.iter().all(|term| term.matches_existing(catalog, class));
+                |class: &PodClass<'_>| affinity.iter().all(|term| term.matches_existing_pods(catalog, class));
             plan.affinity = affinity.iter().map(|term| term.topology).collect();
             plan.affinity_classes =
                 catalog.classes().filter(|(_, class)| selected(class)).map(|(id, _)| id).collect();
             plan.selects_itself = selected(own);
         }
         for term in anti_affinity {
-            let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
+            let selected = catalog.classes().filter(|(_, class)| term.matches_existing_pods(catalog, class));
             plan.anti_affinity.push((term.topology, selected.map(|(id, _)| id).collect()));
         }
         for (weight, term) in preferred {
-            let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
+            let selected = catalog.classes().filter(|(_, class)| term.matches_existing_pods(catalog, class));
             plan.preferred.extend(selected.map(|(id, _)| (term.topology, id, *weight)));
         }
-        for (id, class) in catalog.classes_with_terms() {
+        for (id, class) in catalog.classes_with_affinity() {
             let PodTerms { affinity, anti_affinity, preferred } = &class.terms;
-            let selecting = |term: &&AffinityTerm<'_>| term.matches(catalog, own);
+            let selecting = |term: &&AffinityTerm<'_>| term.matches_class(catalog, own);
             for term in anti_affinity.iter().filter(selecting) {
                 plan.existing_anti_affinity.push((term.topology, vec![id]));
             }
@@ -180,20 +182,20 @@ pub(super) struct AffinityState {
 impl AffinityState {
     pub(super) fn new(
         plan: &AffinityPlan,
-        fits: &Fits<'_, '_>,
+        fits: &NodeFitCache<'_, '_>,
         occupancy: &Occupancy<'_, '_>,
     ) -> AffinityState {
-        let occupied = |topology: TopologyId, classes: &[ClassId]| {
+        let occupied = |topology: TopologyId, classes: &[PodClassId]| {
             let domains = fits.domains(topology);
             let mut occupied = vec![false; domains.count];
-            for bound in classes.iter().flat_map(|&class| occupancy.of_class(class)) {
-                if let Some(domain) = domains.of(bound.node) {
+            for bound in classes.iter().flat_map(|&class| occupancy.pods_of_class(class)) {
+                if let Some(domain) = domains.domain_of_node(bound.node) {
                     occupied[domain] = true;
                 }
             }
             (topology, occupied)
         };
-        let all = |list: &[(TopologyId, Vec<ClassId>)]| -> OccupiedDomains {
+        let all = |list: &[(TopologyId, Vec<PodClassId>)]| -> OccupiedDomains {
             let occupied = list.iter().map(|(topology, classes)| occupied(*topology, classes));
             occupied.filter(|(_, occupied)| occupied.contains(&true)).collect()
         };
@@ -210,21 +212,26 @@ impl AffinityState {
 
     /// Checks the required terms for a node.
     // upstream v1.37 InterPodAffinity.Filter
-    pub(super) fn check_required_terms(&self, fits: &Fits<'_, '_>, node: NodeIndex) -> Result<(), Rejection> {
+    pub(super) fn check_required_terms(
+        &self,
+        fits: &NodeFitCache<'_, '_>,
+        node: NodeIndex,
+    ) -> Result<(), Rejection> {
         let is_occupied = |(topology, occupied): &(TopologyId, Vec<bool>)| {
-            fits.domains(*topology).of(node).is_some_and(|domain| occupied[domain])
+            fits.domains(*topology).domain_of_node(node).is_some_and(|domain| occupied[domain])
         };
-        let has_labels =
-            || self.affinity.iter().all(|(topology, _)| fits.domains(*topology).of(node).is_some());
+        let has_labels = || {
+            self.affinity.iter().all(|(topology, _)| fits.domains(*topology).domain_of_node(node).is_some())
+        };
         let is_near = self.affinity.iter().all(is_occupied) || (self.can_be_first && has_labels());
         if !is_near {
-            return Err(Rejection::unresolvable(Reason::PodAffinity));
+            return Err(Rejection::unresolvable(RejectionReason::PodAffinity));
         }
         if self.anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(Reason::PodAntiAffinity));
+            return Err(Rejection::resolvable(RejectionReason::PodAntiAffinity));
         }
         if self.existing_anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(Reason::ExistingPodAntiAffinity));
+            return Err(Rejection::resolvable(RejectionReason::ExistingPodAntiAffinity));
         }
         Ok(())
     }
@@ -244,17 +251,17 @@ fn merged_by_topology(list: OccupiedDomains) -> OccupiedDomains {
 
 /// The unweighted scores of the nodes by preferred terms; `None` if no term applies.
 // upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
-pub(super) fn scores(
+pub(super) fn affinity_scores(
     plan: &AffinityPlan,
-    fits: &Fits<'_, '_>,
+    fits: &NodeFitCache<'_, '_>,
     occupancy: &Occupancy<'_, '_>,
     nodes: &[NodeIndex],
 ) -> Option<Vec<i64>> {
     let mut sums: Vec<(TopologyId, Vec<i64>)> = Vec::new();
     for &(topology, class, weight) in &plan.preferred {
         let domains = fits.domains(topology);
-        for bound in occupancy.of_class(class) {
-            let Some(domain) = domains.of(bound.node) else { continue };
+        for bound in occupancy.pods_of_class(class) {
+            let Some(domain) = domains.domain_of_node(bound.node) else { continue };
             let place = sums.iter().position(|(known, _)| *known == topology).unwrap_or_else(|| {
                 sums.push((topology, vec![0; domains.count]));
                 sums.len() - 1
@@ -266,14 +273,16 @@ pub(super) fn scores(
         return None;
     }
     let score = |&node: &NodeIndex| -> i64 {
-        let sums = sums.iter().filter_map(|(topology, sums)| Some(sums[fits.domains(*topology).of(node)?]));
+        let sums = sums
+            .iter()
+            .filter_map(|(topology, sums)| Some(sums[fits.domains(*topology).domain_of_node(node)?]));
         sums.sum()
     };
     let mut scores: Vec<i64> = nodes.iter().map(score).collect();
     let least = scores.iter().copied().min().unwrap_or(0);
     let range = scores.iter().copied().max().unwrap_or(0) - least;
     for score in &mut scores {
-        *score = if range > 0 { super::score::share_of_maximum(*score - least, range) } else { 0 };
+        *score = if range > 0 { super::score::scaled_to_max_score(*score - least, range) } else { 0 };
     }
     Some(scores)
 }

@@ -25,15 +25,15 @@ pub struct PodId(pub(super) u32);
 
 /// Index of a class of pods: pods with the same namespace, labels and pod affinity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ClassId(pub(super) u32);
+pub(super) struct PodClassId(pub(super) u32);
 
 /// Index of a kind of pods: pods that differ at most in their resource requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct KindId(pub(super) u32);
+pub(super) struct PodKindId(pub(super) u32);
 
 /// Index of a shape of pods: kinds that differ at most in class and spread constraints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ShapeId(pub(super) u32);
+pub(super) struct PodShapeId(pub(super) u32);
 
 /// Index of a node label that defines a topology, such as `topology.kubernetes.io/zone`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,12 +57,12 @@ pub struct Catalog<'d> {
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
     pods: Vec<PodNeeds<'d>>,
     pub(super) classes: Vec<PodClass<'d>>,
-    class_of: HashMap<String, ClassId, RandomState>,
-    classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
+    class_of: HashMap<String, PodClassId, RandomState>,
+    classes_in: HashMap<&'d str, Vec<PodClassId>, RandomState>,
     /// The classes whose pods have affinity terms.
-    classes_with_terms: Vec<ClassId>,
-    pub(super) kind_of: HashMap<String, KindId, RandomState>,
-    pub(super) shape_of: HashMap<String, ShapeId, RandomState>,
+    classes_with_terms: Vec<PodClassId>,
+    pub(super) kind_of: HashMap<String, PodKindId, RandomState>,
+    pub(super) shape_of: HashMap<String, PodShapeId, RandomState>,
     pub(super) topologies: Vec<&'d str>,
 }
 
@@ -99,7 +99,7 @@ impl<'d> Catalog<'d> {
 
     /// Adds the pod as it counts during its deletion: topology spread constraints ignore it.
     pub fn add_terminating(&mut self, pod: PodId) -> PodId {
-        let needs = self.pod(pod).clone();
+        let needs = self.pod_needs(pod).clone();
         let class = PodClass { terminating: true, ..self.class(needs.class).clone() };
         let class = self.intern_class(format!("{}\0deleted", needs.class.0), |_| class);
         let id = PodId(next_index(self.pods.len()));
@@ -113,7 +113,10 @@ impl<'d> Catalog<'d> {
     }
 
     /// The extended resources that pods in this catalog request and these DeviceClasses provide.
-    pub fn delegated<'v>(&self, classes: impl IntoIterator<Item = Value<'v>>) -> DelegatedResources {
+    pub fn delegated_resources<'v>(
+        &self,
+        classes: impl IntoIterator<Item = Value<'v>>,
+    ) -> DelegatedResources {
         let mut delegated = DelegatedResources::none(&self.resources);
         for class in classes {
             delegated.add_class(&self.resources, class);
@@ -122,13 +125,13 @@ impl<'d> Catalog<'d> {
     }
 
     /// The scheduling requirements of a pod.
-    pub fn pod(&self, pod: PodId) -> &PodNeeds<'d> {
+    pub fn pod_needs(&self, pod: PodId) -> &PodNeeds<'d> {
         &self.pods[pod.0 as usize]
     }
 
     /// True if the scheduler treats both pods equally, apart from their claims.
-    pub fn are_alike(&self, one: PodId, other: PodId) -> bool {
-        let (one, other) = (self.pod(one), self.pod(other));
+    pub fn are_scheduled_alike(&self, one: PodId, other: PodId) -> bool {
+        let (one, other) = (self.pod_needs(one), self.pod_needs(other));
         one.kind == other.kind
             && one.shape == other.shape
             && one.requests == other.requests
@@ -146,12 +149,12 @@ impl<'d> Catalog<'d> {
         self.semantics
     }
 
-    pub(super) fn class(&self, class: ClassId) -> &PodClass<'d> {
+    pub(super) fn class(&self, class: PodClassId) -> &PodClass<'d> {
         &self.classes[class.0 as usize]
     }
 
-    pub(super) fn classes(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
-        self.classes.iter().enumerate().map(|(place, class)| (ClassId(next_index(place)), class))
+    pub(super) fn classes(&self) -> impl Iterator<Item = (PodClassId, &PodClass<'d>)> {
+        self.classes.iter().enumerate().map(|(place, class)| (PodClassId(next_index(place)), class))
     }
 
     /// The labels of a namespace. For an unknown namespace, only the label that every namespace has.
@@ -165,12 +168,12 @@ impl<'d> Catalog<'d> {
     }
 
     /// The classes of pods in a namespace.
-    pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+    pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (PodClassId, &PodClass<'d>)> {
         let classes = self.classes_in.get(namespace).map_or(&[][..], Vec::as_slice);
         classes.iter().map(|&class| (class, self.class(class)))
     }
 
-    pub(super) fn classes_with_terms(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+    pub(super) fn classes_with_affinity(&self) -> impl Iterator<Item = (PodClassId, &PodClass<'d>)> {
         self.classes_with_terms.iter().map(|&class| (class, self.class(class)))
     }
 
@@ -192,12 +195,12 @@ impl<'d> Catalog<'d> {
         &mut self,
         key: String,
         class: impl FnOnce(&mut Catalog<'d>) -> PodClass<'d>,
-    ) -> ClassId {
+    ) -> PodClassId {
         if let Some(&known) = self.class_of.get(&key) {
             return known;
         }
         let class = class(self);
-        let id = ClassId(next_index(self.classes.len()));
+        let id = PodClassId(next_index(self.classes.len()));
         if !class.terms.is_empty() {
             self.classes_with_terms.push(id);
         }
@@ -208,14 +211,14 @@ impl<'d> Catalog<'d> {
     }
 
     /// The index of the shape with this key, which is added if new.
-    pub(super) fn intern_shape(&mut self, key: String) -> ShapeId {
-        let id = ShapeId(next_index(self.shape_of.len()));
+    pub(super) fn intern_shape(&mut self, key: String) -> PodShapeId {
+        let id = PodShapeId(next_index(self.shape_of.len()));
         *self.shape_of.entry(key).or_insert(id)
     }
 
     /// The index of the kind with this key, which is added if new.
-    pub(super) fn intern_kind(&mut self, key: String) -> KindId {
-        let id = KindId(next_index(self.kind_of.len()));
+    pub(super) fn intern_kind(&mut self, key: String) -> PodKindId {
+        let id = PodKindId(next_index(self.kind_of.len()));
         *self.kind_of.entry(key).or_insert(id)
     }
 }

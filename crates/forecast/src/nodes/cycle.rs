@@ -2,11 +2,11 @@
 
 use super::affinity::AffinityState;
 use super::catalog::PodId;
-use super::fit::{Candidates, Fits, KindPlans, NodeFit};
+use super::fit::{CandidateNodes, KindPlans, NodeFit, NodeFitCache};
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::pod::PodNeeds;
-use super::reason::{Reason, Reasons, Rejection};
+use super::reason::{Reasons, Rejection, RejectionReason};
 use super::resources::{DelegatedResources, ResourceId};
 use super::spread::SpreadState;
 use tollgate_allocator::Node;
@@ -16,7 +16,7 @@ const MIN_NODES_TO_SAMPLE: usize = 100;
 
 /// The number of feasible nodes after which the scheduler stops filtering.
 // upstream v1.37 Scheduler.numFeasibleNodesToFind
-pub fn nodes_to_find(candidates: usize) -> usize {
+pub fn feasible_nodes_to_find(candidates: usize) -> usize {
     if candidates < MIN_NODES_TO_SAMPLE {
         return candidates;
     }
@@ -32,9 +32,9 @@ pub struct PreFilterRejection {
 
 /// One attempt of the scheduler to find a node for one pod.
 #[derive(Debug)]
-pub struct Cycle<'a, 'c, 'd> {
+pub struct SchedulingCycle<'a, 'c, 'd> {
     pub(super) occupancy: &'a Occupancy<'c, 'd>,
-    pub(super) fits: &'a Fits<'c, 'd>,
+    pub(super) fits: &'a NodeFitCache<'c, 'd>,
     pub(super) delegated: &'a DelegatedResources,
     pub(super) id: PodId,
     pub(super) pod: &'c PodNeeds<'d>,
@@ -46,20 +46,20 @@ pub struct Cycle<'a, 'c, 'd> {
     busy: Vec<NodeIndex>,
 }
 
-impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
+impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     /// Starts a scheduling attempt. `fits` and `occupancy` must have the same catalog and nodes.
     pub fn start(
         occupancy: &'a Occupancy<'c, 'd>,
-        fits: &'a Fits<'c, 'd>,
+        fits: &'a NodeFitCache<'c, 'd>,
         delegated: &'a DelegatedResources,
         pod: PodId,
-    ) -> Result<Cycle<'a, 'c, 'd>, PreFilterRejection> {
+    ) -> Result<SchedulingCycle<'a, 'c, 'd>, PreFilterRejection> {
         let (fit, plans) = (fits.node_fit(pod), fits.plans(pod));
-        if let Candidates::Rejected(text) = fit.candidates {
+        if let CandidateNodes::Rejected(text) = fit.candidates {
             return Err(PreFilterRejection { text });
         }
-        let needs = occupancy.catalog().pod(pod);
-        Ok(Cycle {
+        let needs = occupancy.catalog().pod_needs(pod);
+        Ok(SchedulingCycle {
             occupancy,
             fits,
             delegated,
@@ -81,7 +81,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     /// Number of nodes that this attempt may check.
     pub fn candidate_count(&self) -> usize {
         match &self.fit.candidates {
-            Candidates::Named(nodes, _) => nodes.len(),
+            CandidateNodes::Named(nodes, _) => nodes.len(),
             _ => self.occupancy.nodes().len(),
         }
     }
@@ -93,7 +93,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         (0..count).map(move |place| {
             let place = (start + place) % count;
             let named = match &self.fit.candidates {
-                Candidates::Named(nodes, _) => nodes.get(place).copied(),
+                CandidateNodes::Named(nodes, _) => nodes.get(place).copied(),
                 _ => None,
             };
             named.unwrap_or(NodeIndex(u32::try_from(place).unwrap_or(u32::MAX)))
@@ -101,9 +101,9 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     }
 
     /// The scheduler's message for the nodes that this attempt does not check, and their number.
-    pub fn excluded(&self) -> Option<(String, usize)> {
+    pub fn excluded_nodes_message(&self) -> Option<(String, usize)> {
         match &self.fit.candidates {
-            Candidates::Named(nodes, plugin) => {
+            CandidateNodes::Named(nodes, plugin) => {
                 let count = self.occupancy.nodes().len() - nodes.len();
                 (count > 0).then(|| (format!("node(s) didn't satisfy plugin(s) [{plugin}]"), count))
             }
@@ -117,7 +117,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             return Err(Rejection::unresolvable(reason));
         }
         if self.busy.binary_search(&node).is_ok() {
-            return Err(Rejection::resolvable(Reason::HostPorts));
+            return Err(Rejection::resolvable(RejectionReason::HostPorts));
         }
         self.check_resources(node)?;
         self.spread.check_required_constraints(&self.plans.spread, self.fits, node)?;
@@ -126,7 +126,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
 
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
     /// provides them and the node does not.
-    pub fn delegated(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
+    pub fn delegated_requests(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
         let scalars = self.pod.requests.scalars.iter();
         let delegated = scalars.filter(move |(resource, _)| self.is_delegated(node, *resource));
         delegated.map(|&(resource, amount)| (self.occupancy.catalog().resource_name(resource), amount))
@@ -134,7 +134,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
 
     // upstream v1.37 shouldDelegateResourceToDRA
     fn is_delegated(&self, node: NodeIndex, resource: ResourceId) -> bool {
-        self.delegated.has(resource) && self.occupancy.nodes().allocatable_amount(node, resource) <= 0
+        self.delegated.contains(resource) && self.occupancy.nodes().allocatable_amount(node, resource) <= 0
     }
 
     /// Checks that the node has the cpu, memory, storage and other resources that the pod requests.
@@ -144,17 +144,17 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         let offered = self.occupancy.nodes().allocatable(node);
         let mut lacking = MissingResources::default();
         if used.pods + 1 > offered.pods {
-            lacking.add(Reason::TooManyPods, true);
+            lacking.add(RejectionReason::TooManyPods, true);
         }
         let requested = &self.pod.requests;
         let amounts = [
-            (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, Reason::InsufficientCpu),
-            (requested.memory, offered.memory, used.memory, Reason::InsufficientMemory),
+            (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, RejectionReason::InsufficientCpu),
+            (requested.memory, offered.memory, used.memory, RejectionReason::InsufficientMemory),
             (
                 requested.ephemeral_storage,
                 offered.ephemeral_storage,
                 used.ephemeral_storage,
-                Reason::InsufficientEphemeralStorage,
+                RejectionReason::InsufficientEphemeralStorage,
             ),
         ];
         for (requested, offered, used, reason) in amounts {
@@ -166,24 +166,24 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             let offered = self.occupancy.nodes().allocatable_amount(node, resource);
             let used = self.occupancy.used_amount(node, resource);
             if requested > offered.wrapping_sub(used) && !self.is_delegated(node, resource) {
-                lacking.add(Reason::Insufficient(resource), requested <= offered);
+                lacking.add(RejectionReason::Insufficient(resource), requested <= offered);
             }
         }
-        lacking.verdict()
+        lacking.into_result()
     }
 }
 
 /// The resources that a node lacks for a pod.
 #[derive(Default)]
 struct MissingResources {
-    first: Option<Reason>,
-    more: Vec<Reason>,
+    first: Option<RejectionReason>,
+    more: Vec<RejectionReason>,
     /// True if a request exceeds the total capacity of the node.
     exceeds_node: bool,
 }
 
 impl MissingResources {
-    fn add(&mut self, reason: Reason, resolvable: bool) {
+    fn add(&mut self, reason: RejectionReason, resolvable: bool) {
         match self.first {
             None => self.first = Some(reason),
             Some(_) => self.more.push(reason),
@@ -192,7 +192,7 @@ impl MissingResources {
     }
 
     /// The rejection of the node if it lacks any resource.
-    fn verdict(self) -> Result<(), Rejection> {
+    fn into_result(self) -> Result<(), Rejection> {
         let Some(first) = self.first else { return Ok(()) };
         let reasons = if self.more.is_empty() {
             Reasons::One(first)

@@ -9,9 +9,9 @@
 use super::affinity::AffinityPlan;
 use super::catalog::{Catalog, PodId, TopologyId};
 use super::images;
-use super::node::{Domains, NodeIndex, NodeInfo, Nodes};
+use super::node::{NodeIndex, NodeInfo, Nodes, TopologyDomains};
 use super::pod::PodNeeds;
-use super::reason::Reason;
+use super::reason::RejectionReason;
 use super::spread::SpreadPlan;
 use std::sync::OnceLock;
 use tollgate_allocator::tolerates;
@@ -23,12 +23,12 @@ const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.k
 
 /// Cached results of the filters that do not depend on other pods, for each kind of pod.
 #[derive(Debug)]
-pub struct Fits<'c, 'd> {
+pub struct NodeFitCache<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
     of_shape: Vec<OnceLock<NodeFit>>,
     of_kind: Vec<OnceLock<KindPlans>>,
-    domains: Vec<OnceLock<Domains>>,
+    domains: Vec<OnceLock<TopologyDomains>>,
 }
 
 /// The affinity and topology spread constraints of pods that differ at most in their resource requests, prepared
@@ -39,18 +39,18 @@ pub(super) struct KindPlans {
     pub(super) spread: SpreadPlan,
 }
 
-impl<'c, 'd> Fits<'c, 'd> {
+impl<'c, 'd> NodeFitCache<'c, 'd> {
     /// Creates an empty cache. The catalog must already contain all pods.
-    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Fits<'c, 'd> {
-        fn unknown<T>(count: usize) -> Vec<OnceLock<T>> {
+    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> NodeFitCache<'c, 'd> {
+        fn empty_cells<T>(count: usize) -> Vec<OnceLock<T>> {
             (0..count).map(|_| OnceLock::new()).collect()
         }
-        Fits {
+        NodeFitCache {
             catalog,
             nodes,
-            of_shape: unknown(catalog.shape_of.len()),
-            of_kind: unknown(catalog.kind_of.len()),
-            domains: unknown(catalog.topologies.len()),
+            of_shape: empty_cells(catalog.shape_of.len()),
+            of_kind: empty_cells(catalog.kind_of.len()),
+            domains: empty_cells(catalog.topologies.len()),
         }
     }
 
@@ -63,21 +63,21 @@ impl<'c, 'd> Fits<'c, 'd> {
     }
 
     pub(super) fn node_fit(&self, pod: PodId) -> &NodeFit {
-        let pod = self.catalog.pod(pod);
+        let pod = self.catalog.pod_needs(pod);
         self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
     }
 
     pub(super) fn plans(&self, pod: PodId) -> &KindPlans {
-        let needs = self.catalog.pod(pod);
+        let needs = self.catalog.pod_needs(pod);
         self.of_kind[needs.kind.0 as usize].get_or_init(|| KindPlans {
             affinity: AffinityPlan::new(self.catalog, needs.class),
             spread: SpreadPlan::new(self, self.node_fit(pod), needs),
         })
     }
 
-    pub(super) fn domains(&self, topology: TopologyId) -> &Domains {
+    pub(super) fn domains(&self, topology: TopologyId) -> &TopologyDomains {
         let domains = &self.domains[topology.0 as usize];
-        domains.get_or_init(|| self.nodes.domains(self.catalog.topology_key(topology)))
+        domains.get_or_init(|| self.nodes.group_by_label(self.catalog.topology_key(topology)))
     }
 }
 
@@ -132,7 +132,7 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
 
 /// The nodes that a scheduling attempt checks.
 #[derive(Debug)]
-pub(super) enum Candidates {
+pub(super) enum CandidateNodes {
     All,
     /// Only these nodes, because the pod or its required node affinity names them. The text is the scheduler's message
     /// for the others.
@@ -145,7 +145,7 @@ pub(super) enum Candidates {
 #[derive(Debug)]
 pub(super) struct NodeFit {
     flags: Vec<NodeFilterFlags>,
-    pub(super) candidates: Candidates,
+    pub(super) candidates: CandidateNodes,
     /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
     /// terms.
     pub(super) preferred: Option<Vec<i64>>,
@@ -178,21 +178,21 @@ impl NodeFit {
             preferred: (!pod.preferred_nodes.is_empty())
                 .then(|| nodes.iter().map(|(_, info)| preference(info)).collect()),
             soft_taints: soft.iter().any(|&count| count > 0).then_some(soft),
-            images: images::scores(nodes, &pod.images),
+            images: images::image_scores(nodes, &pod.images),
         }
     }
 
     /// The reason of the first filter, of those before host ports and resources, that rejects the node.
-    pub(super) fn rejection(&self, node: NodeIndex) -> Option<Reason> {
+    pub(super) fn rejection(&self, node: NodeIndex) -> Option<RejectionReason> {
         let flags = self.flags[node.get()];
         if flags == NodeFilterFlags::ALL {
             return None;
         }
         let reasons = [
-            (NodeFilterFlags::NODE_NAME_MATCHES, Reason::NodeName),
-            (NodeFilterFlags::SCHEDULABLE, Reason::Unschedulable),
-            (NodeFilterFlags::TAINTS_TOLERATED, Reason::Taints),
-            (NodeFilterFlags::AFFINITY_MATCHES, Reason::NodeAffinity),
+            (NodeFilterFlags::NODE_NAME_MATCHES, RejectionReason::NodeName),
+            (NodeFilterFlags::SCHEDULABLE, RejectionReason::Unschedulable),
+            (NodeFilterFlags::TAINTS_TOLERATED, RejectionReason::Taints),
+            (NodeFilterFlags::AFFINITY_MATCHES, RejectionReason::NodeAffinity),
         ];
         reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
     }
@@ -201,15 +201,15 @@ impl NodeFit {
         self.flags[node.get()].0 & NodeFilterFlags::AFFINITY_MATCHES != 0
     }
 
-    pub(super) fn is_tolerated(&self, node: NodeIndex) -> bool {
+    pub(super) fn tolerates_taints(&self, node: NodeIndex) -> bool {
         self.flags[node.get()].0 & NodeFilterFlags::TAINTS_TOLERATED != 0
     }
 }
 
 /// The nodes named by the required node affinity, if every term names nodes.
 // upstream v1.37 NodeAffinity.PreFilter
-fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> Candidates {
-    let Some(selector) = pod.node_affinity else { return Candidates::All };
+fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> CandidateNodes {
+    let Some(selector) = pod.node_affinity else { return CandidateNodes::All };
     let mut named: Vec<&str> = Vec::new();
     for term in selector.terms().iter() {
         let mut of_term: Option<Vec<&str>> = None;
@@ -222,17 +222,17 @@ fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> Candidates {
                 });
             }
         }
-        let Some(of_term) = of_term else { return Candidates::All };
+        let Some(of_term) = of_term else { return CandidateNodes::All };
         named.extend(of_term);
     }
     if selector.terms().is_empty() {
-        return Candidates::All;
+        return CandidateNodes::All;
     }
     if named.is_empty() {
-        return Candidates::Rejected("pod affinity terms conflict");
+        return CandidateNodes::Rejected("pod affinity terms conflict");
     }
     let mut found: Vec<NodeIndex> = named.into_iter().filter_map(|name| nodes.find(name)).collect();
     found.sort_unstable();
     found.dedup();
-    Candidates::Named(found, "NodeAffinity")
+    CandidateNodes::Named(found, "NodeAffinity")
 }

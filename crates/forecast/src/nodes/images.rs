@@ -15,7 +15,7 @@ use tollgate_document::doc::Value;
 
 const MEBIBYTE: i64 = 1024 * 1024;
 /// Images whose sizes add up to less than this score 0 for a node.
-const MIN_TOTAL_BYTES: i64 = 23 * MEBIBYTE;
+const MIN_SCORED_BYTES: i64 = 23 * MEBIBYTE;
 /// Sizes above this, per image, do not increase the score.
 const MAX_BYTES_PER_IMAGE: i64 = 1000 * MEBIBYTE;
 
@@ -35,18 +35,18 @@ pub(super) fn images_of_pod(spec: Value<'_>) -> Vec<Cow<'_, str>> {
     let volumes = spec.get("volumes").items().map(|volume| volume.get("image"));
     let references = volumes.filter(|image| image.exists()).map(|image| image.get("reference"));
     let images = containers.map(|container| container.get("image")).chain(references);
-    images.map(|image| with_tag(image.str())).collect()
+    images.map(|image| with_default_tag(image.str())).collect()
 }
 
 /// The image name with its tag; `:latest` if it has none.
 // upstream v1.37 normalizedImageName
-fn with_tag(name: &str) -> Cow<'_, str> {
+fn with_default_tag(name: &str) -> Cow<'_, str> {
     if name.rfind(':') > name.rfind('/') { Cow::Borrowed(name) } else { Cow::Owned(format!("{name}:latest")) }
 }
 
 /// The image locality score of each node; `None` if no node has one of the images.
 // upstream v1.37 ImageLocality.Score
-pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i64>> {
+pub(super) fn image_scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i64>> {
     let has = |info: &NodeInfo<'_>, image: &str| info.images.iter().any(|&(name, _)| name == image);
     let count = |image: &Cow<'_, str>| nodes.iter().filter(|(_, info)| has(info, image)).count();
     let nodes_with: Vec<usize> = images.iter().map(count).collect();
@@ -58,8 +58,8 @@ pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i
             Some((size as f64 * spread) as i64)
         });
         let most = MAX_BYTES_PER_IMAGE * i64::try_from(images.len()).unwrap_or(1).max(1);
-        MAX_SCORE * (sizes.sum::<i64>().clamp(MIN_TOTAL_BYTES, most) - MIN_TOTAL_BYTES)
-            / (most - MIN_TOTAL_BYTES)
+        MAX_SCORE * (sizes.sum::<i64>().clamp(MIN_SCORED_BYTES, most) - MIN_SCORED_BYTES)
+            / (most - MIN_SCORED_BYTES)
     };
     let any = nodes_with.iter().any(|&count| count > 0);
     any.then(|| nodes.iter().map(|(_, info)| score(info)).collect())

@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
 use super::images;
-use super::resources::{Amounts, Requests, ResourceId, ResourceNames};
+use super::resources::{Requests, ResourceAmounts, ResourceId, ResourceNames};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_allocator::Node;
@@ -39,7 +39,7 @@ pub struct NodeInfo<'d> {
 impl<'d> NodeInfo<'d> {
     pub(super) fn read(object: Value<'d>, names: &mut ResourceNames<'d>) -> NodeInfo<'d> {
         let spec = object.get("spec");
-        let allocatable = Amounts::read(object.get("status").get("allocatable"));
+        let allocatable = ResourceAmounts::read(object.get("status").get("allocatable"));
         NodeInfo {
             node: Node::from_object(object),
             taints: spec.get("taints").items().map(Taint::of).collect(),
@@ -58,7 +58,7 @@ impl<'d> NodeInfo<'d> {
 
     /// Region and zone. The scheduler's order alternates between zones.
     // upstream v1.37 GetZoneKey
-    fn zone(&self) -> (&'d str, &'d str) {
+    fn region_and_zone(&self) -> (&'d str, &'d str) {
         let first = |keys: [&str; 2]| keys.into_iter().find_map(|key| self.label(key)).unwrap_or_default();
         (
             first(["failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"]),
@@ -113,7 +113,7 @@ impl<'d> Nodes<'d> {
             let index = NodeIndex(u32::try_from(place).unwrap_or(u32::MAX));
             nodes.by_name.insert(info.node.name, index);
             for &(resource, amount) in &info.allocatable.scalars {
-                if let Some(cell) = nodes.scalar_cell(index, resource) {
+                if let Some(cell) = nodes.resource_cell_index(index, resource) {
                     nodes.scalars[cell] = amount;
                 }
             }
@@ -157,18 +157,18 @@ impl<'d> Nodes<'d> {
     }
 
     /// Index of the amount of a resource on a node in the resource tables; `None` if no node offers the resource.
-    pub(super) fn scalar_cell(&self, node: NodeIndex, resource: ResourceId) -> Option<usize> {
+    pub(super) fn resource_cell_index(&self, node: NodeIndex, resource: ResourceId) -> Option<usize> {
         let column = (*self.columns.get(resource.0 as usize)?)?;
         Some(node.get() * self.column_count + column)
     }
 
     /// The allocatable amount of a resource on the node.
     pub(super) fn allocatable_amount(&self, node: NodeIndex, resource: ResourceId) -> i64 {
-        self.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
+        self.resource_cell_index(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 
     /// Groups the nodes by the value of a label.
-    pub(super) fn domains(&self, key: &str) -> Domains {
+    pub(super) fn group_by_label(&self, key: &str) -> TopologyDomains {
         let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
         let of_node = self.infos.iter().map(|info| {
             let value = info.label(key)?;
@@ -176,21 +176,21 @@ impl<'d> Nodes<'d> {
             Some(*numbers.entry(value).or_insert(next))
         });
         let of_node = of_node.collect();
-        Domains { of_node, count: numbers.len() }
+        TopologyDomains { of_node, count: numbers.len() }
     }
 }
 
 /// The nodes grouped by the value of one label (topology domains).
 #[derive(Debug)]
-pub(super) struct Domains {
+pub(super) struct TopologyDomains {
     /// Index of the domain of each node; `None` if the node does not have the label.
     of_node: Vec<Option<u32>>,
     pub(super) count: usize,
 }
 
-impl Domains {
+impl TopologyDomains {
     /// Index of the topology domain of a node; `None` if the node does not have the label.
-    pub(super) fn of(&self, node: NodeIndex) -> Option<usize> {
+    pub(super) fn domain_of_node(&self, node: NodeIndex) -> Option<usize> {
         self.of_node[node.get()].map(|domain| domain as usize)
     }
 }
@@ -202,7 +202,7 @@ fn interleave_zones(infos: Vec<NodeInfo<'_>>) -> Vec<NodeInfo<'_>> {
     let mut placed: Vec<((usize, usize), NodeInfo<'_>)> = Vec::with_capacity(infos.len());
     for info in infos {
         let next = zones.len();
-        let (zone, count) = zones.entry(info.zone()).or_insert((next, 0));
+        let (zone, count) = zones.entry(info.region_and_zone()).or_insert((next, 0));
         placed.push(((*count, *zone), info));
         *count += 1;
     }

@@ -8,14 +8,14 @@
     reason = "pods and nodes are numbered by the catalog and the nodes of the occupancy"
 )]
 
-use super::catalog::{Catalog, ClassId, PodId};
+use super::catalog::{Catalog, PodClassId, PodId};
 use super::node::{NodeIndex, Nodes};
 use super::pod::HostPort;
 use super::resources::ResourceId;
 
 /// Resources used by the pods on one node.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Usage {
+pub(super) struct NodeUsage {
     pub(super) milli_cpu: i64,
     pub(super) memory: i64,
     pub(super) ephemeral_storage: i64,
@@ -47,8 +47,8 @@ const END_OF_LIST: u32 = u32::MAX;
 pub struct Occupancy<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
-    usage: Vec<Usage>,
-    /// Used amounts of other resources, by [`Nodes::scalar_cell`].
+    usage: Vec<NodeUsage>,
+    /// Used amounts of other resources, by [`Nodes::resource_cell_index`].
     scalars: Vec<i64>,
     /// For each class, the index of its last bound pod, which links to the others. A flat list, because there
     /// can be as many classes as pods.
@@ -63,7 +63,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         Occupancy {
             catalog,
             nodes,
-            usage: vec![Usage::default(); nodes.len()],
+            usage: vec![NodeUsage::default(); nodes.len()],
             scalars: vec![0; nodes.scalars.len()],
             last_of_class: vec![END_OF_LIST; catalog.classes.len()],
             bound: Vec::new(),
@@ -74,7 +74,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     /// Moves the pods to a changed set of nodes. Pods on removed nodes are dropped.
     pub fn with_nodes(&self, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         let mut moved = Occupancy::new(self.catalog, nodes);
-        for bound in self.bound() {
+        for bound in self.bound_pods() {
             if let Some(node) = nodes.find(self.nodes.get(bound.node).node.name) {
                 moved.add_pod(node, bound.pod);
             }
@@ -93,7 +93,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     /// Binds a pod to a node.
     pub fn add_pod(&mut self, node: NodeIndex, pod: PodId) {
         self.count_pod(node, pod, 1);
-        let needs = self.catalog.pod(pod);
+        let needs = self.catalog.pod_needs(pod);
         let last = &mut self.last_of_class[needs.class.0 as usize];
         self.bound.push(BoundPodEntry { bound: BoundPod { node, pod }, before: *last, is_removed: false });
         *last = u32::try_from(self.bound.len() - 1).unwrap_or(END_OF_LIST);
@@ -102,7 +102,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
 
     /// Removes a pod from its node. Returns false if it is not there.
     pub fn remove_pod(&mut self, node: NodeIndex, pod: PodId) -> bool {
-        let needs = self.catalog.pod(pod);
+        let needs = self.catalog.pod_needs(pod);
         let mut after = None;
         let mut place = self.last_of_class[needs.class.0 as usize];
         while place != END_OF_LIST && self.bound[place as usize].bound != (BoundPod { node, pod }) {
@@ -130,7 +130,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
 
     /// Adds the pod to the usage of its node, or subtracts it if `sign` is -1.
     fn count_pod(&mut self, node: NodeIndex, pod: PodId, sign: i64) {
-        let needs = self.catalog.pod(pod);
+        let needs = self.catalog.pod_needs(pod);
         let usage = &mut self.usage[node.get()];
         // Sums wrap around as upstream's do, so that a removed pod always leaves what was there before.
         let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount.wrapping_mul(sign));
@@ -142,30 +142,30 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         }
         add(&mut usage.pods, 1);
         for &(resource, amount) in &needs.taken.scalars {
-            if let Some(cell) = self.nodes.scalar_cell(node, resource) {
+            if let Some(cell) = self.nodes.resource_cell_index(node, resource) {
                 add(&mut self.scalars[cell], amount);
             }
         }
     }
 
-    pub(super) fn usage(&self, node: NodeIndex) -> Usage {
+    pub(super) fn usage(&self, node: NodeIndex) -> NodeUsage {
         self.usage[node.get()]
     }
 
     /// The used amount of a resource on the node; 0 if no node offers it.
     pub(super) fn used_amount(&self, node: NodeIndex, resource: ResourceId) -> i64 {
-        self.nodes.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
+        self.nodes.resource_cell_index(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 
     /// The bound pods of a class.
-    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = BoundPod> {
+    pub(super) fn pods_of_class(&self, class: PodClassId) -> impl Iterator<Item = BoundPod> {
         let entry = |place: u32| self.bound.get(place as usize);
         let last = entry(self.last_of_class[class.0 as usize]);
         std::iter::successors(last, move |last| entry(last.before)).map(|entry| entry.bound)
     }
 
     /// All bound pods, in the order in which they were bound.
-    pub(super) fn bound(&self) -> impl Iterator<Item = BoundPod> {
+    pub(super) fn bound_pods(&self) -> impl Iterator<Item = BoundPod> {
         self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
     }
 
@@ -174,7 +174,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         if ports.is_empty() {
             return Vec::new();
         }
-        let busy = self.ports.iter().filter(|&&(_, used)| ports.iter().any(|port| port.conflicts(used)));
+        let busy = self.ports.iter().filter(|&&(_, used)| ports.iter().any(|port| port.conflicts_with(used)));
         let mut nodes: Vec<NodeIndex> = busy.map(|&(node, _)| node).collect();
         nodes.sort_unstable();
         nodes

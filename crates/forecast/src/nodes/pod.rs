@@ -1,7 +1,7 @@
 //! The scheduling requirements of a pod, read once.
 
 use super::affinity::PodTerms;
-use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
+use super::catalog::{Catalog, PodClass, PodClassId, PodKindId, PodShapeId};
 use super::images;
 use super::resources::{PodRequests, Requests, is_sidecar};
 use super::selector::{Labels, Selector};
@@ -32,7 +32,7 @@ pub struct PodSource<'d> {
 
 impl<'d> PodSource<'d> {
     /// Reads a Pod object whose controller, if any, does not affect spreading.
-    pub fn of_object(pod: Value<'d>) -> PodSource<'d> {
+    pub fn from_object(pod: Value<'d>) -> PodSource<'d> {
         let metadata = pod.get("metadata");
         PodSource {
             namespace: metadata.get("namespace").str(),
@@ -46,12 +46,12 @@ impl<'d> PodSource<'d> {
     }
 
     /// A new, unbound copy of a pod, as a controller creates it to replace the pod.
-    pub fn of_replacement(pod: Value<'d>) -> PodSource<'d> {
-        PodSource { status: Value::absent(), is_new: true, ..PodSource::of_object(pod) }
+    pub fn from_replaced_pod(pod: Value<'d>) -> PodSource<'d> {
+        PodSource { status: Value::absent(), is_new: true, ..PodSource::from_object(pod) }
     }
 
     /// A pod created from a template, such as `spec.template` of a Deployment.
-    pub fn of_template(namespace: &'d str, template: Value<'d>) -> PodSource<'d> {
+    pub fn from_template(namespace: &'d str, template: Value<'d>) -> PodSource<'d> {
         PodSource {
             namespace,
             metadata: template.get("metadata"),
@@ -76,7 +76,7 @@ pub struct HostPort<'d> {
 impl HostPort<'_> {
     /// True if pods with these host ports cannot run on the same node.
     // upstream v1.37 HostPortInfo.CheckConflict
-    pub(super) fn conflicts(self, other: HostPort<'_>) -> bool {
+    pub(super) fn conflicts_with(self, other: HostPort<'_>) -> bool {
         self.port == other.port
             && self.protocol == other.protocol
             && (self.address == other.address || self.address == ANY_ADDRESS || other.address == ANY_ADDRESS)
@@ -88,9 +88,9 @@ const ANY_ADDRESS: &str = "0.0.0.0";
 /// The requirements of a pod that decide on which nodes it can be scheduled.
 #[derive(Clone, Debug)]
 pub struct PodNeeds<'d> {
-    pub(super) class: ClassId,
-    pub(super) kind: KindId,
-    pub(super) shape: ShapeId,
+    pub(super) class: PodClassId,
+    pub(super) kind: PodKindId,
+    pub(super) shape: PodShapeId,
     /// Resources that the pod requests, which filters compare with the free resources of a node.
     pub requests: Requests,
     /// Resources that the pod uses on the node it is bound to.
@@ -134,9 +134,9 @@ impl<'d> PodNeeds<'d> {
             .collect();
         let PodRequests { requested, taken, scored, counted } =
             PodRequests::read(spec, status, &mut catalog.resources);
-        let class = class_of(catalog, source, &labels);
+        let class = intern_pod_class(catalog, source, &labels);
         let images = images::images_of_pod(spec);
-        let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
+        let (shape, kind) = intern_shape_and_kind(catalog, source, class, &images);
         PodNeeds {
             class,
             kind,
@@ -150,7 +150,7 @@ impl<'d> PodNeeds<'d> {
             node_selector: spec.get("nodeSelector"),
             node_affinity: required.exists().then(|| NodeSelector::of(required)),
             preferred_nodes,
-            tolerations: List::of(spec.get("tolerations")),
+            tolerations: List::from_json(spec.get("tolerations")),
             images,
             spread: spread_constraints(catalog, source, &labels),
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
@@ -172,7 +172,11 @@ impl<'d> PodNeeds<'d> {
     }
 }
 
-fn class_of<'d>(catalog: &mut Catalog<'d>, source: &PodSource<'d>, labels: &Labels<'d>) -> ClassId {
+fn intern_pod_class<'d>(
+    catalog: &mut Catalog<'d>,
+    source: &PodSource<'d>,
+    labels: &Labels<'d>,
+) -> PodClassId {
     let affinity = source.spec.get("affinity");
     let (near, apart) = (affinity.get("podAffinity"), affinity.get("podAntiAffinity"));
     let terminating = !source.is_new && source.metadata.get("deletionTimestamp").exists();
@@ -188,12 +192,12 @@ fn class_of<'d>(catalog: &mut Catalog<'d>, source: &PodSource<'d>, labels: &Labe
     })
 }
 
-fn shape_and_kind_of<'d>(
+fn intern_shape_and_kind<'d>(
     catalog: &mut Catalog<'d>,
     source: &PodSource<'d>,
-    class: ClassId,
+    class: PodClassId,
     images: &[Cow<'_, str>],
-) -> (ShapeId, KindId) {
+) -> (PodShapeId, PodKindId) {
     let spec = source.spec;
     let mut key = format!("{}\0{}", source.is_new, spec.get("affinity").get("nodeAffinity").raw_json());
     for field in ["nodeName", "nodeSelector", "tolerations"] {
@@ -217,8 +221,8 @@ fn spread_constraints<'d>(
 ) -> Vec<SpreadConstraint<'d>> {
     let own = source.spec.get("topologySpreadConstraints");
     let selector = source.controller_selector.map(Selector::read);
-    match selector.filter(|selector| own.is_empty() && !selector.is_everything()) {
-        Some(selector) => SpreadConstraint::defaults(catalog, &selector),
+    match selector.filter(|selector| own.is_empty() && !selector.selects_everything()) {
+        Some(selector) => SpreadConstraint::default_constraints(catalog, &selector),
         None => own.items().map(|constraint| SpreadConstraint::read(catalog, constraint, labels)).collect(),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Why a filter of the scheduler rejects a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Reason {
+pub enum RejectionReason {
     NodeName,
     Unschedulable,
     Taints,
@@ -28,29 +28,31 @@ pub enum Reason {
     ExistingPodAntiAffinity,
 }
 
-impl Reason {
+impl RejectionReason {
     /// The scheduler's message for the reason, as in the condition of a pod.
-    pub fn text(self, catalog: &Catalog<'_>) -> Cow<'static, str> {
+    pub fn scheduler_message(self, catalog: &Catalog<'_>) -> Cow<'static, str> {
         Cow::Borrowed(match self {
-            Reason::NodeName => "node(s) didn't match the requested node name",
-            Reason::Unschedulable => "node(s) were unschedulable",
-            Reason::Taints => "node(s) had untolerated taint(s)",
-            Reason::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
-            Reason::HostPorts => "node(s) didn't have free ports for the requested pod ports",
-            Reason::TooManyPods => "Too many pods",
-            Reason::InsufficientCpu => "Insufficient cpu",
-            Reason::InsufficientMemory => "Insufficient memory",
-            Reason::InsufficientEphemeralStorage => "Insufficient ephemeral-storage",
-            Reason::Insufficient(resource) => {
+            RejectionReason::NodeName => "node(s) didn't match the requested node name",
+            RejectionReason::Unschedulable => "node(s) were unschedulable",
+            RejectionReason::Taints => "node(s) had untolerated taint(s)",
+            RejectionReason::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            RejectionReason::HostPorts => "node(s) didn't have free ports for the requested pod ports",
+            RejectionReason::TooManyPods => "Too many pods",
+            RejectionReason::InsufficientCpu => "Insufficient cpu",
+            RejectionReason::InsufficientMemory => "Insufficient memory",
+            RejectionReason::InsufficientEphemeralStorage => "Insufficient ephemeral-storage",
+            RejectionReason::Insufficient(resource) => {
                 return Cow::Owned(format!("Insufficient {}", catalog.resource_name(resource)));
             }
-            Reason::TopologySpread => "node(s) didn't match pod topology spread constraints",
-            Reason::TopologySpreadLabel => {
+            RejectionReason::TopologySpread => "node(s) didn't match pod topology spread constraints",
+            RejectionReason::TopologySpreadLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"
             }
-            Reason::PodAffinity => "node(s) didn't match pod affinity rules",
-            Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
-            Reason::ExistingPodAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+            RejectionReason::PodAffinity => "node(s) didn't match pod affinity rules",
+            RejectionReason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            RejectionReason::ExistingPodAntiAffinity => {
+                "node(s) didn't satisfy existing pods anti-affinity rules"
+            }
         })
     }
 }
@@ -67,12 +69,12 @@ pub struct Rejection {
 /// The reasons of one filter for one node. Only the resource filter has several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reasons {
-    One(Reason),
-    Several(Vec<Reason>),
+    One(RejectionReason),
+    Several(Vec<RejectionReason>),
 }
 
 impl Reasons {
-    pub fn as_slice(&self) -> &[Reason] {
+    pub fn as_slice(&self) -> &[RejectionReason] {
         match self {
             Reasons::One(reason) => std::slice::from_ref(reason),
             Reasons::Several(reasons) => reasons,
@@ -82,12 +84,12 @@ impl Reasons {
 
 impl Rejection {
     /// A rejection that preemption on the node could resolve.
-    pub(super) fn resolvable(reason: Reason) -> Rejection {
+    pub(super) fn resolvable(reason: RejectionReason) -> Rejection {
         Rejection { reasons: Reasons::One(reason), resolvable: true }
     }
 
     /// A rejection that preemption cannot resolve.
-    pub(super) fn unresolvable(reason: Reason) -> Rejection {
+    pub(super) fn unresolvable(reason: RejectionReason) -> Rejection {
         Rejection { reasons: Reasons::One(reason), resolvable: false }
     }
 }
@@ -95,7 +97,7 @@ impl Rejection {
 /// The nodes rejected in one scheduling attempt, with counted reasons.
 #[derive(Clone, Default, Debug)]
 pub struct Diagnosis {
-    counts: BTreeMap<Reason, usize>,
+    counts: BTreeMap<RejectionReason, usize>,
     texts: BTreeMap<Cow<'static, str>, usize>,
     nodes: usize,
     /// The nodes on which preemption could help.
@@ -112,7 +114,7 @@ impl Diagnosis {
     }
 
     /// Counts a node rejected by another filter, with its message.
-    pub fn add_text(&mut self, node: NodeIndex, text: impl Into<Cow<'static, str>>, resolvable: bool) {
+    pub fn add_message(&mut self, node: NodeIndex, text: impl Into<Cow<'static, str>>, resolvable: bool) {
         *self.texts.entry(text.into()).or_insert(0) += 1;
         self.count_node(node, resolvable);
     }
@@ -125,28 +127,31 @@ impl Diagnosis {
     }
 
     /// Number of rejected nodes.
-    pub fn nodes(&self) -> usize {
+    pub fn rejected_count(&self) -> usize {
         self.nodes
     }
 
     /// The rejected nodes that could be used if other pods were removed.
-    pub fn resolvable(&self) -> &[NodeIndex] {
+    pub fn resolvable_nodes(&self) -> &[NodeIndex] {
         &self.resolvable
     }
 
     /// Number of nodes rejected for this reason.
-    pub fn count(&self, reason: Reason) -> usize {
+    pub fn nodes_with_reason(&self, reason: RejectionReason) -> usize {
         self.counts.get(&reason).copied().unwrap_or(0)
     }
 
     /// The messages with their node counts, as in the scheduler's message. `not_looked_at` is the message and
     /// number of the nodes that were not checked ([`super::Cycle::excluded`]).
-    pub fn texts(
+    pub fn message_counts(
         &self,
         catalog: &Catalog<'_>,
         not_looked_at: Option<(String, usize)>,
     ) -> BTreeMap<String, usize> {
-        let own = self.counts.iter().map(|(reason, &count)| (reason.text(catalog).into_owned(), count));
+        let own = self
+            .counts
+            .iter()
+            .map(|(reason, &count)| (reason.scheduler_message(catalog).into_owned(), count));
         let others = self.texts.iter().map(|(text, &count)| (text.clone().into_owned(), count));
         let mut texts = BTreeMap::new();
         for (text, count) in own.chain(others).chain(not_looked_at) {

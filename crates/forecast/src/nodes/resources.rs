@@ -16,7 +16,7 @@ const EXTENDED_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 /// Milli-cpu that the scheduler assumes for a container without a request when it scores nodes.
 const DEFAULT_MILLI_CPU: i128 = 100;
 /// Memory, in thousandths of a byte, that the scheduler assumes for a container without a request.
-const DEFAULT_MEMORY: i128 = 200 * 1024 * 1024 * 1000;
+const DEFAULT_MEMORY_MILLIBYTES: i128 = 200 * 1024 * 1024 * 1000;
 
 /// Index of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or
 /// `hugepages-2Mi`.
@@ -69,15 +69,15 @@ impl Requests {
         self.milli_cpu == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.scalars.is_empty()
     }
 
-    pub(super) fn from_amounts<'d>(amounts: &Amounts<'d>, names: &mut ResourceNames<'d>) -> Requests {
+    pub(super) fn from_amounts<'d>(amounts: &ResourceAmounts<'d>, names: &mut ResourceNames<'d>) -> Requests {
         let mut requests = Requests::default();
         for &(name, amount) in &amounts.0 {
             match name {
                 "cpu" => requests.milli_cpu = clamp_to_i64(amount).max(0),
-                "memory" => requests.memory = whole_units(amount).max(0),
-                "ephemeral-storage" => requests.ephemeral_storage = whole_units(amount).max(0),
-                _ if is_scalar(name) && whole_units(amount) > 0 => {
-                    requests.scalars.push((names.intern(name), whole_units(amount)));
+                "memory" => requests.memory = round_up_to_units(amount).max(0),
+                "ephemeral-storage" => requests.ephemeral_storage = round_up_to_units(amount).max(0),
+                _ if is_scalar(name) && round_up_to_units(amount) > 0 => {
+                    requests.scalars.push((names.intern(name), round_up_to_units(amount)));
                 }
                 _ => {}
             }
@@ -99,19 +99,19 @@ fn clamp_to_i64(amount: i128) -> i64 {
 }
 
 /// Converts thousandths to whole units, rounded up.
-fn whole_units(thousandths: i128) -> i64 {
+fn round_up_to_units(thousandths: i128) -> i64 {
     clamp_to_i64(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }
 
 /// Resource amounts in thousandths, by resource name.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Amounts<'d>(Vec<(&'d str, i128)>);
+pub(super) struct ResourceAmounts<'d>(Vec<(&'d str, i128)>);
 
-impl<'d> Amounts<'d> {
+impl<'d> ResourceAmounts<'d> {
     /// Reads a map of quantities, such as `requests`. Invalid quantities are omitted, because API servers
     /// reject them.
-    pub(super) fn read(map: Value<'d>) -> Amounts<'d> {
-        let mut amounts = Amounts::default();
+    pub(super) fn read(map: Value<'d>) -> ResourceAmounts<'d> {
+        let mut amounts = ResourceAmounts::default();
         for (key, value) in map.members() {
             if let Some(quantity) = quantity(value) {
                 let nanos = quantity.nano_value();
@@ -140,7 +140,7 @@ impl<'d> Amounts<'d> {
 
     /// The amount in whole units, rounded up.
     pub(super) fn whole_units(&self, name: &str) -> i64 {
-        whole_units(self.get(name).unwrap_or(0))
+        round_up_to_units(self.get(name).unwrap_or(0))
     }
 
     /// The amount in thousandths, limited to 64 bits.
@@ -148,7 +148,7 @@ impl<'d> Amounts<'d> {
         clamp_to_i64(self.get(name).unwrap_or(0))
     }
 
-    fn add(&mut self, other: &Amounts<'d>) {
+    fn add(&mut self, other: &ResourceAmounts<'d>) {
         for &(name, amount) in &other.0 {
             let sum = self.amount_mut(name);
             *sum = sum.saturating_add(amount);
@@ -156,7 +156,7 @@ impl<'d> Amounts<'d> {
     }
 
     /// Raises each amount to that in `other` if that is larger.
-    fn raise_to(&mut self, other: &Amounts<'d>) {
+    fn raise_to(&mut self, other: &ResourceAmounts<'d>) {
         for &(name, amount) in &other.0 {
             let old = self.get(name);
             *self.amount_mut(name) = old.map_or(amount, |old| old.max(amount));
@@ -164,7 +164,7 @@ impl<'d> Amounts<'d> {
     }
 
     /// Adds the defaults for missing resources.
-    fn with_defaults(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
+    fn with_defaults(mut self, defaults: &[(&'d str, i128)]) -> ResourceAmounts<'d> {
         for &(name, amount) in defaults {
             if self.get(name).is_none() {
                 *self.amount_mut(name) = amount;
@@ -175,9 +175,9 @@ impl<'d> Amounts<'d> {
 }
 
 /// The requests of a container or pod with the API server's default: a missing request is set to the limit.
-fn requests_or_limits(resources: Value<'_>) -> Amounts<'_> {
-    let mut requests = Amounts::read(resources.get("requests"));
-    for (name, limit) in Amounts::read(resources.get("limits")).0 {
+fn requests_or_limits(resources: Value<'_>) -> ResourceAmounts<'_> {
+    let mut requests = ResourceAmounts::read(resources.get("requests"));
+    for (name, limit) in ResourceAmounts::read(resources.get("limits")).0 {
         if requests.get(name).is_none() {
             *requests.amount_mut(name) = limit;
         }
@@ -209,7 +209,8 @@ pub(super) struct PodRequests {
     pub(super) counted: [i64; 2],
 }
 
-const ASSUMED_REQUESTS: [(&str, i128); 2] = [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)];
+const ASSUMED_REQUESTS: [(&str, i128); 2] =
+    [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY_MILLIBYTES)];
 
 impl PodRequests {
     // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
@@ -217,8 +218,10 @@ impl PodRequests {
         let pod_level = pod_level_requests(spec);
         let plain = pod_requests(spec, status, RequestSource::Spec, &[], &pod_level);
         // Upstream does not score nodes by what the pod requests as a whole.
-        let scored = pod_requests(spec, status, RequestSource::Spec, &ASSUMED_REQUESTS, &Amounts::default());
-        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole_units("memory")];
+        let scored =
+            pod_requests(spec, status, RequestSource::Spec, &ASSUMED_REQUESTS, &ResourceAmounts::default());
+        let pair =
+            |amounts: &ResourceAmounts<'_>| [amounts.thousandths("cpu"), amounts.whole_units("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
             let requested = Requests::from_amounts(&plain, names);
             let scored = pair(&scored);
@@ -244,8 +247,8 @@ fn requests_of_bound_pod<'d>(
     spec: Value<'d>,
     status: Value<'d>,
     assumed: &[(&'d str, i128)],
-    pod_level: &Amounts<'d>,
-) -> Amounts<'d> {
+    pod_level: &ResourceAmounts<'d>,
+) -> ResourceAmounts<'d> {
     let mut largest = pod_requests(spec, status, RequestSource::Spec, assumed, pod_level);
     if status.get("containerStatuses").exists() {
         largest.raise_to(&pod_requests(spec, status, RequestSource::Allocated, assumed, pod_level));
@@ -256,11 +259,11 @@ fn requests_of_bound_pod<'d>(
 
 /// Pod-level requests, which replace the sums over containers.
 // upstream v1.37 defaultPodRequests
-fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
+fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     let resources = spec.get("resources");
-    let mut requests = Amounts::read(resources.get("requests"));
+    let mut requests = ResourceAmounts::read(resources.get("requests"));
     requests.0.retain(|&(name, _)| is_pod_level(name));
-    let limits = Amounts::read(resources.get("limits"));
+    let limits = ResourceAmounts::read(resources.get("limits"));
     if !limits.is_empty() {
         let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
         let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
@@ -286,13 +289,13 @@ fn pod_requests<'d>(
     status: Value<'d>,
     source: RequestSource,
     assumed: &[(&'d str, i128)],
-    pod_level: &Amounts<'d>,
-) -> Amounts<'d> {
+    pod_level: &ResourceAmounts<'d>,
+) -> ResourceAmounts<'d> {
     let mut sum = sum_containers(spec, status, source, assumed);
     for &(name, amount) in &pod_level.0 {
         *sum.amount_mut(name) = amount;
     }
-    sum.add(&Amounts::read(spec.get("overhead")));
+    sum.add(&ResourceAmounts::read(spec.get("overhead")));
     sum
 }
 
@@ -303,16 +306,16 @@ fn sum_containers<'d>(
     status: Value<'d>,
     source: RequestSource,
     assumed: &[(&'d str, i128)],
-) -> Amounts<'d> {
+) -> ResourceAmounts<'d> {
     let requests = |container: Value<'d>, statuses| {
-        requests_of(container, status.get(statuses), source).with_defaults(assumed)
+        container_requests(container, status.get(statuses), source).with_defaults(assumed)
     };
-    let mut running = Amounts::default();
+    let mut running = ResourceAmounts::default();
     for container in spec.get("containers").items() {
         running.add(&requests(container, "containerStatuses"));
     }
-    let mut sidecars = Amounts::default();
-    let mut starting = Amounts::default();
+    let mut sidecars = ResourceAmounts::default();
+    let mut starting = ResourceAmounts::default();
     for container in spec.get("initContainers").items() {
         let mut needed = requests(container, "initContainerStatuses");
         if is_sidecar(container) {
@@ -333,16 +336,20 @@ pub(super) fn is_sidecar(container: Value<'_>) -> bool {
     container.get("restartPolicy").str() == "Always"
 }
 
-fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, source: RequestSource) -> Amounts<'d> {
+fn container_requests<'d>(
+    container: Value<'d>,
+    statuses: Value<'d>,
+    source: RequestSource,
+) -> ResourceAmounts<'d> {
     let name = container.get("name").str();
     let status =
         statuses.items().find(|status| source != RequestSource::Spec && status.get("name").str() == name);
     let status = status.unwrap_or(Value::absent());
     let (actual, allocated) = (status.get("resources").get("requests"), status.get("allocatedResources"));
     if source == RequestSource::Actual && actual.exists() {
-        Amounts::read(actual)
+        ResourceAmounts::read(actual)
     } else if allocated.exists() {
-        Amounts::read(allocated)
+        ResourceAmounts::read(allocated)
     } else {
         requests_or_limits(container.get("resources"))
     }
@@ -374,7 +381,7 @@ impl DelegatedResources {
     }
 
     /// True if a class provides the resource.
-    pub fn has(&self, resource: ResourceId) -> bool {
+    pub fn contains(&self, resource: ResourceId) -> bool {
         self.provided.get(resource.0 as usize).copied().unwrap_or(false)
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "nodes are places in the lists that were made for them")]
 
-use super::cycle::Cycle;
+use super::cycle::SchedulingCycle;
 use super::node::NodeIndex;
 use super::{affinity, spread};
 
@@ -20,10 +20,10 @@ mod weight {
     pub(super) const DYNAMIC_RESOURCES: i64 = 2;
 }
 
-impl Cycle<'_, '_, '_> {
+impl SchedulingCycle<'_, '_, '_> {
     /// The total scores of feasible nodes. The scheduler picks one of the nodes with the best score at
     /// random. `devices` are the raw scores of the DynamicResources plugin, before normalization.
-    pub fn scores(&self, nodes: &[NodeIndex], devices: Option<&[i64]>) -> Vec<i64> {
+    pub fn total_scores(&self, nodes: &[NodeIndex], devices: Option<&[i64]>) -> Vec<i64> {
         let mut totals: Vec<i64> = nodes.iter().map(|&node| self.resource_score(node)).collect();
         let mut add = |weight: i64, scores: Vec<i64>| {
             for (total, score) in totals.iter_mut().zip(scores) {
@@ -42,10 +42,12 @@ impl Cycle<'_, '_, '_> {
         if let Some(images) = &self.fit.images {
             add(weight::IMAGE_LOCALITY, of_nodes(images));
         }
-        if let Some(scores) = spread::scores(&self.plans.spread, self.fits, self.occupancy, nodes) {
+        if let Some(scores) = spread::spread_scores(&self.plans.spread, self.fits, self.occupancy, nodes) {
             add(weight::POD_TOPOLOGY_SPREAD, scores);
         }
-        if let Some(scores) = affinity::scores(&self.plans.affinity, self.fits, self.occupancy, nodes) {
+        if let Some(scores) =
+            affinity::affinity_scores(&self.plans.affinity, self.fits, self.occupancy, nodes)
+        {
             add(weight::INTER_POD_AFFINITY, scores);
         }
         if let Some(devices) = devices {
@@ -89,7 +91,7 @@ fn normalize(scores: &mut [i64]) {
     clippy::cast_possible_truncation,
     reason = "upstream computes with floating-point numbers, and cuts off the fraction"
 )]
-pub(super) fn share_of_maximum(part: i64, whole: i64) -> i64 {
+pub(super) fn scaled_to_max_score(part: i64, whole: i64) -> i64 {
     (MAX_SCORE as f64 * (part as f64 / whole as f64)) as i64
 }
 

@@ -28,7 +28,7 @@ impl<'d> Labels<'d> {
 }
 
 /// True if a label selector, such as that of a PodDisruptionBudget, selects an object with these labels.
-pub fn selects(selector: Value<'_>, labels: Value<'_>) -> bool {
+pub fn label_selector_matches(selector: Value<'_>, labels: Value<'_>) -> bool {
     Selector::read(selector).matches(&Labels::read(labels, &[]))
 }
 
@@ -49,7 +49,10 @@ impl<'d> Selector<'d> {
     }
 
     /// Adds requirements. A selector that selects nothing stays so.
-    pub(super) fn and(mut self, more: impl IntoIterator<Item = Requirement<'d>>) -> Selector<'d> {
+    pub(super) fn with_requirements(
+        mut self,
+        more: impl IntoIterator<Item = Requirement<'d>>,
+    ) -> Selector<'d> {
         if let Selector::All(requirements) = &mut self {
             requirements.extend(more);
         }
@@ -57,7 +60,7 @@ impl<'d> Selector<'d> {
     }
 
     /// True if the selector selects everything.
-    pub(super) fn is_everything(&self) -> bool {
+    pub(super) fn selects_everything(&self) -> bool {
         matches!(self, Selector::All(requirements) if requirements.is_empty())
     }
 
@@ -72,6 +75,10 @@ impl<'d> Selector<'d> {
 }
 
 /// The requirement that a label has, or does not have, that value.
-pub(super) fn requirement<'d>(key: &'d str, operator: LabelOperator, value: &'d str) -> Requirement<'d> {
+pub(super) fn single_value_requirement<'d>(
+    key: &'d str,
+    operator: LabelOperator,
+    value: &'d str,
+) -> Requirement<'d> {
     LabelRequirement { key, operator, values: vec![value] }
 }

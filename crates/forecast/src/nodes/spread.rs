@@ -9,13 +9,13 @@
     reason = "domains and nodes are places in the lists that were made for them"
 )]
 
-use super::catalog::{Catalog, ClassId, TopologyId};
-use super::fit::{Fits, NodeFit};
-use super::node::{Domains, NodeIndex};
+use super::catalog::{Catalog, PodClassId, TopologyId};
+use super::fit::{NodeFit, NodeFitCache};
+use super::node::{NodeIndex, TopologyDomains};
 use super::occupancy::{BoundPod, Occupancy};
 use super::pod::PodNeeds;
-use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Selector, requirement};
+use super::reason::{Rejection, RejectionReason};
+use super::selector::{Labels, Selector, single_value_requirement};
 use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
@@ -44,7 +44,8 @@ impl<'d> SpreadConstraint<'d> {
         labels: &Labels<'d>,
     ) -> SpreadConstraint<'d> {
         let keys = constraint.get("matchLabelKeys").items().map(Value::str);
-        let same = keys.filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
+        let same =
+            keys.filter_map(|key| Some(single_value_requirement(key, LabelOperator::In, labels.get(key)?)));
         SpreadConstraint {
             topology: catalog.intern_topology(constraint.get("topologyKey").str()),
             max_skew: constraint.get("maxSkew").int().unwrap_or(0),
@@ -52,7 +53,7 @@ impl<'d> SpreadConstraint<'d> {
                 .get("minDomains")
                 .int()
                 .map_or(1, |min| usize::try_from(min).unwrap_or(0)),
-            selector: Selector::read(constraint.get("labelSelector")).and(same),
+            selector: Selector::read(constraint.get("labelSelector")).with_requirements(same),
             honors_affinity: constraint.get("nodeAffinityPolicy").str() != "Ignore",
             honors_taints: constraint.get("nodeTaintsPolicy").str() == "Honor",
             is_required: constraint.get("whenUnsatisfiable").str() != "ScheduleAnyway",
@@ -62,7 +63,10 @@ impl<'d> SpreadConstraint<'d> {
     /// The scheduler's default constraints for pods without any: pods of one controller are spread over nodes
     /// and zones.
     // upstream v1.37 systemDefaultConstraints
-    pub(super) fn defaults(catalog: &mut Catalog<'d>, selector: &Selector<'d>) -> Vec<SpreadConstraint<'d>> {
+    pub(super) fn default_constraints(
+        catalog: &mut Catalog<'d>,
+        selector: &Selector<'d>,
+    ) -> Vec<SpreadConstraint<'d>> {
         let constraint = |(topology, max_skew)| SpreadConstraint {
             topology: catalog.intern_topology(topology),
             max_skew,
@@ -84,7 +88,7 @@ pub(super) struct ConstraintPlan {
     is_hostname: bool,
     max_skew: i64,
     min_domains: usize,
-    classes: Vec<ClassId>,
+    classes: Vec<PodClassId>,
     /// 1 if the constraint selects the pod itself, otherwise 0.
     own: i64,
     /// For each node, whether the pods on it are counted.
@@ -105,7 +109,7 @@ pub(super) struct SpreadPlan {
 }
 
 impl SpreadPlan {
-    pub(super) fn new(fits: &Fits<'_, '_>, fit: &NodeFit, pod: &PodNeeds<'_>) -> SpreadPlan {
+    pub(super) fn new(fits: &NodeFitCache<'_, '_>, fit: &NodeFit, pod: &PodNeeds<'_>) -> SpreadPlan {
         let needs_all_labels = !pod.has_default_spread;
         let plan = |is_required| {
             let constraints: Vec<&SpreadConstraint<'_>> =
@@ -113,20 +117,23 @@ impl SpreadPlan {
             let topologies: Vec<TopologyId> =
                 constraints.iter().map(|constraint| constraint.topology).collect();
             let has_labels = |node: NodeIndex| {
-                topologies.iter().all(|&topology| fits.domains(topology).of(node).is_some())
+                topologies.iter().all(|&topology| fits.domains(topology).domain_of_node(node).is_some())
             };
             let eligible: Vec<bool> =
                 fits.nodes().iter().map(|(node, _)| !needs_all_labels || has_labels(node)).collect();
-            constraints.into_iter().map(|constraint| constraint.plan(fits, fit, pod, &eligible)).collect()
+            constraints
+                .into_iter()
+                .map(|constraint| constraint.prepare_plan(fits, fit, pod, &eligible))
+                .collect()
         };
         SpreadPlan { required: plan(true), preferred: plan(false), needs_all_labels }
     }
 }
 
 impl SpreadConstraint<'_> {
-    fn plan(
+    fn prepare_plan(
         &self,
-        fits: &Fits<'_, '_>,
+        fits: &NodeFitCache<'_, '_>,
         fit: &NodeFit,
         pod: &PodNeeds<'_>,
         eligible: &[bool],
@@ -136,7 +143,7 @@ impl SpreadConstraint<'_> {
         // A selector that selects everything counts no pod, though it selects the pod itself.
         // upstream v1.37 countPodsMatchSelector
         let classes = catalog.classes_in(own.namespace).filter(|(_, class)| {
-            !self.selector.is_everything() && !class.terminating && self.selector.matches(&class.labels)
+            !self.selector.selects_everything() && !class.terminating && self.selector.matches(&class.labels)
         });
         let counts: Vec<bool> = fits
             .nodes()
@@ -144,12 +151,12 @@ impl SpreadConstraint<'_> {
             .map(|(node, _)| {
                 eligible[node.get()]
                     && (!self.honors_affinity || fit.matches_affinity(node))
-                    && (!self.honors_taints || fit.is_tolerated(node))
+                    && (!self.honors_taints || fit.tolerates_taints(node))
             })
             .collect();
         let domains = fits.domains(self.topology);
         let counted = fits.nodes().iter().filter(|(node, _)| self.is_required && counts[node.get()]);
-        let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.of(node)).collect();
+        let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.domain_of_node(node)).collect();
         groups.sort_unstable();
         groups.dedup();
         ConstraintPlan {
@@ -167,7 +174,7 @@ impl SpreadConstraint<'_> {
 
 impl ConstraintPlan {
     fn selected_pods(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
-        self.classes.iter().flat_map(|&class| occupancy.of_class(class))
+        self.classes.iter().flat_map(|&class| occupancy.pods_of_class(class))
     }
 }
 
@@ -180,14 +187,18 @@ pub(super) struct SpreadState {
 
 impl SpreadState {
     // upstream v1.37 PodTopologySpread.calPreFilterState
-    pub(super) fn new(plan: &SpreadPlan, fits: &Fits<'_, '_>, occupancy: &Occupancy<'_, '_>) -> SpreadState {
+    pub(super) fn new(
+        plan: &SpreadPlan,
+        fits: &NodeFitCache<'_, '_>,
+        occupancy: &Occupancy<'_, '_>,
+    ) -> SpreadState {
         let count = |constraint: &ConstraintPlan| {
             let domains = fits.domains(constraint.topology);
             let mut pods = vec![0; domains.count];
             for bound in
                 constraint.selected_pods(occupancy).filter(|bound| constraint.counts[bound.node.get()])
             {
-                if let Some(domain) = domains.of(bound.node) {
+                if let Some(domain) = domains.domain_of_node(bound.node) {
                     pods[domain] += 1;
                 }
             }
@@ -204,15 +215,15 @@ impl SpreadState {
     pub(super) fn check_required_constraints(
         &self,
         plan: &SpreadPlan,
-        fits: &Fits<'_, '_>,
+        fits: &NodeFitCache<'_, '_>,
         node: NodeIndex,
     ) -> Result<(), Rejection> {
         for (constraint, (pods, least)) in plan.required.iter().zip(&self.counts) {
-            let Some(domain) = fits.domains(constraint.topology).of(node) else {
-                return Err(Rejection::unresolvable(Reason::TopologySpreadLabel));
+            let Some(domain) = fits.domains(constraint.topology).domain_of_node(node) else {
+                return Err(Rejection::unresolvable(RejectionReason::TopologySpreadLabel));
             };
             if pods[domain] + constraint.own - least > constraint.max_skew {
-                return Err(Rejection::resolvable(Reason::TopologySpread));
+                return Err(Rejection::resolvable(RejectionReason::TopologySpread));
             }
         }
         Ok(())
@@ -221,19 +232,19 @@ impl SpreadState {
 
 /// The unweighted scores of the nodes by preferred constraints; `None` if there are none.
 // upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
-pub(super) fn scores(
+pub(super) fn spread_scores(
     plan: &SpreadPlan,
-    fits: &Fits<'_, '_>,
+    fits: &NodeFitCache<'_, '_>,
     occupancy: &Occupancy<'_, '_>,
     nodes: &[NodeIndex],
 ) -> Option<Vec<i64>> {
     if plan.preferred.is_empty() {
         return None;
     }
-    let topologies: Vec<&Domains> =
+    let topologies: Vec<&TopologyDomains> =
         plan.preferred.iter().map(|constraint| fits.domains(constraint.topology)).collect();
     let is_ignored = |node: NodeIndex| {
-        plan.needs_all_labels && topologies.iter().any(|domains| domains.of(node).is_none())
+        plan.needs_all_labels && topologies.iter().any(|domains| domains.domain_of_node(node).is_none())
     };
     let scored: Vec<NodeIndex> = nodes.iter().copied().filter(|&node| !is_ignored(node)).collect();
     let mut sums = vec![0.0; nodes.len()];
@@ -242,8 +253,8 @@ pub(super) fn scores(
         #[expect(clippy::cast_precision_loss, reason = "upstream computes with floating-point numbers")]
         let weight = ((size + 2) as f64).ln();
         for (sum, &node) in sums.iter_mut().zip(nodes) {
-            let place = if constraint.is_hostname { Some(node.get()) } else { domains.of(node) };
-            if let (Some(place), Some(_)) = (place, domains.of(node)) {
+            let place = if constraint.is_hostname { Some(node.get()) } else { domains.domain_of_node(node) };
+            if let (Some(place), Some(_)) = (place, domains.domain_of_node(node)) {
                 #[expect(
                     clippy::cast_precision_loss,
                     reason = "upstream computes with floating-point numbers"
@@ -269,7 +280,7 @@ pub(super) fn scores(
 /// scored nodes or domains.
 fn count_for_scores(
     constraint: &ConstraintPlan,
-    domains: &Domains,
+    domains: &TopologyDomains,
     occupancy: &Occupancy<'_, '_>,
     scored: &[NodeIndex],
 ) -> (Vec<i64>, usize) {
@@ -281,7 +292,7 @@ fn count_for_scores(
         return (counts, scored.len());
     }
     // Nodes without the label are a group of their own here.
-    let group = |node: NodeIndex| domains.of(node).unwrap_or(domains.count);
+    let group = |node: NodeIndex| domains.domain_of_node(node).unwrap_or(domains.count);
     let mut counts = vec![0; domains.count + 1];
     let mut is_scored = vec![false; domains.count + 1];
     for &node in scored {

@@ -5,7 +5,7 @@ use tollgate_document::doc::{Value, parse};
 
 /// Calls `look` with the scheduling cycle of `pod` in a cluster given as JSON: `nodes`, `classes`, bound
 /// `pods`, and the `pod` to schedule.
-fn with_cycle(cluster: &str, look: impl FnOnce(&Cycle<'_, '_, '_>, &Catalog<'_>)) {
+fn with_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &Catalog<'_>)) {
     let doc = parse(cluster).expect("the cluster is JSON");
     let root = doc.root();
     let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
@@ -17,17 +17,17 @@ fn with_cycle(cluster: &str, look: impl FnOnce(&Cycle<'_, '_, '_>, &Catalog<'_>)
         let node = nodes.find(object.get("spec").get("nodeName").str()).expect("the node exists");
         occupancy.add_pod(node, pod);
     }
-    let fits = Fits::new(&catalog, &nodes);
-    let delegated = catalog.delegated(root.get("classes").items());
-    let cycle = Cycle::start(&occupancy, &fits, &delegated, pod).expect("there are candidates");
+    let fits = NodeFitCache::new(&catalog, &nodes);
+    let delegated = catalog.delegated_resources(root.get("classes").items());
+    let cycle = SchedulingCycle::start(&occupancy, &fits, &delegated, pod).expect("there are candidates");
     look(&cycle, &catalog);
 }
 
 fn read<'d>(catalog: &mut Catalog<'d>, pod: Value<'d>) -> PodId {
-    catalog.add_pod(&PodSource::of_object(pod))
+    catalog.add_pod(&PodSource::from_object(pod))
 }
 
-fn node(cycle: &Cycle<'_, '_, '_>, name: &str) -> NodeIndex {
+fn node(cycle: &SchedulingCycle<'_, '_, '_>, name: &str) -> NodeIndex {
     cycle.occupancy.nodes().find(name).expect("the node exists")
 }
 
@@ -36,7 +36,7 @@ fn more_than_a_hundred_nodes_are_not_all_looked_at() {
     // upstream v1.37 TestNumFeasibleNodesToFind
     let expected = [(10, 10), (99, 99), (100, 100), (250, 120), (1000, 420), (5000, 500), (6000, 300)];
     for (candidates, found) in expected {
-        assert_eq!(nodes_to_find(candidates), found, "{candidates} candidates");
+        assert_eq!(feasible_nodes_to_find(candidates), found, "{candidates} candidates");
     }
 }
 
@@ -71,13 +71,14 @@ fn devices_provide_extended_resources_that_the_node_does_not_offer() {
     with_cycle(EXTENDED, |cycle, catalog| {
         let (plugin, devices) = (node(cycle, "plugin"), node(cycle, "devices"));
         let rejection = cycle.check_node(plugin).expect_err("the only one is taken");
-        let texts: Vec<_> = rejection.reasons.as_slice().iter().map(|reason| reason.text(catalog)).collect();
+        let texts: Vec<_> =
+            rejection.reasons.as_slice().iter().map(|reason| reason.scheduler_message(catalog)).collect();
         assert_eq!(texts, ["Insufficient example.com/gpu"]);
         assert!(rejection.resolvable);
         assert_eq!(cycle.check_node(devices), Ok(()));
         let delegated = [("example.com/gpu", 1), ("deviceclass.resource.kubernetes.io/gpu", 2)];
-        assert_eq!(cycle.delegated(devices).collect::<Vec<_>>(), delegated);
-        assert_eq!(cycle.delegated(plugin).collect::<Vec<_>>(), delegated[1..]);
+        assert_eq!(cycle.delegated_requests(devices).collect::<Vec<_>>(), delegated);
+        assert_eq!(cycle.delegated_requests(plugin).collect::<Vec<_>>(), delegated[1..]);
     });
 }
 
@@ -131,10 +132,11 @@ fn a_removed_pod_leaves_nothing_behind() {
     let (first, second) = (read(&mut catalog, pod.root()), read(&mut catalog, pod.root()));
     let nodes = Nodes::new([catalog.read_node(object.root())]);
     let node = nodes.find("n").expect("the node exists");
-    let (fits, delegated) = (Fits::new(&catalog, &nodes), catalog.delegated([]));
+    let (fits, delegated) = (NodeFitCache::new(&catalog, &nodes), catalog.delegated_resources([]));
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     let fits_now = |occupancy: &Occupancy<'_, '_>| {
-        Cycle::start(occupancy, &fits, &delegated, second).is_ok_and(|cycle| cycle.check_node(node).is_ok())
+        SchedulingCycle::start(occupancy, &fits, &delegated, second)
+            .is_ok_and(|cycle| cycle.check_node(node).is_ok())
     };
     assert!(fits_now(&occupancy));
     occupancy.add_pod(node, first);
@@ -142,7 +144,7 @@ fn a_removed_pod_leaves_nothing_behind() {
     assert!(!occupancy.remove_pod(node, second), "it was not there");
     assert!(occupancy.remove_pod(node, first));
     assert!(fits_now(&occupancy));
-    assert_eq!(occupancy.with_nodes(&nodes).bound().count(), 0);
+    assert_eq!(occupancy.with_nodes(&nodes).bound_pods().count(), 0);
 }
 
 #[test]
@@ -152,7 +154,7 @@ fn what_is_not_modelled_is_named() {
         let pod = parse(&pod).expect("the pod is JSON");
         let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
         let id = read(&mut catalog, pod.root());
-        catalog.pod(id).unmodelled.clone()
+        catalog.pod_needs(id).unmodelled.clone()
     };
     assert!(
         spec(r#""schedulerName": "default-scheduler", "volumes": [{"name": "v", "emptyDir": {}}]"#)

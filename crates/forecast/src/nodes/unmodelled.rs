@@ -5,7 +5,7 @@ use super::pod::PodSource;
 use tollgate_document::doc::Value;
 
 /// Volume types that do not affect scheduling, because no scheduler filter checks them.
-const HARMLESS_VOLUMES: [&str; 10] = [
+const VOLUMES_WITHOUT_FILTER: [&str; 10] = [
     "configMap",
     "downwardAPI",
     "emptyDir",
@@ -28,7 +28,7 @@ pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>)
         }
     };
     let is_harmless =
-        |volume: Value<'_>| volume.members().all(|(key, _)| HARMLESS_VOLUMES.contains(&key.text()));
+        |volume: Value<'_>| volume.members().all(|(key, _)| VOLUMES_WITHOUT_FILTER.contains(&key.text()));
     add(!spec.get("volumes").items().all(is_harmless), "volumes");
     let scheduler = spec.get("schedulerName").str();
     add(!scheduler.is_empty() && scheduler != super::DEFAULT_SCHEDULER, "schedulerName");

@@ -4,7 +4,7 @@
 //! `DisruptionTarget`, which the eviction sets. Rules for exit codes are ignored, because the exit code of a
 //! terminated container is unknown.
 
-use super::{GroupEffect, GroupMember, other_pods};
+use super::{GroupEffect, GroupMember, other_pods_phrase};
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ enum JobSetAction<'d> {
 }
 
 /// Returns what happens to the other pods of a JobSet when these pods are lost: it restarts, fails or continues.
-pub(super) fn effect<'d>(
+pub(super) fn effect_of_lost_pods<'d>(
     state: &State<'d>,
     object: StoredObject<'d>,
     members: &[GroupMember<'d>],
@@ -44,7 +44,7 @@ pub(super) fn effect<'d>(
     }
     let others: Vec<&'d str> =
         members.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
-    let kept = || other_pods(others.len(), "", "keeps running", "keep running");
+    let kept = || other_pods_phrase(others.len(), "", "keeps running", "keep running");
     let failed = by_job.into_values().find_map(|(job, lost)| failed_job(job, lost));
     let Some(FailedJob { job, reason }) = failed else {
         let effect = format!("{}, and the Job replaces what it loses", kept());
@@ -61,15 +61,15 @@ pub(super) fn effect<'d>(
     };
     let (what, restarted, fails) = match failure_action(object, job, reason) {
         JobSetAction::RestartAll => {
-            (other_pods(others.len(), "", "is recreated", "are recreated"), others, false)
+            (other_pods_phrase(others.len(), "", "is recreated", "are recreated"), others, false)
         }
         JobSetAction::RestartJob => {
             let others: Vec<&'d str> =
                 members.iter().filter(of_job).map(|member| member.pod.name()).collect();
-            (other_pods(others.len(), " of that Job", "is recreated", "are recreated"), others, false)
+            (other_pods_phrase(others.len(), " of that Job", "is recreated", "are recreated"), others, false)
         }
         JobSetAction::Fail => {
-            let deleted = other_pods(others.len(), "", "is deleted", "are deleted");
+            let deleted = other_pods_phrase(others.len(), "", "is deleted", "are deleted");
             (format!("the JobSet fails and {deleted}"), others, true)
         }
         JobSetAction::Unknown(rule) => {
@@ -81,7 +81,7 @@ pub(super) fn effect<'d>(
 }
 
 /// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
-pub fn job_failure(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
+pub fn job_failure_reason(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
     failed_job(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
 }
 

@@ -4,7 +4,7 @@
 //! The workers of a group belong to a StatefulSet that the leader pod owns. If the leader is lost, the group is
 //! always deleted and recreated.
 
-use super::{GroupEffect, GroupMember, other_pods};
+use super::{GroupEffect, GroupMember, other_pods_phrase};
 use crate::state::StoredObject;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,10 @@ pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
 
 /// Returns what happens to the other pods of a LeaderWorkerSet when these pods are lost: their groups restart or
 /// continue.
-pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[GroupMember<'d>]) -> GroupEffect<'d> {
+pub(super) fn effect_of_lost_pods<'d>(
+    object: StoredObject<'d>,
+    members: &[GroupMember<'d>],
+) -> GroupEffect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };
     let mut groups: BTreeMap<&str, Vec<GroupMember<'d>>> = BTreeMap::new();
@@ -49,10 +52,10 @@ pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[GroupMember<'d>]) 
     let whose = |groups: usize| if groups == 1 { " of the same group" } else { " of the same groups" };
     let mut effects = Vec::new();
     if recreated.0 > 0 {
-        effects.push(other_pods(recreated.0, whose(recreated.1), "is recreated", "are recreated"));
+        effects.push(other_pods_phrase(recreated.0, whose(recreated.1), "is recreated", "are recreated"));
     }
     if kept.0 > 0 || recreated.0 == 0 {
-        effects.push(other_pods(kept.0, whose(kept.1.max(1)), "keeps running", "keep running"));
+        effects.push(other_pods_phrase(kept.0, whose(kept.1.max(1)), "keeps running", "keep running"));
     }
     let (policy, effect) = (format!("restartPolicy: {policy}"), effects.join(", and "));
     GroupEffect { policy, effect, restarted, fails: false }

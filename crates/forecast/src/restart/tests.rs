@@ -1,6 +1,6 @@
 //! Groups with every policy, and what is said if they lose pods.
 
-use super::group_restarts;
+use super::effects_of_lost_pods;
 use crate::state::State;
 use tollgate_document::doc;
 
@@ -37,7 +37,7 @@ fn said(objects: &[String], lost: &[&str]) -> Vec<(String, usize)> {
     for doc in &docs {
         state.add(doc.root()).expect("a kind that a forecast reads");
     }
-    let found = group_restarts(&state, &|namespace, name| namespace == "app" && lost.contains(&name));
+    let found = effects_of_lost_pods(&state, &|namespace, name| namespace == "app" && lost.contains(&name));
     found
         .into_iter()
         .map(|group| {

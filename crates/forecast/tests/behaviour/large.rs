@@ -9,7 +9,7 @@
 use crate::{forecast, release, settings};
 use std::fmt::Write as _;
 use tollgate_document::doc::parse;
-use tollgate_forecast::{Course, Forecast, Plan, PodOutcome, State, Step};
+use tollgate_forecast::{ClusterChange, Forecast, Plan, PodOutcome, RunOutcome, State};
 
 /// A cluster whose nodes have ten devices each and four pods with two devices each. The pods belong to
 /// ReplicaSets of a hundred.
@@ -53,19 +53,19 @@ fn drain(nodes: usize, drained: usize, samples: u32) -> Forecast {
         state.add(object);
     }
     println!("read: {:?}", started.elapsed());
-    let steps = rules.iter().map(|doc| Step::Apply(doc.root())).collect();
+    let steps = rules.iter().map(|doc| ClusterChange::Apply(doc.root())).collect();
     let plan = Plan::new(state, steps, release(), settings());
     println!("planned: {:?}", started.elapsed());
-    let half = |first: u32| -> Vec<Course> {
-        let mut player = plan.player();
-        (first..samples).step_by(2).map(|course| player.play(course)).collect()
+    let half = |first: u32| -> Vec<RunOutcome> {
+        let mut player = plan.run_simulator();
+        (first..samples).step_by(2).map(|course| player.simulate_run(course)).collect()
     };
     let (one, other) = std::thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
         (half(0), other.join().expect("a thread"))
     });
     println!("played: {:?}", started.elapsed());
-    let forecast = Forecast::from_courses(&plan, one.into_iter().chain(other));
+    let forecast = Forecast::from_runs(&plan, one.into_iter().chain(other));
     println!("done: {:?}", started.elapsed());
     forecast
 }

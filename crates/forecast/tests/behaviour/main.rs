@@ -9,19 +9,19 @@ mod unmodelled;
 
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_document::doc::{Doc, parse};
-use tollgate_forecast::{Forecast, Plan, Release, Settings, State, Step};
+use tollgate_forecast::{ClusterChange, Forecast, Plan, Settings, SimulatedRelease, State};
 use tollgate_formats::gotime::Timestamp;
 
-pub(crate) fn release() -> Release {
+pub(crate) fn release() -> SimulatedRelease {
     release_of(Profile::named("1.37").expect("a release"))
 }
 
-fn release_of(profile: &'static Profile) -> Release {
-    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
+fn release_of(profile: &'static Profile) -> SimulatedRelease {
+    SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
 pub(crate) fn settings() -> Settings {
-    Settings::at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
+    Settings::defaults_at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
 }
 
 /// Forecasts the given objects, one on each line, for a state of such lines.
@@ -42,7 +42,7 @@ pub(crate) fn forecast_with_gates(
     play(release_of(profile), state, given, samples)
 }
 
-fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
+fn play(release: SimulatedRelease, state: &str, given: &str, samples: u32) -> Forecast {
     let (state_docs, given_docs) = (read(state), read(given));
     let mut objects = State::default();
     for doc in &state_docs {
@@ -50,21 +50,21 @@ fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
     }
     let steps = given_docs.iter().map(|doc| step(doc)).collect();
     let plan = Plan::new(objects, steps, release, settings());
-    let mut player = plan.player();
-    let courses: Vec<_> = (0..samples).map(|course| player.play(course)).collect();
-    Forecast::from_courses(&plan, courses)
+    let mut player = plan.run_simulator();
+    let courses: Vec<_> = (0..samples).map(|course| player.simulate_run(course)).collect();
+    Forecast::from_runs(&plan, courses)
 }
 
 /// Parses a step: an object to apply, `{"wait":1}`, or `{"evict":"web-1"}` for a pod of the namespace `app`.
 /// `"group":true` marks a pod of a group that is recreated.
-fn step<'d>(doc: &'d Doc<'_>) -> Step<'d> {
+fn step<'d>(doc: &'d Doc<'_>) -> ClusterChange<'d> {
     let given = doc.root();
     match (given.get("evict").str(), given.get("wait").int()) {
-        ("", None) => Step::Apply(given),
-        ("", Some(seconds)) => Step::Wait(seconds),
+        ("", None) => ClusterChange::Apply(given),
+        ("", Some(seconds)) => ClusterChange::Wait(seconds),
         (name, _) => {
             let with_group = given.get("group").bool() == Some(true);
-            Step::Evict { namespace: "app", name, with_group }
+            ClusterChange::Evict { namespace: "app", name, with_group }
         }
     }
 }

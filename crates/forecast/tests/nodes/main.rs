@@ -7,10 +7,11 @@
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use tollgate_allocator::{Semantics, condition};
+use tollgate_allocator::{AllocatorSemantics, condition};
 use tollgate_document::doc::{Value, parse};
 use tollgate_forecast::nodes::{
-    Catalog, Cycle, Diagnosis, FilterSemantics, Fits, NodeIndex, Nodes, Occupancy, PodSource,
+    Catalog, Diagnosis, FilterSemantics, NodeFitCache, NodeIndex, Nodes, Occupancy, PodSource,
+    SchedulingCycle,
 };
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
@@ -71,10 +72,10 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
     let bound: Vec<_> = case
         .get("pods")
         .items()
-        .map(|pod| (catalog.add_pod(&PodSource::of_object(pod)), pod.get("spec").get("nodeName").str()))
+        .map(|pod| (catalog.add_pod(&PodSource::from_object(pod)), pod.get("spec").get("nodeName").str()))
         .collect();
     let selector = case.get("replicaSets").items().next().map(|set| set.get("spec").get("selector"));
-    let source = PodSource { controller_selector: selector, ..PodSource::of_object(case.get("pod")) };
+    let source = PodSource { controller_selector: selector, ..PodSource::from_object(case.get("pod")) };
     let pod = catalog.add_pod(&source);
     let nodes: Vec<_> = case.get("nodes").items().map(|node| catalog.read_node(node)).collect();
     let nodes = Nodes::new(nodes);
@@ -84,9 +85,9 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
             occupancy.add_pod(node, pod);
         }
     }
-    let fits = Fits::new(&catalog, &nodes);
-    let delegated = catalog.delegated([]);
-    let cycle = match Cycle::start(&occupancy, &fits, &delegated, pod) {
+    let fits = NodeFitCache::new(&catalog, &nodes);
+    let delegated = catalog.delegated_resources([]);
+    let cycle = match SchedulingCycle::start(&occupancy, &fits, &delegated, pod) {
         Ok(cycle) => cycle,
         Err(rejection) => {
             let message = format!("0/{} nodes are available: {}.", nodes.len(), rejection.text);
@@ -102,8 +103,11 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
             Ok(()) => feasible.push(node),
             Err(rejection) => {
                 diagnosis.add(node, &rejection);
-                let texts =
-                    rejection.reasons.as_slice().iter().map(|reason| reason.text(&catalog).into_owned());
+                let texts = rejection
+                    .reasons
+                    .as_slice()
+                    .iter()
+                    .map(|reason| reason.scheduler_message(&catalog).into_owned());
                 let mut texts: Vec<String> = texts.collect();
                 texts.sort();
                 outcome.rejected.insert(name(node), (texts, rejection.resolvable));
@@ -111,12 +115,12 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
         }
     }
     if feasible.is_empty() {
-        let texts = diagnosis.texts(&catalog, cycle.excluded());
-        let post_filter = condition::PostFilter::NothingChanged;
+        let texts = diagnosis.message_counts(&catalog, cycle.excluded_nodes_message());
+        let post_filter = condition::PostFilterResult::NothingChanged;
         outcome.message =
-            condition::unschedulable_message(&Semantics::V1_37, nodes.len(), &texts, post_filter);
+            condition::unschedulable_message(&AllocatorSemantics::V1_37, nodes.len(), &texts, post_filter);
     }
-    let scores = cycle.scores(&feasible, None);
+    let scores = cycle.total_scores(&feasible, None);
     outcome.scores = feasible.into_iter().map(name).zip(scores).collect();
     outcome
 }

@@ -4,7 +4,7 @@ use crate::Table;
 use crate::scenario::play;
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
-use tollgate_forecast::{Place, PodOutcome, Release, State, Step};
+use tollgate_forecast::{ClusterChange, NodeAndDevices, PodOutcome, SimulatedRelease, State};
 
 /// The recorded cases of the allocator.
 pub(crate) const CASES: &[u8] = include_bytes!("../../../allocator/tests/recorded/cases.jsonl.gz");
@@ -15,7 +15,7 @@ const SAMPLES: u32 = 2;
 /// For each claim, its devices with their consumed capacity.
 type Devices = Vec<(String, Vec<(String, BTreeMap<String, String>)>)>;
 
-pub(crate) fn compare(case: Value<'_>, release_name: &str, release: Release, table: &mut Table) {
+pub(crate) fn compare(case: Value<'_>, release_name: &str, release: SimulatedRelease, table: &mut Table) {
     let (id, topic) = (case.get("id").text(), case.get("topic").text());
     let result = case.get("result").get(release_name);
     let result = if result.text() == "same" { case.get("result").get("1.36") } else { result };
@@ -23,7 +23,7 @@ pub(crate) fn compare(case: Value<'_>, release_name: &str, release: Release, tab
     for object in case.get("before").get("items").items() {
         state.add(object);
     }
-    let steps = case.get("create").items().map(Step::Apply).collect();
+    let steps = case.get("create").items().map(ClusterChange::Apply).collect();
     let forecast = play(state, steps, release, SAMPLES);
     let agreement = table.topic(topic);
     agreement.pods += 1;
@@ -54,7 +54,7 @@ pub(crate) fn compare(case: Value<'_>, release_name: &str, release: Release, tab
     }
 }
 
-fn devices(place: &Place) -> Devices {
+fn devices(place: &NodeAndDevices) -> Devices {
     let claims = place.claims.iter().map(|claim| {
         let devices = claim.devices.iter().map(|device| {
             let name = format!("{}={}/{}/{}", device.request, device.driver, device.pool, device.device);

@@ -4,9 +4,9 @@ use crate::scenario::{settings, steps_of};
 use crate::{SCENARIOS, releases, unzip};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_document::doc::{Value, parse};
-use tollgate_forecast::{Course, Forecast, Plan, PodOutcome, Settings, State};
+use tollgate_forecast::{Forecast, Plan, PodOutcome, RunOutcome, Settings, State};
 
-fn plan_of(scenario: Value<'_>, release: tollgate_forecast::Release, seed: u64) -> Plan<'_> {
+fn plan_of(scenario: Value<'_>, release: tollgate_forecast::SimulatedRelease, seed: u64) -> Plan<'_> {
     let mut state = State::default();
     for object in scenario.get("before").get("items").items() {
         state.add(object);
@@ -21,14 +21,15 @@ fn courses_do_not_depend_on_each_other() {
         let doc = parse(line).expect("JSON");
         for (_, release) in releases() {
             let plan = plan_of(doc.root(), release, 7);
-            let (mut one, mut other) = (plan.player(), plan.player());
-            let forward: Vec<Course> = (0..6).map(|course| one.play(course)).collect();
-            let mut backward: Vec<Course> = (0..6).rev().map(|course| other.play(course)).collect();
-            let forward = Forecast::from_courses(&plan, forward);
-            assert_eq!(forward, Forecast::from_courses(&plan, std::mem::take(&mut backward)));
+            let (mut one, mut other) = (plan.run_simulator(), plan.run_simulator());
+            let forward: Vec<RunOutcome> = (0..6).map(|course| one.simulate_run(course)).collect();
+            let mut backward: Vec<RunOutcome> =
+                (0..6).rev().map(|course| other.simulate_run(course)).collect();
+            let forward = Forecast::from_runs(&plan, forward);
+            assert_eq!(forward, Forecast::from_runs(&plan, std::mem::take(&mut backward)));
             let again = plan_of(doc.root(), release, 7);
-            let mut player = again.player();
-            let again = Forecast::from_courses(&again, (0..6).map(|course| player.play(course)));
+            let mut player = again.run_simulator();
+            let again = Forecast::from_runs(&again, (0..6).map(|course| player.simulate_run(course)));
             assert_eq!(forward, again, "{}", doc.root().get("id").text());
         }
     }
@@ -47,7 +48,7 @@ fn no_device_is_given_twice() {
         for (_, release) in releases() {
             for seed in 0..8 {
                 let plan = plan_of(scenario, release, seed);
-                let forecast = Forecast::from_courses(&plan, [plan.player().play(0)]);
+                let forecast = Forecast::from_runs(&plan, [plan.run_simulator().simulate_run(0)]);
                 let mut holders: BTreeMap<(String, String, String), String> = BTreeMap::new();
                 for pod in
                     forecast.pods.iter().filter(|pod| pod.outcome == PodOutcome::Fits && !pod.evicted_again)
@@ -76,8 +77,8 @@ fn every_pod_has_one_outcome() {
         let doc = parse(line).expect("JSON");
         for (_, release) in releases() {
             let plan = plan_of(doc.root(), release, 3);
-            let mut player = plan.player();
-            let forecast = Forecast::from_courses(&plan, (0..8).map(|course| player.play(course)));
+            let mut player = plan.run_simulator();
+            let forecast = Forecast::from_runs(&plan, (0..8).map(|course| player.simulate_run(course)));
             let totals = forecast.totals;
             let sum = totals.fits + totals.sometimes + totals.pending + totals.unknown + totals.not_recreated;
             assert_eq!(sum, forecast.pods.len());

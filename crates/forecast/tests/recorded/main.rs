@@ -13,11 +13,11 @@ mod scenario;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
-use tollgate_allocator::Semantics;
+use tollgate_allocator::AllocatorSemantics;
 use tollgate_api::profile::Profile;
 use tollgate_cel::evaluate::{BEHAVIOUR_V1_36, BEHAVIOUR_V1_37};
 use tollgate_document::doc::parse;
-use tollgate_forecast::Release;
+use tollgate_forecast::SimulatedRelease;
 
 const SCENARIOS: &[u8] = include_bytes!("scenarios.jsonl.gz");
 
@@ -81,15 +81,15 @@ impl Table {
     }
 }
 
-pub(crate) fn releases() -> [(&'static str, Release); 2] {
-    let release = |name: &str, semantics, behaviour| Release {
+pub(crate) fn releases() -> [(&'static str, SimulatedRelease); 2] {
+    let release = |name: &str, semantics, behaviour| SimulatedRelease {
         profile: Profile::named(name).expect("a release"),
         semantics,
         behaviour,
     };
     [
-        ("1.36", release("1.36", Semantics::V1_36, BEHAVIOUR_V1_36)),
-        ("1.37", release("1.37", Semantics::V1_37_0, BEHAVIOUR_V1_37)),
+        ("1.36", release("1.36", AllocatorSemantics::V1_36, BEHAVIOUR_V1_36)),
+        ("1.37", release("1.37", AllocatorSemantics::V1_37_0, BEHAVIOUR_V1_37)),
     ]
 }
 

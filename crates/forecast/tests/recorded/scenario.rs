@@ -4,7 +4,8 @@ use crate::Table;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_document::doc::{Value, parse};
 use tollgate_forecast::{
-    Forecast, ObjectKind, Place, Plan, PodForecast, PodOutcome, Release, Settings, State, Step,
+    ClusterChange, Forecast, NodeAndDevices, ObjectKind, Plan, PodForecast, PodOutcome, Settings,
+    SimulatedRelease, State,
 };
 use tollgate_formats::gotime::Timestamp;
 
@@ -12,14 +13,19 @@ const SAMPLES: u32 = 64;
 
 pub(crate) fn settings() -> Settings {
     let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
-    Settings { assume_complete: true, ..Settings::at(now) }
+    Settings { assume_complete: true, ..Settings::defaults_at(now) }
 }
 
-pub(crate) fn play(state: State<'_>, steps: Vec<Step<'_>>, release: Release, samples: u32) -> Forecast {
+pub(crate) fn play(
+    state: State<'_>,
+    steps: Vec<ClusterChange<'_>>,
+    release: SimulatedRelease,
+    samples: u32,
+) -> Forecast {
     let plan = Plan::new(state, steps, release, settings());
-    let mut player = plan.player();
-    let courses: Vec<_> = (0..samples).map(|course| player.play(course)).collect();
-    Forecast::from_courses(&plan, courses)
+    let mut player = plan.run_simulator();
+    let courses: Vec<_> = (0..samples).map(|course| player.simulate_run(course)).collect();
+    Forecast::from_runs(&plan, courses)
 }
 
 /// Reason and message of a PodScheduled condition.
@@ -33,7 +39,7 @@ struct Observation<'d> {
     condition: Condition,
 }
 
-pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release, table: &mut Table) {
+pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: SimulatedRelease, table: &mut Table) {
     let id = scenario.get("id").text();
     let topic = scenario.get("topic").text();
     let result = scenario.get("result").get(release_name);
@@ -92,28 +98,28 @@ pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release,
 pub(crate) fn steps_of<'d>(
     scenario: Value<'d>,
     refused: &BTreeSet<&str>,
-) -> (Vec<Step<'d>>, BTreeSet<String>) {
+) -> (Vec<ClusterChange<'d>>, BTreeSet<String>) {
     let mut steps = Vec::new();
     let mut deleted = BTreeSet::new();
     for step in scenario.get("change").items().chain(scenario.get("arrivals").items()) {
         for object in step.get("create").items() {
             let name = format!("{}/{}", object.get("kind").text(), object.get("metadata").get("name").text());
             if !refused.contains(name.as_str()) {
-                steps.push(Step::Apply(object));
+                steps.push(ClusterChange::Apply(object));
             }
         }
         if step.get("replace").exists() {
-            steps.push(Step::Apply(step.get("replace")));
+            steps.push(ClusterChange::Apply(step.get("replace")));
         }
         let delete = step.get("delete");
         if delete.exists() {
             let (namespace, name) = (delete.get("namespace").text(), delete.get("name").text());
             assert_eq!(delete.get("kind").text(), "Pod", "only pods are deleted");
             deleted.insert(format!("{namespace}/{name}"));
-            steps.push(Step::Delete { kind: ObjectKind::Pod, namespace, name });
+            steps.push(ClusterChange::Delete { kind: ObjectKind::Pod, namespace, name });
         }
         if step.get("wait").exists() {
-            steps.push(Step::Wait(1));
+            steps.push(ClusterChange::Wait(1));
         }
     }
     (steps, deleted)
@@ -140,7 +146,7 @@ fn observation(arrival: Value<'_>) -> Observation<'_> {
 }
 
 /// Formats a placement like a recorded observation.
-fn claims_of(place: &Place) -> Vec<String> {
+fn claims_of(place: &NodeAndDevices) -> Vec<String> {
     let claims = place.claims.iter().map(|claim| {
         let devices = claim.devices.iter();
         let devices = devices

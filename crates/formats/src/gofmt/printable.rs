@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex_syntax::hir::{Class, HirKind};
 
 /// The first and last characters of printable runs, in ascending order.
-static RUNS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+static PRINTABLE_RANGES: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     let class = regex_syntax::parse(r"[\p{L}\p{M}\p{N}\p{P}\p{S}&&\p{Age=15.0}]");
     match class.map(regex_syntax::hir::Hir::into_kind) {
         Ok(HirKind::Class(Class::Unicode(class))) => {
@@ -26,8 +26,8 @@ pub fn is_printable(letter: char) -> bool {
     if letter.is_ascii() {
         return matches!(letter, ' '..='~');
     }
-    let begun = RUNS.partition_point(|(first, _)| *first <= letter);
-    begun.checked_sub(1).and_then(|run| RUNS.get(run)).is_some_and(|(_, last)| letter <= *last)
+    let begun = PRINTABLE_RANGES.partition_point(|(first, _)| *first <= letter);
+    begun.checked_sub(1).and_then(|run| PRINTABLE_RANGES.get(run)).is_some_and(|(_, last)| letter <= *last)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 /// The class of each byte, as one of the constants below; 0 if no name has it. One look-up per byte: names are most of
 /// what a slice consists of.
-static CLASSES: [u8; 256] = classes();
+static BYTE_CLASSES: [u8; 256] = classes();
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
 const DASH: u8 = 4;
@@ -37,7 +37,7 @@ const fn classes() -> [u8; 256] {
 /// Returns the class of a byte, such as [`LOWER`]; 0 if names cannot contain it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 fn class(byte: u8) -> u8 {
-    CLASSES[usize::from(byte)]
+    BYTE_CLASSES[usize::from(byte)]
 }
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
@@ -84,14 +84,14 @@ pub(super) fn is_qualified(value: &str) -> bool {
 }
 
 /// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
-/// [`C_IDENTIFIER`](super::C_IDENTIFIER).
+/// [`INVALID_C_IDENTIFIER`](super::C_IDENTIFIER).
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
         && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | UNDERSCORE) != 0)
 }
 
-/// True if `value` is a condition reason. The error text is [`CONDITION_REASON`](super::CONDITION_REASON).
+/// True if `value` is a condition reason. The error text is [`INVALID_CONDITION_REASON`](super::CONDITION_REASON).
 pub fn is_condition_reason(value: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = value.as_bytes();

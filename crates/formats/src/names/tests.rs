@@ -17,7 +17,7 @@ fn label_keys() {
     let long_name = "a".repeat(64);
     let bad_long = format!("{}-", "a".repeat(63));
     let long_prefix = format!("{}/n", "a".repeat(254));
-    let name_shape = texts::NAME_SHAPE;
+    let name_shape = texts::INVALID_NAME_PART;
     for (value, expected) in [
         ("a", vec![]),
         ("A_b.c-9", vec![]),
@@ -26,21 +26,23 @@ fn label_keys() {
         ("a/", vec!["name part must be non-empty", name_shape]),
         ("/a", vec!["prefix part must be non-empty"]),
         ("/", vec!["prefix part must be non-empty", "name part must be non-empty", name_shape]),
-        ("A_/a", vec![texts::PREFIX_SHAPE]),
+        ("A_/a", vec![texts::INVALID_PREFIX_PART]),
         ("-", vec![name_shape]),
         ("a\n", vec![name_shape]),
         ("é", vec![name_shape]),
         (long_name.as_str(), vec!["name part must be no more than 63 bytes"]),
         (bad_long.as_str(), vec!["name part must be no more than 63 bytes", name_shape]),
         (long_prefix.as_str(), vec!["prefix part must be no more than 253 bytes"]),
-        ("a/b/c", vec![texts::KEY_SHAPE_LABEL]),
-        ("//", vec![texts::KEY_SHAPE_LABEL]),
+        ("a/b/c", vec![texts::INVALID_LABEL_KEY]),
+        ("//", vec![texts::INVALID_LABEL_KEY]),
     ] {
-        let found = texts_of(|report| label_key(value, Unit::Bytes, KeyWord::LabelKey, report));
+        let found =
+            texts_of(|report| check_label_key(value, LengthUnit::Bytes, KeyErrorWord::LabelKey, report));
         assert_eq!(found, expected, "{value}");
     }
     let old = |value: &str| {
-        texts_of(|report| label_key(value, Unit::Characters, KeyWord::QualifiedName, report)).join("|")
+        texts_of(|report| check_label_key(value, LengthUnit::Characters, KeyErrorWord::QualifiedName, report))
+            .join("|")
     };
     assert_eq!(old(&long_name), "name part must be no more than 63 characters");
     assert_eq!(old(&long_prefix), "prefix part must be no more than 253 characters");
@@ -61,14 +63,21 @@ fn label_values() {
         ("", vec![]),
         ("a", vec![]),
         ("A_b.c-9", vec![]),
-        ("a ", vec![LABEL_VALUE]),
-        ("٣", vec![LABEL_VALUE]),
+        ("a ", vec![INVALID_LABEL_VALUE]),
+        ("٣", vec![INVALID_LABEL_VALUE]),
         (long.as_str(), vec!["must be no more than 63 characters"]),
-        (long_bad.as_str(), vec!["must be no more than 63 characters", LABEL_VALUE]),
+        (long_bad.as_str(), vec!["must be no more than 63 characters", INVALID_LABEL_VALUE]),
     ] {
-        assert_eq!(texts_of(|report| label_value(value, Unit::Characters, report)), expected, "{value}");
+        assert_eq!(
+            texts_of(|report| check_label_value(value, LengthUnit::Characters, report)),
+            expected,
+            "{value}"
+        );
     }
-    assert_eq!(texts_of(|report| label_value(&long, Unit::Bytes, report)), ["must be no more than 63 bytes"]);
+    assert_eq!(
+        texts_of(|report| check_label_value(&long, LengthUnit::Bytes, report)),
+        ["must be no more than 63 bytes"]
+    );
 }
 
 #[test]
@@ -79,22 +88,26 @@ fn dns_names() {
         ("a", vec![], vec![]),
         ("1-a", vec![], vec![]),
         ("a.b", vec![NO_DOTS], vec![]),
-        ("", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("A", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("-a", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("a-", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("a..b", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("a.", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("a.-b", vec![LABEL1123], vec![SUBDOMAIN]),
-        ("a\n", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("A", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("-a", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("a-", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("a..b", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("a.", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("a.-b", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
+        ("a\n", vec![INVALID_LABEL1123], vec![INVALID_SUBDOMAIN]),
         (dotted.as_str(), vec!["must be no more than 63 bytes", NO_DOTS], vec![]),
         (long.as_str(), vec!["must be no more than 63 bytes"], vec!["must be no more than 253 bytes"]),
     ] {
-        assert_eq!(texts_of(|report| dns_label(value, Unit::Bytes, report)), label, "{value}");
-        assert_eq!(texts_of(|report| dns_subdomain(value, Unit::Bytes, report)), subdomain, "{value}");
+        assert_eq!(texts_of(|report| check_dns_label(value, LengthUnit::Bytes, report)), label, "{value}");
+        assert_eq!(
+            texts_of(|report| check_dns_subdomain(value, LengthUnit::Bytes, report)),
+            subdomain,
+            "{value}"
+        );
     }
     assert_eq!(
-        texts_of(|report| dns_subdomain(&long, Unit::Characters, report)),
+        texts_of(|report| check_dns_subdomain(&long, LengthUnit::Characters, report)),
         ["must be no more than 253 characters"]
     );
 }
@@ -113,10 +126,10 @@ fn drivers_of_any_case() {
         ("a-\u{212a}", true, true),
         ("-a", false, false),
     ] {
-        let low = texts_of(|report| dns_subdomain(&lower(value), Unit::Bytes, report));
+        let low = texts_of(|report| check_dns_subdomain(&go_to_lower(value), LengthUnit::Bytes, report));
         assert_eq!(low.is_empty(), lowered, "{value}");
-        let any = texts_of(|report| dns_subdomain_caseless(value, Unit::Bytes, report));
-        assert_eq!(any, if caseless { vec![] } else { vec![SUBDOMAIN_CASELESS] }, "{value}");
+        let any = texts_of(|report| check_subdomain_caseless(value, LengthUnit::Bytes, report));
+        assert_eq!(any, if caseless { vec![] } else { vec![INVALID_SUBDOMAIN_CASELESS] }, "{value}");
     }
 }
 
@@ -125,7 +138,7 @@ fn lower_case() {
     for (value, expected) in
         [("", ""), ("abc", "abc"), ("ABC", "abc"), ("ÀΣ", "àσ"), ("\u{130}", "i"), ("ß", "ß"), ("ǅ", "ǆ")]
     {
-        let lowered = lower(value);
+        let lowered = go_to_lower(value);
         assert_eq!(lowered, expected);
         assert_eq!(matches!(lowered, Cow::Borrowed(_)), value == expected, "{value}");
     }
@@ -162,8 +175,8 @@ fn path_segments() {
             vec!["may not contain '/'", "may not contain '%'"],
         ),
     ] {
-        assert_eq!(texts_of(|report| path_segment(value, report)), name, "{value}");
-        assert_eq!(texts_of(|report| path_segment_prefix(value, report)), prefix, "{value}");
+        assert_eq!(texts_of(|report| check_path_segment(value, report)), name, "{value}");
+        assert_eq!(texts_of(|report| check_path_segment_prefix(value, report)), prefix, "{value}");
     }
 }
 
@@ -176,18 +189,18 @@ fn extended_resources() {
         ("a/B_c", true, vec![]),
         (longest.as_str(), true, vec![]),
         (too_long.as_str(), false, vec!["prefix part must be no more than 253 bytes"]),
-        ("", false, vec![texts::DOMAIN_PREFIXED, texts::NAME_SHAPE]),
-        ("gpu", false, vec![texts::DOMAIN_PREFIXED]),
-        ("/c", false, vec![texts::PREFIX_SHAPE]),
-        ("Example.com/gpu", false, vec![texts::PREFIX_SHAPE]),
+        ("", false, vec![texts::MISSING_DOMAIN_PREFIX, texts::INVALID_NAME_PART]),
+        ("gpu", false, vec![texts::MISSING_DOMAIN_PREFIX]),
+        ("/c", false, vec![texts::INVALID_PREFIX_PART]),
+        ("Example.com/gpu", false, vec![texts::INVALID_PREFIX_PART]),
         ("kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
         ("a.kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
         ("notkubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
         ("requests.example.com/x", false, vec![texts::NO_REQUESTS]),
-        ("a/b/c", false, vec![texts::KEY_SHAPE_LABEL]),
-        ("a/", false, vec!["name part must be non-empty", texts::NAME_SHAPE]),
+        ("a/b/c", false, vec![texts::INVALID_LABEL_KEY]),
+        ("a/", false, vec!["name part must be non-empty", texts::INVALID_NAME_PART]),
     ] {
         assert_eq!(is_extended_resource_name(value), single, "{value}");
-        assert_eq!(texts_of(|report| extended_resource_name(value, report)), listed, "{value}");
+        assert_eq!(texts_of(|report| check_extended_resource(value, report)), listed, "{value}");
     }
 }

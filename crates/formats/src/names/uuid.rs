@@ -9,9 +9,9 @@ use super::{Problem, texts};
 use crate::gofmt;
 
 /// True if `value` is a UUID in lower case, the only form that 1.37 accepts. The error text is
-/// [`LOWERCASE_UUID`](super::LOWERCASE_UUID).
+/// [`NOT_LOWERCASE_UUID`](super::LOWERCASE_UUID).
 pub fn is_lowercase_uuid(value: &str) -> bool {
-    is_dashed(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
+    is_dashed_hex(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// The text with which 1.34 to 1.36 refuse a share id; `None` if they accept it.
@@ -20,7 +20,7 @@ pub fn is_lowercase_uuid(value: &str) -> bool {
 pub fn uid_problem(value: &str) -> Option<Problem> {
     let bytes = value.as_bytes();
     let parses = match bytes.len() {
-        36 => is_dashed(bytes),
+        36 => is_dashed_hex(bytes),
         32 => bytes.iter().all(u8::is_ascii_hexdigit),
         45 => {
             let (scheme, rest) = bytes.split_at_checked(9)?;
@@ -28,25 +28,25 @@ pub fn uid_problem(value: &str) -> Option<Problem> {
                 let scheme = gofmt::quote_bytes(scheme);
                 return Some(Cow::Owned(format!("error validating uid: invalid urn prefix: {scheme}")));
             }
-            is_dashed(rest)
+            is_dashed_hex(rest)
         }
         38 => match bytes {
-            [b'{', inner @ .., b'}'] => is_dashed(inner),
-            _ => return Some(Cow::Borrowed(texts::UID_BRACKETS)),
+            [b'{', inner @ .., b'}'] => is_dashed_hex(inner),
+            _ => return Some(Cow::Borrowed(texts::INVALID_UID_BRACKETS)),
         },
         length => return Some(Cow::Owned(format!("error validating uid: invalid UUID length: {length}"))),
     };
     if !parses {
-        Some(Cow::Borrowed(texts::UID_FORMAT))
+        Some(Cow::Borrowed(texts::INVALID_UID))
     } else if is_lowercase_uuid(value) {
         None
     } else {
-        Some(Cow::Borrowed(texts::UID_NORMAL))
+        Some(Cow::Borrowed(texts::UID_NOT_NORMALIZED))
     }
 }
 
 /// True for hexadecimal digits of either case in the form 8-4-4-4-12.
-fn is_dashed(bytes: &[u8]) -> bool {
+fn is_dashed_hex(bytes: &[u8]) -> bool {
     bytes.len() == 36
         && bytes.iter().enumerate().all(|(idx, byte)| match idx {
             8 | 13 | 18 | 23 => *byte == b'-',
@@ -65,11 +65,11 @@ mod tests {
             (normal.to_owned(), None),
             (String::new(), Some("error validating uid: invalid UUID length: 0")),
             ("é".to_owned(), Some("error validating uid: invalid UUID length: 2")),
-            (normal.to_uppercase(), Some(texts::UID_NORMAL)),
-            (normal.replace('-', ""), Some(texts::UID_NORMAL)),
-            (format!("{{{normal}}}"), Some(texts::UID_NORMAL)),
-            (format!("URN:uuid:{normal}"), Some(texts::UID_NORMAL)),
-            (format!("({normal})"), Some(texts::UID_BRACKETS)),
+            (normal.to_uppercase(), Some(texts::UID_NOT_NORMALIZED)),
+            (normal.replace('-', ""), Some(texts::UID_NOT_NORMALIZED)),
+            (format!("{{{normal}}}"), Some(texts::UID_NOT_NORMALIZED)),
+            (format!("URN:uuid:{normal}"), Some(texts::UID_NOT_NORMALIZED)),
+            (format!("({normal})"), Some(texts::INVALID_UID_BRACKETS)),
             (
                 format!("urn:uid:\"{normal}"),
                 Some("error validating uid: invalid urn prefix: \"urn:uid:\\\"\""),
@@ -78,9 +78,9 @@ mod tests {
                 format!("12345678é{}", "a".repeat(35)),
                 Some("error validating uid: invalid urn prefix: \"12345678\\xc3\""),
             ),
-            (normal.replace('6', "g"), Some(texts::UID_FORMAT)),
-            (normal.replace('-', "_"), Some(texts::UID_FORMAT)),
-            ("z".repeat(32), Some(texts::UID_FORMAT)),
+            (normal.replace('6', "g"), Some(texts::INVALID_UID)),
+            (normal.replace('-', "_"), Some(texts::INVALID_UID)),
+            ("z".repeat(32), Some(texts::INVALID_UID)),
         ] {
             assert_eq!(uid_problem(&value).as_deref(), problem, "{value}");
             assert_eq!(is_lowercase_uuid(&value), problem.is_none(), "{value}");

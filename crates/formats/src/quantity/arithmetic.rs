@@ -3,13 +3,13 @@
 //!
 //! The difference shows: only an `int64` converts to an integer. Sums that nobody can mean are not computed.
 
-use super::{Amount, Format, Quantity, View};
+use super::{Amount, DecimalView, Quantity, SuffixFormat};
 
 impl Quantity<'_> {
     /// Upstream's `AsInt64()`: `None` for fractions, for decimals however small, and for what an `int64` cannot hold.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.amount {
-            Amount::Int { value, scale } => scaled_up(*value, i64::from(*scale)),
+            Amount::Int { value, scale } => times_power_of_ten(*value, i64::from(*scale)),
             Amount::Decimal { .. } => None,
         }
     }
@@ -41,13 +41,17 @@ impl Quantity<'_> {
     #[must_use]
     pub fn to_decimal(&self) -> Quantity<'static> {
         let places = self.places();
-        let number = self.with_view(|view| View { ..view }.to_decimal());
+        let number = self.with_view(|view| DecimalView { ..view }.to_decimal());
         Quantity { amount: Amount::Decimal { number, places }, format: self.format, text: None }
     }
 
     /// Returns a whole number as a quantity, in the format that Kubernetes uses for integers that are added.
-    pub fn of_int(value: i64) -> Quantity<'static> {
-        Quantity { amount: Amount::Int { value, scale: 0 }, format: Format::DecimalExponent, text: None }
+    pub fn from_i64(value: i64) -> Quantity<'static> {
+        Quantity {
+            amount: Amount::Int { value, scale: 0 },
+            format: SuffixFormat::DecimalExponent,
+            text: None,
+        }
     }
 
     /// Upstream's `Add`. `None` as for [`Quantity::add`].
@@ -59,7 +63,7 @@ impl Quantity<'_> {
             let format = if *a == 0 { other.format } else { self.format };
             return Some(Quantity { amount: Amount::Int { value, scale }, format, text: None });
         }
-        self.add(other)
+        self.add_as_decimal(other)
     }
 
     /// Upstream's `Sub`. `None` as for [`Quantity::add`].
@@ -85,12 +89,12 @@ fn scaled_sum((a, x): (i64, i32), (b, y): (i64, i32)) -> Option<(i64, i32)> {
         return Some((b, y));
     }
     let scale = x.min(y);
-    let a = scaled_up(a, i64::from(x) - i64::from(scale))?;
-    let b = scaled_up(b, i64::from(y) - i64::from(scale))?;
+    let a = times_power_of_ten(a, i64::from(x) - i64::from(scale))?;
+    let b = times_power_of_ten(b, i64::from(y) - i64::from(scale))?;
     Some((a.checked_add(b)?, scale))
 }
 
-fn scaled_up(value: i64, scale: i64) -> Option<i64> {
+fn times_power_of_ten(value: i64, scale: i64) -> Option<i64> {
     if value == 0 && scale >= 0 {
         return Some(0);
     }

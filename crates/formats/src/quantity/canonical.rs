@@ -5,22 +5,22 @@
 
 use std::fmt::Write as _;
 
-use super::decimal::{self, View};
-use super::{Format, MAX_PLACES};
+use super::decimal::{self, DecimalView};
+use super::{MAX_DECIMAL_PLACES, SuffixFormat};
 
 /// The text of an amount that is not zero: without a fraction, and with the largest suffix that allows it.
 ///
 /// upstream v1.36 `CanonicalizeBytes`
-pub(super) fn text(view: View<'_>, format: Format) -> String {
+pub(super) fn canonical_text(view: DecimalView<'_>, format: SuffixFormat) -> String {
     let mut out = String::new();
     if view.negative {
         out.push('-');
     }
-    let kibi = View { negative: false, digits: &[1, 0, 2, 4], exponent: 0 };
-    let (digits, zeros, inexact) = view.split(0);
-    if format == Format::BinarySI && !inexact && view.compare_magnitude(kibi).is_ge() {
+    let kibi = DecimalView { negative: false, digits: &[1, 0, 2, 4], exponent: 0 };
+    let (digits, zeros, inexact) = view.split_at_place(0);
+    if format == SuffixFormat::BinarySI && !inexact && view.compare_magnitude(kibi).is_ge() {
         let mut digits = digits.to_vec();
-        digits.resize(digits.len() + usize::try_from(zeros.min(MAX_PLACES.into())).unwrap_or(0), 0);
+        digits.resize(digits.len() + usize::try_from(zeros.min(MAX_DECIMAL_PLACES.into())).unwrap_or(0), 0);
         let mut power = 0;
         while let Some(quotient) = decimal::divided_by_1024(&digits) {
             digits = quotient;
@@ -37,11 +37,11 @@ pub(super) fn text(view: View<'_>, format: Format) -> String {
     decimal::push_digits(&mut out, digits);
     (0..zeros).for_each(|_| out.push('0'));
     match format {
-        Format::DecimalExponent if exponent == 0 => {}
-        Format::DecimalExponent => {
+        SuffixFormat::DecimalExponent if exponent == 0 => {}
+        SuffixFormat::DecimalExponent => {
             let _ = write!(out, "e{exponent}");
         }
-        Format::DecimalSI | Format::BinarySI => out.push_str(match exponent {
+        SuffixFormat::DecimalSI | SuffixFormat::BinarySI => out.push_str(match exponent {
             -9 => "n",
             -6 => "u",
             -3 => "m",

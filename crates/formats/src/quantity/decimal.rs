@@ -17,7 +17,7 @@ pub(super) struct Decimal {
 
 /// A borrowed [`Decimal`], which also represents small integers without an allocation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
+pub(super) struct DecimalView<'a> {
     pub(super) negative: bool,
     pub(super) digits: &'a [u8],
     pub(super) exponent: i64,
@@ -27,14 +27,14 @@ pub(super) struct View<'a> {
 pub(super) type Buffer = [u8; 20];
 
 impl Decimal {
-    pub(super) fn view(&self) -> View<'_> {
-        View { negative: self.negative, digits: &self.digits, exponent: self.exponent }
+    pub(super) fn view(&self) -> DecimalView<'_> {
+        DecimalView { negative: self.negative, digits: &self.digits, exponent: self.exponent }
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> DecimalView<'a> {
     /// The number `value` times `10^exponent`; its digits are written to `buffer`.
-    pub(super) fn of_int(value: i64, exponent: i64, buffer: &'a mut Buffer) -> Self {
+    pub(super) fn from_i64(value: i64, exponent: i64, buffer: &'a mut Buffer) -> Self {
         let mut rest = value.unsigned_abs();
         let mut length = 0;
         for slot in buffer.iter_mut().rev() {
@@ -46,10 +46,10 @@ impl<'a> View<'a> {
             length += 1;
         }
         let digits = buffer.get(buffer.len() - length..).unwrap_or_default();
-        View { negative: value < 0, digits, exponent }
+        DecimalView { negative: value < 0, digits, exponent }
     }
 
-    pub(super) fn compare(self, other: View<'_>) -> Ordering {
+    pub(super) fn compare(self, other: DecimalView<'_>) -> Ordering {
         match (self.sign(), other.sign()) {
             (1, 1) => self.compare_magnitude(other),
             (-1, -1) => other.compare_magnitude(self),
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     }
 
     /// Compares two numbers without their signs.
-    pub(super) fn compare_magnitude(self, other: View<'_>) -> Ordering {
+    pub(super) fn compare_magnitude(self, other: DecimalView<'_>) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => return Ordering::Equal,
             (true, false) => return Ordering::Less,
@@ -75,17 +75,19 @@ impl<'a> View<'a> {
             (false, false) => {}
         }
         // The place of the first digit decides before any digit does.
-        self.top_place().cmp(&other.top_place()).then_with(|| trimmed(self.digits).cmp(trimmed(other.digits)))
+        self.integer_digit_count()
+            .cmp(&other.integer_digit_count())
+            .then_with(|| trimmed(self.digits).cmp(trimmed(other.digits)))
     }
 
     /// The number of digits before the decimal point; negative or 0 if the number is below 1.
-    fn top_place(self) -> i64 {
+    fn integer_digit_count(self) -> i64 {
         self.exponent.saturating_add_unsigned(self.digits.len() as u64)
     }
 
     /// Splits the number at `10^place`: returns the digits at and above it, the number of zeros that follow
     /// them, and whether any lower digit is not zero.
-    pub(super) fn split(self, place: i64) -> (&'a [u8], i64, bool) {
+    pub(super) fn split_at_place(self, place: i64) -> (&'a [u8], i64, bool) {
         let below = place.saturating_sub(self.exponent);
         if below <= 0 {
             return (self.digits, -below, false);
@@ -96,7 +98,7 @@ impl<'a> View<'a> {
     }
 
     /// The sum of both numbers; `None` if more than `limit` digits would have to be written.
-    pub(super) fn add(self, other: View<'_>, limit: u32) -> Option<Decimal> {
+    pub(super) fn add(self, other: DecimalView<'_>, limit: u32) -> Option<Decimal> {
         if other.digits.is_empty() {
             return Some(self.to_decimal());
         }
@@ -104,7 +106,10 @@ impl<'a> View<'a> {
             return Some(other.to_decimal());
         }
         let exponent = self.exponent.min(other.exponent);
-        let places = u32::try_from(self.top_place().max(other.top_place()).saturating_sub(exponent)).ok()?;
+        let places = u32::try_from(
+            self.integer_digit_count().max(other.integer_digit_count()).saturating_sub(exponent),
+        )
+        .ok()?;
         if places > limit {
             return None;
         }
@@ -142,14 +147,14 @@ impl<'a> View<'a> {
 }
 
 /// `digits` and `zeros` zeros as a number modulo 2^64. Go keeps these bits of a number that is too large.
-pub(super) fn low_bits(digits: &[u8], zeros: i64) -> u64 {
+pub(super) fn to_u64_wrapping(digits: &[u8], zeros: i64) -> u64 {
     let value = digits.iter().fold(0_u64, |value, &digit| value.wrapping_mul(10).wrapping_add(digit.into()));
     // 10^64 has 64 factors of two.
     (0..zeros.min(64)).fold(value, |value, _| value.wrapping_mul(10))
 }
 
 /// The digits of `digits` times `2^bits`; `bits` is at most 60.
-pub(super) fn shifted_left(digits: &[u8], bits: u32) -> Vec<u8> {
+pub(super) fn times_power_of_two(digits: &[u8], bits: u32) -> Vec<u8> {
     let mut carry = 0_u128;
     let mut reversed = Vec::with_capacity(digits.len() + 20);
     for &next in digits.iter().rev() {

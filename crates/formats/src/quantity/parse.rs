@@ -4,12 +4,12 @@
 //! later. Linear in the text, whatever exponent it names.
 
 use super::decimal::{self, Decimal};
-use super::{Amount, Format, MAX_PLACES, ParseError, Quantity};
+use super::{Amount, MAX_DECIMAL_PLACES, ParseError, Quantity, SuffixFormat};
 
 /// Number of digits up to which Kubernetes stores an amount as an `int64`.
-const INT_DIGITS: usize = 18;
+const MAX_INT_DIGITS: usize = 18;
 /// The smallest decimal place of a quantity, as a power of ten.
-const NANO: i64 = -9;
+const NANO_EXPONENT: i64 = -9;
 
 /// The pieces of a quantity's text.
 struct QuantityParts<'a> {
@@ -83,29 +83,29 @@ fn split_leading(text: &str, kind: impl Fn(u8) -> bool) -> (&str, &str) {
 
 /// The format of a suffix and its exponent: to base two for `BinarySI`, to base ten for others. `None` if the
 /// suffix is unknown.
-fn read_suffix(suffix: &str) -> Option<(Format, i32)> {
+fn read_suffix(suffix: &str) -> Option<(SuffixFormat, i32)> {
     Some(match suffix {
-        "" => (Format::DecimalSI, 0),
-        "n" => (Format::DecimalSI, -9),
-        "u" => (Format::DecimalSI, -6),
-        "m" => (Format::DecimalSI, -3),
-        "k" => (Format::DecimalSI, 3),
-        "M" => (Format::DecimalSI, 6),
-        "G" => (Format::DecimalSI, 9),
-        "T" => (Format::DecimalSI, 12),
-        "P" => (Format::DecimalSI, 15),
-        "E" => (Format::DecimalSI, 18),
-        "Ki" => (Format::BinarySI, 10),
-        "Mi" => (Format::BinarySI, 20),
-        "Gi" => (Format::BinarySI, 30),
-        "Ti" => (Format::BinarySI, 40),
-        "Pi" => (Format::BinarySI, 50),
-        "Ei" => (Format::BinarySI, 60),
+        "" => (SuffixFormat::DecimalSI, 0),
+        "n" => (SuffixFormat::DecimalSI, -9),
+        "u" => (SuffixFormat::DecimalSI, -6),
+        "m" => (SuffixFormat::DecimalSI, -3),
+        "k" => (SuffixFormat::DecimalSI, 3),
+        "M" => (SuffixFormat::DecimalSI, 6),
+        "G" => (SuffixFormat::DecimalSI, 9),
+        "T" => (SuffixFormat::DecimalSI, 12),
+        "P" => (SuffixFormat::DecimalSI, 15),
+        "E" => (SuffixFormat::DecimalSI, 18),
+        "Ki" => (SuffixFormat::BinarySI, 10),
+        "Mi" => (SuffixFormat::BinarySI, 20),
+        "Gi" => (SuffixFormat::BinarySI, 30),
+        "Ti" => (SuffixFormat::BinarySI, 40),
+        "Pi" => (SuffixFormat::BinarySI, 50),
+        "Ei" => (SuffixFormat::BinarySI, 60),
         _ => {
             let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
             #[expect(clippy::cast_possible_truncation, reason = "upstream keeps the low 32 bits")]
             let exponent = exponent as i32;
-            (Format::DecimalExponent, exponent)
+            (SuffixFormat::DecimalExponent, exponent)
         }
     })
 }
@@ -114,11 +114,11 @@ fn read_suffix(suffix: &str) -> Option<(Format, i32)> {
 fn parse_int<'a>(
     text: &'a str,
     parts: &QuantityParts<'_>,
-    format: Format,
+    format: SuffixFormat,
     exponent: i32,
 ) -> Option<Quantity<'a>> {
     let &QuantityParts { negative, whole, fraction, .. } = parts;
-    let (factor, scale) = if format == Format::BinarySI {
+    let (factor, scale) = if format == SuffixFormat::BinarySI {
         // 2^10 is taken for three digits, out of fourteen; so from Pi on nothing is quick.
         let digits = usize::try_from(exponent / 10 * 3).ok()?;
         if !fraction.is_empty() || whole.len() + digits > 14 {
@@ -126,18 +126,18 @@ fn parse_int<'a>(
         }
         (1_i64.checked_shl(u32::try_from(exponent).ok()?)?, 0)
     } else {
-        if whole.len() + fraction.len() > INT_DIGITS {
+        if whole.len() + fraction.len() > MAX_INT_DIGITS {
             return None;
         }
         (1, exponent.wrapping_sub(i32::try_from(fraction.len()).ok()?))
     };
-    if i64::from(scale) < NANO {
+    if i64::from(scale) < NANO_EXPONENT {
         return None;
     }
     let digits = whole.bytes().chain(fraction.bytes());
     let number = digits.clone().fold(0_i64, |number, digit| number * 10 + i64::from(digit - b'0'));
     let value = number.checked_mul(factor)?;
-    let canonical = if format == Format::BinarySI {
+    let canonical = if format == SuffixFormat::BinarySI {
         number & 7 != 0
     } else {
         scale % 3 == 0 && !digits.clone().rev().take(3).eq(*b"000") && !whole.starts_with('0')
@@ -147,37 +147,38 @@ fn parse_int<'a>(
 }
 
 /// The quantity with a decimal, rounded up to nano; amounts with a binary suffix are capped at the largest `int64`.
-fn parse_decimal(parts: &QuantityParts<'_>, mut format: Format, exponent: i32) -> Quantity<'static> {
+fn parse_decimal(parts: &QuantityParts<'_>, mut format: SuffixFormat, exponent: i32) -> Quantity<'static> {
     let digits = parts.whole.bytes().chain(parts.fraction.bytes());
     let mut digits: Vec<u8> = digits.map(|byte| byte - b'0').skip_while(|&digit| digit == 0).collect();
     let mut place = -i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX);
-    if format == Format::BinarySI {
-        digits = decimal::shifted_left(&digits, exponent.unsigned_abs());
+    if format == SuffixFormat::BinarySI {
+        digits = decimal::times_power_of_two(&digits, exponent.unsigned_abs());
     } else {
         place += i64::from(exponent);
     }
     if digits.is_empty() {
         // `0e-2000000000` is two billion places of nothing.
-        let places = u32::try_from(-place).map_or(0, |places| places.min(MAX_PLACES));
+        let places = u32::try_from(-place).map_or(0, |places| places.min(MAX_DECIMAL_PLACES));
         let zero = Decimal { negative: false, digits, exponent: 0 };
         return Quantity { amount: Amount::Decimal { number: zero, places }, format, text: None };
     }
     let mut number = Decimal { negative: false, digits, exponent: place };
-    if place < NANO {
-        let (above, _, inexact) = number.view().split(NANO);
+    if place < NANO_EXPONENT {
+        let (above, _, inexact) = number.view().split_at_place(NANO_EXPONENT);
         let digits = if inexact { decimal::incremented(above) } else { above.to_vec() };
-        number = Decimal { negative: false, digits, exponent: NANO };
+        number = Decimal { negative: false, digits, exponent: NANO_EXPONENT };
     }
     let mut places = 9;
-    if format == Format::BinarySI {
+    if format == SuffixFormat::BinarySI {
         let mut buffer = decimal::Buffer::default();
-        let most = decimal::View::of_int(i64::MAX, 0, &mut buffer);
+        let most = decimal::DecimalView::from_i64(i64::MAX, 0, &mut buffer);
         if number.view().compare(most).is_gt() {
             number = Decimal { negative: false, digits: most.digits.to_vec(), exponent: 0 };
             places = 0;
         }
-        if number.view().compare(decimal::View { negative: false, digits: &[1], exponent: 0 }).is_lt() {
-            format = Format::DecimalSI;
+        if number.view().compare(decimal::DecimalView { negative: false, digits: &[1], exponent: 0 }).is_lt()
+        {
+            format = SuffixFormat::DecimalSI;
         }
     }
     number.negative = parts.negative;

@@ -111,7 +111,7 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
     let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
     let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY_SECONDS);
     assert_eq!(first.ca_bundle(), again.ca_bundle());
-    let pair = |certs: &SelfSignedCerts| certs.server_pair().expect("made");
+    let pair = |certs: &SelfSignedCerts| certs.server_cert_and_key().expect("made");
     assert_eq!(pair(&first), pair(&again));
     let other_names = open(&["tollgate.example.com"], NOW + DAY_SECONDS);
     assert_eq!(first.ca_bundle(), other_names.ca_bundle());
@@ -155,7 +155,7 @@ fn the_bundles_of_replicas_add_up_and_agree() {
     assert_eq!(first.merged_bundle(&two, NOW), two, "nobody has anything to add");
     assert_eq!(first.merged_bundle(&format!("{two}{two}"), NOW), two);
     // Other CAs, expired CAs and everything that is not a certificate are removed.
-    let server = first.server_pair().expect("made").0;
+    let server = first.server_cert_and_key().expect("made").0;
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
     let later = made(NOW + CA_LIFETIME_SECONDS + DAY_SECONDS);

@@ -3,8 +3,8 @@
 //! Invariant: a printed command names the cluster, so that it does the same wherever it is pasted.
 
 use super::reporter::NextCommands;
-use crate::cli::console::{Console, shell_word};
-use crate::cli::given::{GivenFlags, flag_source};
+use crate::cli::console::{Console, quote_for_shell};
+use crate::cli::given::{GivenFlags, flag_or_variable_name};
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::plugin;
@@ -31,7 +31,7 @@ pub(in crate::cli::drain) fn require_named_cluster(
     match &asked.endpoint().context {
         Some(context) if is_confirmed && !release.server.context.is_named() => Err(Failure::Usage(format!(
             "--yes requires --context, so that no other cluster is changed; add --context {}",
-            shell_word(context)
+            quote_for_shell(context)
         ))),
         _ => Ok(()),
     }
@@ -47,7 +47,7 @@ pub(in crate::cli::drain) fn cluster_name(asked: &ConnectedServer) -> String {
 
 /// Flags that are left out of annotations and of commands to be pasted: the targets, which are written separately,
 /// and flags that only affect planning.
-pub(in crate::cli::drain) const NOT_REPEATED: [&str; 7] =
+pub(in crate::cli::drain) const FLAGS_NOT_REPEATED: [&str; 7] =
     ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
 /// Flags of `tollgate drain` that the matching `tollgate undrain` command repeats.
@@ -70,8 +70,8 @@ const FLAGS_WITHOUT_VALUE: [&str; 8] = [
 pub(in crate::cli::drain) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
     let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
     let words = flags.map(|(name, value)| {
-        let flag = flag_source(name, false);
-        if FLAGS_WITHOUT_VALUE.contains(&name) { flag } else { format!("{flag} {}", shell_word(value)) }
+        let flag = flag_or_variable_name(name, false);
+        if FLAGS_WITHOUT_VALUE.contains(&name) { flag } else { format!("{flag} {}", quote_for_shell(value)) }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -83,10 +83,10 @@ pub(in crate::cli::drain) fn next_commands(
     given: &GivenFlags,
     context: Option<&str>,
 ) -> NextCommands {
-    let targets: Vec<String> = typed.iter().map(|target| shell_word(target)).collect();
+    let targets: Vec<String> = typed.iter().map(|target| quote_for_shell(target)).collect();
     // The current context may be another one by then.
     let context = context.filter(|_| given.get("context").is_none());
-    let context = context.map(|context| format!("--context {}", shell_word(context)));
+    let context = context.map(|context| format!("--context {}", quote_for_shell(context)));
     let command = |verb: &str, flags: String| {
         let words = [plugin::program_name().to_owned(), verb.to_owned(), targets.join(" ")];
         let words = words.into_iter().chain(context.clone()).chain([flags]);
@@ -95,7 +95,7 @@ pub(in crate::cli::drain) fn next_commands(
     let others: Vec<&str> =
         given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BY_UNDRAIN.contains(name)).collect();
     NextCommands {
-        go_on: command("drain", typed_flags(given, &NOT_REPEATED)),
+        go_on: command("drain", typed_flags(given, &FLAGS_NOT_REPEATED)),
         go_back: command("undrain", typed_flags(given, &others)),
     }
 }
@@ -104,7 +104,7 @@ pub(in crate::cli::drain) fn next_commands(
 mod tests {
     use clap::Parser as _;
 
-    use super::{NOT_REPEATED, next_commands, typed_flags};
+    use super::{FLAGS_NOT_REPEATED, next_commands, typed_flags};
     use crate::cli::{Arguments, Command};
 
     fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
@@ -120,7 +120,7 @@ mod tests {
         let flags =
             given(&["node/a", "--move-unknown", "--reason", "it's new", "--timeout", "1h30m", "--quiet"]);
         assert_eq!(
-            typed_flags(&flags, &NOT_REPEATED),
+            typed_flags(&flags, &FLAGS_NOT_REPEATED),
             r"--move-unknown --reason 'it'\''s new' --timeout 1h30m"
         );
         let next = next_commands(&["node/a".to_owned(), "b/*".to_owned()], &flags, Some("my prod"));

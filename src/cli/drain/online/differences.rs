@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::drain::plan_text::{pod_name, reason_of_pod};
-use tollgate_drain::{DrainPlan, Fate, PlannedPod, Wave};
-use tollgate_formats::count::counted;
+use crate::cli::drain::plan_text::{pod_name, stay_reason_singular};
+use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, Wave};
+use tollgate_formats::count::count_with_noun;
 
 /// Returns what changed between two plans of a drain, as sentences. Leading waves of `old` whose pods are all gone
 /// were carried out before `new` was made, and are not differences.
-pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
+pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     let mut found = Vec::new();
-    rule_differences(old, new, &mut found);
+    add_rule_differences(old, new, &mut found);
     let before: BTreeMap<&str, &PlannedPod> = old.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let after: BTreeMap<&str, &PlannedPod> = new.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let is_done = |wave: &&Wave| {
@@ -22,7 +22,7 @@ pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     };
     let done = old.waves.iter().take_while(is_done).count();
     for pod in &old.pods {
-        let was_done = matches!(pod.fate, Fate::Moves { wave, .. } if wave < done);
+        let was_done = matches!(pod.fate, PodDecision::Moves { wave, .. } if wave < done);
         if !was_done && !after.contains_key(pod.uid.as_str()) {
             found.push(format!("pod {} no longer uses these devices", pod_name(pod)));
         }
@@ -30,12 +30,14 @@ pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     for pod in &new.pods {
         let name = pod_name(pod);
         match before.get(pod.uid.as_str()) {
-            None => found.push(format!("pod {name} uses these devices now, and {}", fate_text(&pod.fate))),
-            Some(known) if !is_same_fate(&known.fate, &pod.fate) => {
+            None => {
+                found.push(format!("pod {name} uses these devices now, and {}", pod_outcome_text(&pod.fate)))
+            }
+            Some(known) if !is_same_pod_outcome(&known.fate, &pod.fate) => {
                 found.push(format!(
                     "pod {name} {}; before, it {}",
-                    fate_text(&pod.fate),
-                    fate_text(&known.fate)
+                    pod_outcome_text(&pod.fate),
+                    pod_outcome_text(&known.fate)
                 ));
             }
             Some(_) => {}
@@ -43,14 +45,14 @@ pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     }
     let planned = old.waves.len().saturating_sub(done);
     if planned != new.waves.len() {
-        found.push(format!("{} left, not {planned}", counted(new.waves.len(), "wave")));
+        found.push(format!("{} left, not {planned}", count_with_noun(new.waves.len(), "wave")));
     } else if let Some(pod) = first_pod_in_other_wave(new, &before, done) {
         found.push(format!("the order changed, from pod {} on", pod_name(pod)));
     }
     found
 }
 
-fn rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
+fn add_rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
     for rule in &new.rules {
         if !old.rules.iter().any(|known| known.name == rule.name) {
             found.push(format!("rule {} is added", rule.name));
@@ -62,7 +64,7 @@ fn rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
         }
     }
     if old.devices.len() != new.devices.len() {
-        let (now, before) = (counted(new.devices.len(), "device"), old.devices.len());
+        let (now, before) = (count_with_noun(new.devices.len(), "device"), old.devices.len());
         found.push(format!("{now} selected, not {before}"));
     }
 }
@@ -76,7 +78,9 @@ fn first_pod_in_other_wave<'p>(
     new.pods.iter().find(|pod| {
         let known = before.get(pod.uid.as_str()).map(|known| &known.fate);
         match (known, &pod.fate) {
-            (Some(Fate::Moves { wave: planned, .. }), Fate::Moves { wave, .. }) => wave + done != *planned,
+            (Some(PodDecision::Moves { wave: planned, .. }), PodDecision::Moves { wave, .. }) => {
+                wave + done != *planned
+            }
             _ => false,
         }
     })
@@ -84,31 +88,33 @@ fn first_pod_in_other_wave<'p>(
 
 /// True if the pod moves in both plans, or stays for the same reason. Nodes are not compared, because they change
 /// all the time.
-fn is_same_fate(old: &Fate, new: &Fate) -> bool {
+fn is_same_pod_outcome(old: &PodDecision, new: &PodDecision) -> bool {
     match (old, new) {
-        (Fate::Moves { .. }, Fate::Moves { .. }) => true,
-        (Fate::Stays { reason: old, .. }, Fate::Stays { reason: new, .. }) => old == new,
+        (PodDecision::Moves { .. }, PodDecision::Moves { .. }) => true,
+        (PodDecision::Stays { reason: old, .. }, PodDecision::Stays { reason: new, .. }) => old == new,
         _ => false,
     }
 }
 
-fn fate_text(fate: &Fate) -> String {
+fn pod_outcome_text(fate: &PodDecision) -> String {
     match fate {
-        Fate::Moves { .. } => "moves".to_owned(),
-        Fate::Stays { reason, .. } => format!("stays ({})", reason_of_pod(*reason)),
+        PodDecision::Moves { .. } => "moves".to_owned(),
+        PodDecision::Stays { reason, .. } => format!("stays ({})", stay_reason_singular(*reason)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::differences;
-    use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason, Wave};
+    use super::plan_differences;
+    use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
 
     /// A plan with pods by name and wave; those without a wave have no room.
     fn plan(pods: &[(&str, Option<usize>)]) -> DrainPlan {
         let fate = |wave: Option<usize>| match wave {
-            Some(wave) => Fate::Moves { wave, nodes: vec!["node-1".to_owned()] },
-            None => Fate::Stays { reason: StayReason::NoRoom, why: String::new(), remedy: String::new() },
+            Some(wave) => PodDecision::Moves { wave, nodes: vec!["node-1".to_owned()] },
+            None => {
+                PodDecision::Stays { reason: StayReason::NoRoom, why: String::new(), remedy: String::new() }
+            }
         };
         let pods: Vec<PlannedPod> = pods
             .iter()
@@ -126,11 +132,10 @@ mod tests {
                 is_forceable: false,
             })
             .collect();
-        let is_in =
-            |pod: &PlannedPod, number: usize| matches!(pod.fate, Fate::Moves { wave, .. } if wave == number);
+        let is_in = |pod: &PlannedPod, number: usize| matches!(pod.fate, PodDecision::Moves { wave, .. } if wave == number);
         let count = pods.iter().filter_map(|pod| match pod.fate {
-            Fate::Moves { wave, .. } => Some(wave + 1),
-            Fate::Stays { .. } => None,
+            PodDecision::Moves { wave, .. } => Some(wave + 1),
+            PodDecision::Stays { .. } => None,
         });
         let waves = (0..count.max().unwrap_or(0)).map(|number| Wave {
             pods: (0..pods.len()).filter(|place| is_in(&pods[*place], number)).collect(),
@@ -151,9 +156,9 @@ mod tests {
     #[test]
     fn a_plan_that_goes_on_as_announced_has_no_differences() {
         let old = plan(&[("a", Some(0)), ("b", Some(1)), ("c", Some(2)), ("d", None)]);
-        assert!(differences(&old, &old).is_empty());
-        assert!(differences(&old, &plan(&[("b", Some(0)), ("c", Some(1)), ("d", None)])).is_empty());
-        assert!(differences(&old, &plan(&[("c", Some(0)), ("d", None)])).is_empty());
+        assert!(plan_differences(&old, &old).is_empty());
+        assert!(plan_differences(&old, &plan(&[("b", Some(0)), ("c", Some(1)), ("d", None)])).is_empty());
+        assert!(plan_differences(&old, &plan(&[("c", Some(0)), ("d", None)])).is_empty());
     }
 
     #[test]
@@ -166,10 +171,10 @@ mod tests {
             "pod ml/d moves; before, it stays (has no room)",
             "pod ml/f uses these devices now, and moves",
         ];
-        assert_eq!(differences(&old, &new), expected);
+        assert_eq!(plan_differences(&old, &new), expected);
         let later = plan(&[("b", Some(1)), ("c", Some(0)), ("d", None), ("e", None)]);
-        assert_eq!(differences(&old, &later), ["the order changed, from pod ml/b on"]);
+        assert_eq!(plan_differences(&old, &later), ["the order changed, from pod ml/b on"]);
         let together = plan(&[("b", Some(0)), ("c", Some(0)), ("d", None), ("e", None)]);
-        assert_eq!(differences(&old, &together), ["1 wave left, not 2"]);
+        assert_eq!(plan_differences(&old, &together), ["1 wave left, not 2"]);
     }
 }

@@ -5,21 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::recording::Recorder;
-use super::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, owned_copy};
+use super::server::{ObjectKey, ObjectStore, Server, ServerResponse, StoredDoc, owned_copy};
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
-use crate::cli::snapshot::{Projection, keep_needed_fields};
+use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
 use crate::cluster::{
-    ApiError, BUDGETS, CLAIMS, CLASSES, Cluster, ListEvent, Listed, ListedKind, NAMESPACES, NODES,
-    ObjectWatch, PODS, ProjectFn, RULES, ReadLimits, SLICES, TEMPLATES, WatchState, WatchedObject,
-    WriteRequest,
+    ApiError, CLAIM_TEMPLATES, Cluster, DEVICE_CLASSES, DEVICE_TAINT_RULES, DrainApiRequest, ListEvent,
+    ListOutcome, ListedKind, NAMESPACES, NODES, ObjectWatch, POD_DISRUPTION_BUDGETS, PODS, ProjectFn,
+    RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, WatchState, WatchedObject,
 };
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
 /// Kinds that a drain must be able to list; without one of them it does not start.
-pub(super) const NEEDED_KINDS: [ListedKind; 9] =
-    [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS, BUDGETS];
+pub(super) const NEEDED_KINDS: [ListedKind; 9] = [
+    NAMESPACES,
+    NODES,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_TAINT_RULES,
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    PODS,
+    POD_DISRUPTION_BUDGETS,
+];
 
 /// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
@@ -48,7 +57,7 @@ impl LiveServer {
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
         let project: ProjectFn =
-            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, projection())));
+            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, drain_projection())));
         let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
@@ -56,12 +65,12 @@ impl LiveServer {
             let kind = status.kind;
             let version = kind.versions.first().copied().unwrap_or_default();
             // Of what the user may not list, nothing is known.
-            let known = ObjectKind::of(&kind.api_version(version), kind.kind);
+            let known = ObjectKind::from_type_meta(&kind.api_version(version), kind.kind);
             if let Some(kind) = known.filter(|_| status.state != WatchState::Forbidden) {
-                objects.note_listed(kind);
+                objects.mark_kind_listed(kind);
             }
         }
-        let notes = watch.notes();
+        let notes = watch.omitted_kind_notes();
         let (cluster, now) = (cluster.clone(), clock::timestamp());
         let mut server =
             LiveServer { cluster, watch, objects, revision: 0, now, interrupted: None, recorder };
@@ -91,7 +100,7 @@ impl LiveServer {
         object: Option<&Arc<WatchedObject>>,
     ) {
         let version = kind.versions.first().copied().unwrap_or_default();
-        let Some(known) = ObjectKind::of(&kind.api_version(version), kind.kind) else { return };
+        let Some(known) = ObjectKind::from_type_meta(&kind.api_version(version), kind.kind) else { return };
         let key: ObjectKey = (known, namespace.to_owned(), name.to_owned());
         let stored = object.map(|object| StoredDoc {
             api_version: object.api_version.to_string(),
@@ -100,11 +109,11 @@ impl LiveServer {
         if let Some(recorder) = &mut self.recorder {
             recorder.record_change(&key, stored.as_ref());
         }
-        self.objects.set(key, stored);
+        self.objects.insert_or_remove(key, stored);
     }
 
     /// Sets the time that [`Server::now`] returns until the next call.
-    fn tick(&mut self) {
+    fn update_now(&mut self) {
         self.now = clock::timestamp();
     }
 }
@@ -121,7 +130,7 @@ impl Server for LiveServer {
             std::thread::sleep(part);
             left = left.saturating_sub(part);
         }
-        self.tick();
+        self.update_now();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_call(self.now, "pause", &Ok(()));
         }
@@ -135,9 +144,9 @@ impl Server for LiveServer {
         self.interrupted.as_ref().is_some_and(|interrupted| interrupted.load(Ordering::Acquire))
     }
 
-    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError> {
-        let answer = self.cluster.send(request.clone()).map(|(code, body)| Answer { code, body });
-        self.tick();
+    fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
+        let answer = self.cluster.send(request.clone()).map(|(code, body)| ServerResponse { code, body });
+        self.update_now();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_request(self.now, request, &answer);
         }
@@ -154,7 +163,7 @@ impl Server for LiveServer {
             }
             None => self.copy_watched_objects(),
         }
-        self.tick();
+        self.update_now();
         let failures = self.watch.failures();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
         if let Some(recorder) = &mut self.recorder {
@@ -169,28 +178,36 @@ impl Server for LiveServer {
 
     fn list_claims(&mut self) -> Result<ObjectStore, String> {
         let mut claims = ObjectStore::default();
-        claims.note_listed(ObjectKind::ResourceClaim);
+        claims.mark_kind_listed(ObjectKind::ResourceClaim);
         let mut left_out = Vec::new();
-        let listed =
-            self.cluster.list(&CLAIMS, CLAIMS.versions, None, ReadLimits::WHOLE, &mut |event| match event {
+        let listed = self.cluster.list(
+            &RESOURCE_CLAIMS,
+            RESOURCE_CLAIMS.versions,
+            None,
+            ReadOptions::WHOLE_OBJECTS,
+            &mut |event| match event {
                 ListEvent::Object { api_version, object } => {
-                    let kept = keep_needed_fields(&CLAIMS, object, projection());
+                    let kept = keep_needed_fields(&RESOURCE_CLAIMS, object, drain_projection());
                     let metadata = object.get("metadata");
                     let name = |field: &str| metadata.get(field).str().to_owned();
                     let stored =
                         StoredDoc { api_version: api_version.to_owned(), object: owned_copy(kept.root()) };
-                    claims.set((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
+                    claims.insert_or_remove(
+                        (ObjectKind::ResourceClaim, name("namespace"), name("name")),
+                        Some(stored),
+                    );
                 }
                 ListEvent::LeftOut { namespace, name, why } => {
                     left_out.push(format!("claim {namespace}/{name} {why}"));
                 }
                 ListEvent::Page { .. } => {}
-            });
-        self.tick();
+            },
+        );
+        self.update_now();
         let result = match listed {
-            Ok(Listed::All { .. }) if left_out.is_empty() => Ok(claims),
-            Ok(Listed::All { .. }) => Err(left_out.join("; ")),
-            Ok(Listed::NotServed) => Err("the API server does not serve resourceclaims".to_owned()),
+            Ok(ListOutcome::All { .. }) if left_out.is_empty() => Ok(claims),
+            Ok(ListOutcome::All { .. }) => Err(left_out.join("; ")),
+            Ok(ListOutcome::NotServed) => Err("the API server does not serve resourceclaims".to_owned()),
             Err(error) => Err(format!("cannot list resourceclaims: {error}")),
         };
         if let Some(recorder) = &mut self.recorder {
@@ -202,6 +219,6 @@ impl Server for LiveServer {
 
 /// Returns which fields of objects a drain keeps: those of a snapshot, and the annotations of rules and pods that
 /// it reads.
-fn projection() -> Projection<'static> {
-    Projection { with_parameters: false, annotations: &[], with_messages: true }
+fn drain_projection() -> OptionalFields<'static> {
+    OptionalFields { with_parameters: false, annotations: &[], with_messages: true }
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::event::Event;
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::run::Run;
 use super::time::{micro_time, seconds_between};
 pub(super) use crate::cluster::DRAIN_LEASE as LEASE_NAME;
-use crate::cluster::WriteRequest;
+use crate::cluster::DrainApiRequest;
 use crate::report::record::record;
 use tollgate_document::doc::{self, Value};
 use tollgate_formats::gotime::Timestamp;
@@ -54,7 +54,7 @@ struct LeaseView {
 }
 
 impl LeaseView {
-    fn read(text: &str) -> Result<LeaseView, String> {
+    fn parse(text: &str) -> Result<LeaseView, String> {
         let lease = doc::parse(text).map_err(|_error| "the Lease is not JSON".to_owned())?;
         let (metadata, spec) = (lease.root().get("metadata"), lease.root().get("spec"));
         let raw =
@@ -75,7 +75,7 @@ impl LeaseView {
 impl Run<'_> {
     /// Returns why the Lease cannot be read, such as a missing namespace, before the drain changes anything;
     /// `None` if it can.
-    pub(super) fn lock_problem(&mut self) -> Result<Option<String>, Halt> {
+    pub(super) fn lock_read_problem(&mut self) -> Result<Option<String>, StopReason> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(None) };
         match self.read_lease(&lock)? {
             Ok(_) => Ok(None),
@@ -85,18 +85,18 @@ impl Run<'_> {
 
     /// Takes the Lease. If another drain holds it, waits until that Lease has expired; refuses if it is renewed
     /// or released meanwhile, because the confirmed plan is then out of date.
-    pub(super) fn take_lock(&mut self) -> Result<(), Halt> {
+    pub(super) fn take_lock(&mut self) -> Result<(), StopReason> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(()) };
         let mut seen: Option<(String, String, Timestamp)> = None;
         loop {
-            let lease = self.read_lease(&lock)?.map_err(Halt::Refused)?;
+            let lease = self.read_lease(&lock)?.map_err(StopReason::Refused)?;
             let now = self.server.now();
             let is_held = !lease.holder.is_empty() && lease.holder != lock.holder;
             match &seen {
                 // The plan that the user has seen is out of date.
                 Some((holder, renewed, _)) if *holder != lease.holder || *renewed != lease.renew_time => {
                     let what = if is_held { "is running" } else { "has just ended" };
-                    return Err(Halt::Refused(format!(
+                    return Err(StopReason::Refused(format!(
                         "another drain {what}: {holder} holds the Lease {}/{LEASE_NAME} or held it; two drains would count on \
                          the same free devices, so run this command again when the other one has ended",
                         lock.namespace
@@ -104,39 +104,42 @@ impl Run<'_> {
                 }
                 Some((_, _, since)) if seconds_between(*since, now) <= lease.duration => {}
                 None if is_held => {
-                    self.tell(&Event::LockWaits { holder: lease.holder.clone(), seconds: lease.duration });
+                    self.notify_observer(&Event::LockWaits {
+                        holder: lease.holder.clone(),
+                        seconds: lease.duration,
+                    });
                     seen = Some((lease.holder, lease.renew_time, now));
                 }
                 _ => {
                     if self.write_lease(&lock, &lease, &lock.holder, now)? {
                         let name = format!("{}/{LEASE_NAME}", lock.namespace);
-                        self.tell(&Event::Locked { lease: name, holder: lock.holder.clone() });
+                        self.notify_observer(&Event::Locked { lease: name, holder: lock.holder.clone() });
                         return Ok(());
                     }
                     // Somebody was faster; look again.
                     continue;
                 }
             }
-            self.wait(LEASE_CHECK_INTERVAL)?;
+            self.wait_and_recheck(LEASE_CHECK_INTERVAL)?;
         }
     }
 
     /// Renews the Lease if the last renewal is 10 seconds old. Returns an error if this drain no longer holds it.
-    pub(super) fn keep_lock(&mut self) -> Result<(), Halt> {
+    pub(super) fn renew_lock_if_due(&mut self) -> Result<(), StopReason> {
         let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
         // A clock that was set back must not keep the Lease from being renewed.
         if (0..RENEW_AFTER_SECONDS).contains(&seconds_between(held.renewed, self.server.now())) {
             return Ok(());
         }
         // A Lease that has expired, because the machine slept, may be someone else's by now.
-        let lease = self.read_lease(&lock)?.map_err(Halt::Stopped)?;
+        let lease = self.read_lease(&lock)?.map_err(StopReason::Stopped)?;
         let now = self.server.now();
         if lease.holder == lock.holder && self.write_lease(&lock, &lease, &lock.holder, now)? {
             return Ok(());
         }
         self.lock = None;
         let other = if lease.holder.is_empty() { "nobody" } else { lease.holder.as_str() };
-        Err(Halt::Stopped(format!(
+        Err(StopReason::Stopped(format!(
             "the Lease {}/{LEASE_NAME} is no longer held by this drain: it is held by {other}",
             lock.namespace
         )))
@@ -154,15 +157,15 @@ impl Run<'_> {
     }
 
     /// Reads the Lease. The inner error says why it cannot be used: it does not exist or is not readable.
-    fn read_lease(&mut self, lock: &LockSettings) -> Result<Result<LeaseView, String>, Halt> {
+    fn read_lease(&mut self, lock: &LockSettings) -> Result<Result<LeaseView, String>, StopReason> {
         let namespace = lock.namespace.clone();
-        let answer = self.send_with_retries(&WriteRequest::GetLease { namespace: namespace.clone() })?;
+        let answer = self.send_with_retries(&DrainApiRequest::GetLease { namespace: namespace.clone() })?;
         Ok(match answer.code {
             404 => Err(format!(
                 "there is no Lease {namespace}/{LEASE_NAME}, which keeps two drains from running at once; apply \
                  manifests/components/drain, name its namespace with --lock-namespace, or add --no-lock"
             )),
-            _ if answer.is_success() => LeaseView::read(&answer.body),
+            _ if answer.is_success() => LeaseView::parse(&answer.body),
             _ => Err(format!("cannot read the Lease {namespace}/{LEASE_NAME}: {}", answer.message())),
         })
     }
@@ -175,7 +178,7 @@ impl Run<'_> {
         lease: &LeaseView,
         holder: &str,
         now: Timestamp,
-    ) -> Result<bool, Halt> {
+    ) -> Result<bool, StopReason> {
         let is_ours = lease.holder == holder;
         let acquire_time = if is_ours && !lease.acquire_time.is_empty() {
             lease.acquire_time.clone()
@@ -202,7 +205,7 @@ impl Run<'_> {
             },
         };
         let object = object.get().to_owned();
-        let request = WriteRequest::UpdateLease { namespace: lock.namespace.clone(), object };
+        let request = DrainApiRequest::UpdateLease { namespace: lock.namespace.clone(), object };
         let answer = self.send_with_retries(&request)?;
         match answer.code {
             409 => Ok(false),
@@ -210,7 +213,7 @@ impl Run<'_> {
                 self.lock = (!holder.is_empty()).then_some(HeldLock { renewed: now });
                 Ok(true)
             }
-            _ => Err(Halt::Stopped(format!(
+            _ => Err(StopReason::Stopped(format!(
                 "cannot write the Lease {}/{LEASE_NAME}: {}",
                 lock.namespace,
                 answer.message()

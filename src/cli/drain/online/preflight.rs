@@ -3,39 +3,41 @@
 //! Every problem is reported, not only the first. Problems end the drain, unless the user insists.
 
 use super::event::Event;
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::rules::foreign_rule_message;
 use super::run::{Run, into_refusal};
-use crate::cluster::{API_CALLS, AccessAttributes, ApiCall, CallTarget, NeededBy, ObjectNames, WriteRequest};
+use crate::cluster::{
+    API_CALLS, AccessAttributes, ApiCall, CallTarget, DrainApiRequest, NeededBy, ObjectNames,
+};
 use tollgate_document::doc;
 use tollgate_drain::DrainPlan;
 use tollgate_forecast::ObjectKind;
 
 impl Run<'_> {
     /// Checks everything that can be checked before the drain changes anything, and reports the results.
-    pub(super) fn preflight(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+    pub(super) fn run_preflight_checks(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         let mut problems = self.settings.release_problems.clone();
         self.report_preflight("release and feature gates", &problems);
-        let access = self.access_problems().map_err(into_refusal)?;
+        let access = self.missing_permissions().map_err(into_refusal)?;
         self.report_preflight("permissions", &access);
-        let rules = self.rule_problems(plan).map_err(into_refusal)?;
+        let rules = self.rule_refusals(plan).map_err(into_refusal)?;
         self.report_preflight("rules", &rules);
-        let lock: Vec<String> = self.lock_problem().map_err(into_refusal)?.into_iter().collect();
+        let lock: Vec<String> = self.lock_read_problem().map_err(into_refusal)?.into_iter().collect();
         self.report_preflight("lock", &lock);
         problems.extend(access.into_iter().chain(rules).chain(lock));
         if problems.is_empty() || self.settings.ignore_preflight_errors {
             return Ok(());
         }
-        Err(Halt::Refused(problems.join("; ")))
+        Err(StopReason::Refused(problems.join("; ")))
     }
 
     fn report_preflight(&mut self, check: &str, problems: &[String]) {
         let problem = (!problems.is_empty()).then(|| problems.join("; "));
-        self.tell(&Event::Preflight { check: check.to_owned(), problem });
+        self.notify_observer(&Event::Preflight { check: check.to_owned(), problem });
     }
 
     /// Returns the permissions that the drain needs and the user lacks, as messages.
-    fn access_problems(&mut self) -> Result<Vec<String>, Halt> {
+    fn missing_permissions(&mut self) -> Result<Vec<String>, StopReason> {
         let forces = self.settings.force_after.is_some();
         let is_needed = |call: &&ApiCall| {
             call.needed_by == NeededBy::Drain || call.needed_by == NeededBy::DrainForce && forces
@@ -59,7 +61,7 @@ impl Run<'_> {
                     super::lock::LEASE_NAME.clone_into(&mut asked.name);
                 }
                 let what = permission_text(&asked);
-                let answer = self.send_with_retries(&WriteRequest::ReviewAccess(asked))?;
+                let answer = self.send_with_retries(&DrainApiRequest::ReviewAccess(asked))?;
                 let review = doc::parse(&answer.body).ok();
                 let is_allowed =
                     review.as_ref().and_then(|review| review.root().get("status").get("allowed").bool());
@@ -67,7 +69,10 @@ impl Run<'_> {
                     Some(true) => {}
                     Some(false) => missing.push(what),
                     None => {
-                        return Err(Halt::Stopped(format!("cannot check permissions: {}", answer.message())));
+                        return Err(StopReason::Stopped(format!(
+                            "cannot check permissions: {}",
+                            answer.message()
+                        )));
                     }
                 }
             }
@@ -83,7 +88,7 @@ impl Run<'_> {
     }
 
     /// Returns why the API server, its policies or its webhooks refuse the rules of the drain, by dry-run requests.
-    fn rule_problems(&mut self, plan: &DrainPlan) -> Result<Vec<String>, Halt> {
+    fn rule_refusals(&mut self, plan: &DrainPlan) -> Result<Vec<String>, StopReason> {
         let mut problems = Vec::new();
         for planned in &plan.rules {
             if self.rules.iter().any(|rule| rule.name == planned.name) {

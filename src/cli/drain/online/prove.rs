@@ -6,31 +6,31 @@
 use std::time::Duration;
 
 use super::event::Event;
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::run::{Ending, Run, holding_claim};
 use super::time::seconds_between;
-use tollgate_drain::{ClaimHolder, holding_claims};
+use tollgate_drain::{ClaimWithDevices, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::gotime::Timestamp;
 
 /// How many times the claims are listed before the devices count as free.
-const CLAIM_CHECKS: usize = 2;
+const CLAIM_CHECK_COUNT: usize = 2;
 /// Time between two lists of the claims: a pod that was being scheduled at the first has its claim at the second.
 const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Run<'_> {
     /// Lists the claims twice, reports those that still hold the devices, and ends the drain. It started at
     /// `began`.
-    pub(super) fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, Halt> {
-        let selectors = self.selectors();
+    pub(super) fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, StopReason> {
+        let selectors = self.rule_selectors();
         let holders = self.list_holding_claims(&selectors)?;
-        self.refresh()?;
+        self.refresh_objects()?;
         self.check_lock_and_rules()?;
         let needed =
             tollgate_drain::rules_for(&self.server.objects().state(), &self.settings.request, &selectors);
-        let needed = needed.map_err(Halt::Stopped)?;
+        let needed = needed.map_err(StopReason::Stopped)?;
         if let Some(new) = needed.iter().find(|rule| self.rules.iter().all(|known| known.name != rule.name)) {
-            return Err(Halt::Stopped(format!(
+            return Err(StopReason::Stopped(format!(
                 "devices of the target appeared during the proof: rule {} is needed for them; run the same command again",
                 new.name
             )));
@@ -39,7 +39,7 @@ impl Run<'_> {
         let seconds = seconds_between(began, self.server.now()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
-        self.tell(&Event::Finished { devices, evicted: self.evicted, seconds, holding });
+        self.notify_observer(&Event::Finished { devices, evicted: self.evicted, seconds, holding });
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 
@@ -48,21 +48,24 @@ impl Run<'_> {
     pub(super) fn list_holding_claims(
         &mut self,
         selectors: &[NameSelector],
-    ) -> Result<Vec<ClaimHolder>, Halt> {
+    ) -> Result<Vec<ClaimWithDevices>, StopReason> {
         if selectors.is_empty() {
-            return Err(Halt::Stopped(
+            return Err(StopReason::Stopped(
                 "no rule selects the devices, so there is nothing to prove".to_owned(),
             ));
         }
-        for look in 1..=CLAIM_CHECKS {
+        for look in 1..=CLAIM_CHECK_COUNT {
             if look > 1 {
-                self.wait(CLAIM_CHECK_INTERVAL)?;
+                self.wait_and_recheck(CLAIM_CHECK_INTERVAL)?;
             }
             let claims = self.server.list_claims();
             let claims =
-                claims.map_err(|why| Halt::Stopped(format!("the devices may not be free: {why}")))?;
+                claims.map_err(|why| StopReason::Stopped(format!("the devices may not be free: {why}")))?;
             let holders = holding_claims(&claims.state(), selectors);
-            self.tell(&Event::Proof { look, holding: holders.iter().map(holding_claim).collect() });
+            self.notify_observer(&Event::Proof {
+                look,
+                holding: holders.iter().map(holding_claim).collect(),
+            });
             if !holders.is_empty() {
                 return Ok(holders);
             }

@@ -9,9 +9,9 @@ use std::io::Write;
 
 use serde_json::value::RawValue;
 
-use super::server::{Answer, ObjectKey, ObjectStore, StoredDoc};
+use super::server::{ObjectKey, ObjectStore, ServerResponse, StoredDoc};
 use super::time::micro_time;
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cluster::{ApiError, DrainApiRequest};
 use crate::report::record::{Json, record};
 use tollgate_formats::gotime::Timestamp;
 
@@ -34,14 +34,14 @@ impl Recorder {
     }
 
     /// Writes a line. An error is ignored, because a recording that cannot be written must not end a drain.
-    fn write(&mut self, line: &Json) {
+    fn write_json_line(&mut self, line: &Json) {
         _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
     }
 
     /// Records that an object has changed, or was deleted if `object` is `None`.
     pub(super) fn record_change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
         let (kind, namespace, name) = key;
-        self.write(&record! {
+        self.write_json_line(&record! {
             "kind": kind.name(),
             "apiVersion": object.map_or("", |stored| stored.api_version.as_str()),
             "namespace": namespace,
@@ -54,22 +54,22 @@ impl Recorder {
     /// `pause`.
     pub(super) fn record_call<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
         let problem = result.as_ref().err();
-        self.write(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
+        self.write_json_line(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
     }
 
     /// Records a request with its answer.
     pub(super) fn record_request(
         &mut self,
         at: Timestamp,
-        request: &WriteRequest,
-        answer: &Result<Answer, ApiError>,
+        request: &DrainApiRequest,
+        answer: &Result<ServerResponse, ApiError>,
     ) {
         let (method, path) = request.method_and_path();
         let (code, text) = match answer {
             Ok(answer) => (Some(answer.code), answer.body.clone()),
             Err(error) => (None, error.to_string()),
         };
-        self.write(&record! {
+        self.write_json_line(&record! {
             "at": micro_time(at),
             "send": format!("{method} {path}"),
             "body" if given: request.body(),
@@ -82,7 +82,7 @@ impl Recorder {
     pub(super) fn record_claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
         for (api_version, claim) in result.iter().flat_map(ObjectStore::claims) {
             let claim = RawValue::from_string(claim.to_json()).ok();
-            self.write(&record! { "claim": claim, "apiVersion": api_version });
+            self.write_json_line(&record! { "claim": claim, "apiVersion": api_version });
         }
         self.record_call(at, "claims", result);
     }

@@ -20,11 +20,11 @@ use crate::cli::drain::plan_json::plan_record;
 use crate::cli::drain::plan_text::{self};
 use crate::cli::to_json;
 use crate::cli::version::Output;
-use tollgate_drain::{DrainPlan, Fate};
-use tollgate_formats::count::counted;
+use tollgate_drain::{DrainPlan, PodDecision};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
-use view::View;
+use view::TerminalSummary;
 
 /// The commands that a user can run next, to be pasted.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub(in crate::cli::drain) struct Reporter {
     is_confirmed: bool,
     out: Box<dyn Write + Send>,
     /// The summary on the terminal; `None` for JSON, with `--quiet`, or if stdout or stderr is no terminal.
-    view: Option<View>,
+    view: Option<TerminalSummary>,
 }
 
 impl Reporter {
@@ -57,25 +57,25 @@ impl Reporter {
         is_confirmed: bool,
     ) -> Reporter {
         let is_watched = Console::is_stdout_terminal() && Console::is_stderr_terminal();
-        let view = (output == Output::Text && is_watched && !Console::is_quiet()).then(View::new);
+        let view = (output == Output::Text && is_watched && !Console::is_quiet()).then(TerminalSummary::new);
         let out = Box::new(IgnoreBrokenPipe::new(io::stdout()));
         Reporter { output, next, cluster, is_confirmed, out, view }
     }
 
     /// Prints a warning to stderr.
     pub(in crate::cli::drain) fn warning(&mut self, message: &str) {
-        self.hide();
+        self.hide_summary();
         Console::open().warning(message);
     }
 
     /// Prints a note to stderr.
     pub(in crate::cli::drain) fn note(&mut self, message: &str) {
-        self.hide();
+        self.hide_summary();
         Console::open().note(message);
     }
 
     /// Removes the summary before others write to the terminal, and at the end of a run.
-    pub(in crate::cli::drain) fn hide(&mut self) {
+    pub(in crate::cli::drain) fn hide_summary(&mut self) {
         if let Some(view) = &mut self.view {
             view.hide();
         }
@@ -90,7 +90,7 @@ impl Reporter {
 
     /// Writes lines to stdout. If they cannot be written, one warning is printed, and the drain continues.
     fn write_lines(&mut self, text: &str) {
-        self.hide();
+        self.hide_summary();
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if let Err(error) = written {
             self.out = Box::new(io::sink());
@@ -116,7 +116,7 @@ impl Observer for Reporter {
             incomplete: Vec::new(),
         };
         match self.output {
-            Output::Text => self.write_lines(&sanitize::text(&plan_text::plan_text(&report))),
+            Output::Text => self.write_lines(&sanitize::sanitize_text(&plan_text::plan_text(&report))),
             Output::Json => self.write_json(&plan_record(&report)),
         }
         self.is_confirmed || Console::open().confirm(&question)
@@ -133,13 +133,13 @@ impl Observer for Reporter {
                 let lines = sentence::event_lines(event, &self.next);
                 let mut text = String::new();
                 for words in &lines {
-                    _ = writeln!(text, "{time} {}", sanitize::line(words));
+                    _ = writeln!(text, "{time} {}", sanitize::sanitize_line(words));
                 }
                 self.write_lines(&text);
             }
         }
         if let Some(view) = &mut self.view {
-            view.apply(event);
+            view.update_for_event(event);
         }
         self.tick();
     }
@@ -154,18 +154,22 @@ impl Observer for Reporter {
 
 /// Returns the question before the start: `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`.
 fn confirmation_question(cluster: &str, force_after: Option<Duration>, plan: &DrainPlan) -> String {
-    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
-    let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), cluster);
+    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. })).count();
+    let mut out = format!("Drain {} in {}? ", count_with_noun(plan.devices.len(), "device"), cluster);
     if moving == 0 {
         out.push_str("No pod will be evicted");
     } else {
-        let waves = counted(plan.waves.len(), "wave");
-        _ = write!(out, "{} will be evicted in {waves}", counted(moving, "pod"));
+        let waves = count_with_noun(plan.waves.len(), "wave");
+        _ = write!(out, "{} will be evicted in {waves}", count_with_noun(moving, "pod"));
     }
     let forceable = plan.pods.iter().filter(|pod| pod.is_forceable).count();
     if let Some(after) = force_after.filter(|_| forceable > 0) {
-        let after = sentence::duration(after.as_secs());
-        _ = write!(out, ", and {} will be deleted if still there after {after}", counted(forceable, "pod"));
+        let after = sentence::kubectl_duration(after.as_secs());
+        _ = write!(
+            out,
+            ", and {} will be deleted if still there after {after}",
+            count_with_noun(forceable, "pod")
+        );
     }
     out
 }
@@ -206,7 +210,7 @@ mod tests {
             go_on: "tollgate drain node/n-1 --context prod".to_owned(),
             go_back: "tollgate undrain node/n-1 --context prod".to_owned(),
         };
-        let at = gotime::parse("2026-11-16T09:00:00Z").expect("a time");
+        let at = gotime::parse_rfc3339("2026-11-16T09:00:00Z").expect("a time");
         let out = Box::new(written.clone());
         let mut reporter =
             Reporter { output, next, cluster: String::new(), is_confirmed: false, out, view: None };

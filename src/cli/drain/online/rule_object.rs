@@ -19,7 +19,7 @@ pub(super) struct RuleMetadata {
 
 /// Returns a rule as JSON, for a request. `time_added` keeps the time of the taint; without it, the API server
 /// sets the current time, as it must when the effect changes.
-pub(super) fn rule_object(
+pub(super) fn rule_json(
     version: Version,
     key: &str,
     rule: &DrainRule,

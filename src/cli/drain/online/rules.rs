@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::event::Event;
-use super::halt::Halt;
-use super::rule_object::{RuleMetadata, rule_object, string_members};
+use super::halt::StopReason;
+use super::rule_object::{RuleMetadata, rule_json, string_members};
 use super::run::{POLL_INTERVAL, Run};
 use super::time::seconds_between;
-use crate::cluster::WriteRequest;
+use crate::cluster::DrainApiRequest;
 use tollgate_document::doc::{self, Value};
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
@@ -27,7 +27,7 @@ use tollgate_formats::gotime;
 pub(super) const WAVE_ANNOTATION: &str = "tollgate.dev/wave";
 
 /// Maximum time until the eviction controller writes its condition into the status of a rule.
-const MAX_CONDITION_SECONDS: i64 = 30;
+const MAX_CONDITION_WAIT_SECONDS: i64 = 30;
 /// How many times, once a second, it is checked whether a deleted rule is gone.
 const MAX_DELETION_CHECKS: usize = 10;
 /// How many times a write of a rule is repeated because another client, mostly the eviction controller, wrote it
@@ -100,10 +100,10 @@ pub(super) fn selector_of_rule(rule: Value<'_>) -> NameSelector {
 
 impl Run<'_> {
     /// Reads the rules of this drain from the cluster.
-    pub(super) fn find_rules(&mut self) -> Result<(), Halt> {
+    pub(super) fn load_own_rules(&mut self) -> Result<(), StopReason> {
         let id = drain_id(&self.settings.request);
         let mut found = Vec::new();
-        for rule in self.server.objects().of_kind(ObjectKind::DeviceTaintRule) {
+        for rule in self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule) {
             let metadata = rule.get("metadata");
             if metadata.get("labels").get(ID_LABEL).str() != id {
                 continue;
@@ -113,7 +113,7 @@ impl Run<'_> {
                 "None" => Effect::None,
                 "NoSchedule" => Effect::NoSchedule,
                 other => {
-                    return Err(Halt::Refused(format!(
+                    return Err(StopReason::Refused(format!(
                         "rule {name} of this drain has the effect {other}, which a drain never sets; set it to NoSchedule, \
                          or run `{}`",
                         self.settings.next.go_back
@@ -121,7 +121,7 @@ impl Run<'_> {
                 }
             };
             if taint.get("key").str() != self.settings.request.key {
-                return Err(Halt::Refused(format!(
+                return Err(StopReason::Refused(format!(
                     "rule {name} of this drain has another key than {}",
                     self.settings.request.key
                 )));
@@ -139,38 +139,41 @@ impl Run<'_> {
 
     /// Creates the rules of the plan and sets all rules of the drain to NoSchedule, so that new pods do not get
     /// the devices. If that fails, deletes the rules that it created.
-    pub(super) fn close_devices(&mut self) -> Result<(), Halt> {
-        let Some(plan) = self.plan.clone() else { return Err(Halt::internal("no plan")) };
+    pub(super) fn set_devices_no_schedule(&mut self) -> Result<(), StopReason> {
+        let Some(plan) = self.plan.clone() else { return Err(StopReason::internal("no plan")) };
         let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
         for rule in self.rules.clone() {
-            self.tell(&Event::RuleFound { rule: rule.name, effect: rule.effect.name().to_owned() });
+            self.notify_observer(&Event::RuleFound {
+                rule: rule.name,
+                effect: rule.effect.name().to_owned(),
+            });
         }
         let kept = if is_new { 0 } else { self.rules.len() };
-        let Err(halt) = self.close_rules(&plan) else { return Ok(()) };
+        let Err(halt) = self.set_rules_no_schedule(&plan) else { return Ok(()) };
         // An API server that fails may not answer a delete either; then the rules are found by their label.
         for rule in self.rules.split_off(kept) {
             self.delete_rule(&rule.name, &rule.uid).map_err(|_failed| halt.clone())?;
         }
         match halt {
-            Halt::Stopped(why) | Halt::Refused(why) if is_new => {
-                Err(Halt::Refused(format!("{why}; the rules were deleted again, and no pod was evicted")))
-            }
+            StopReason::Stopped(why) | StopReason::Refused(why) if is_new => Err(StopReason::Refused(
+                format!("{why}; the rules were deleted again, and no pod was evicted"),
+            )),
             halt => Err(halt),
         }
     }
 
-    fn close_rules(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+    fn set_rules_no_schedule(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for planned in &plan.rules {
             if !self.rules.iter().any(|rule| rule.name == planned.name) {
                 self.create_rule(planned)?;
             }
         }
-        self.confirm_rules(plan)?;
+        self.wait_for_conditions(plan)?;
         let open: Vec<DrainRule> =
             self.rules.iter().filter(|rule| rule.effect == Effect::None).cloned().collect();
         for is_dry_run in [true, false] {
             for rule in &open {
-                self.check_lock()?;
+                self.check_lock_and_interrupt()?;
                 let closed = DrainRule { effect: Effect::NoSchedule, ..rule.clone() };
                 self.update_rule(&rule.name, &closed, is_dry_run, |_| {})?;
                 if is_dry_run {
@@ -179,11 +182,11 @@ impl Run<'_> {
                 if let Some(rule) = self.rules.iter_mut().find(|rule| rule.name == closed.name) {
                     rule.effect = Effect::NoSchedule;
                 }
-                self.tell(&Event::RuleClosed { rule: rule.name.clone() });
+                self.notify_observer(&Event::RuleClosed { rule: rule.name.clone() });
             }
         }
         // The plan reads the rules from the watch.
-        self.wait_for_rules()
+        self.wait_until_rules_watched()
     }
 
     /// Returns the request that creates a planned rule with the effect None, and the rule, still without a uid.
@@ -191,7 +194,7 @@ impl Run<'_> {
         &self,
         planned: &PlannedRule,
         is_dry_run: bool,
-    ) -> (WriteRequest, DrainRule) {
+    ) -> (DrainApiRequest, DrainRule) {
         let settings = self.settings;
         let (version, key) = (settings.rule_version, &settings.request.key);
         let rule = DrainRule {
@@ -205,12 +208,12 @@ impl Run<'_> {
             annotations: self.new_rule_annotations(),
             ..RuleMetadata::default()
         };
-        let object = rule_object(version, key, &rule, &metadata, None);
-        (WriteRequest::CreateRule { version, object, is_dry_run }, rule)
+        let object = rule_json(version, key, &rule, &metadata, None);
+        (DrainApiRequest::CreateRule { version, object, is_dry_run }, rule)
     }
 
-    fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), Halt> {
-        self.check_lock()?;
+    fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), StopReason> {
+        self.check_lock_and_interrupt()?;
         let (request, mut rule) = self.create_request(planned, false);
         let answer = self.send_with_retries(&request)?;
         let body = if answer.code == 409 {
@@ -219,16 +222,16 @@ impl Run<'_> {
         } else if answer.is_success() {
             answer.body
         } else {
-            return Err(Halt::Stopped(format!(
+            return Err(StopReason::Stopped(format!(
                 "the API server rejects rule {}: {}",
                 rule.name,
                 answer.message()
             )));
         };
-        let stored = doc::parse(&body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+        let stored = doc::parse(&body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
         stored.root().get("metadata").get("uid").str().clone_into(&mut rule.uid);
         let devices = planned.published;
-        self.tell(&Event::RuleCreated { rule: rule.name.clone(), devices });
+        self.notify_observer(&Event::RuleCreated { rule: rule.name.clone(), devices });
         self.rules.push(rule);
         Ok(())
     }
@@ -254,11 +257,11 @@ impl Run<'_> {
 
     /// Waits until the eviction controller has written a condition for every rule with the effect None, which
     /// proves that the cluster acts on rules.
-    fn confirm_rules(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+    fn wait_for_conditions(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         let since = self.server.now();
-        let mut left: Vec<String> = self.names_of_open_rules();
+        let mut left: Vec<String> = self.names_of_effect_none_rules();
         while !left.is_empty() {
-            self.refresh()?;
+            self.refresh_objects()?;
             let mut unseen = Vec::new();
             for name in left {
                 let Some(message) = self.condition_message(&name) else {
@@ -268,28 +271,28 @@ impl Run<'_> {
                 if let Some(planned) = plan.rules.iter().find(|rule| rule.name == name) {
                     check_device_count(planned, &message)?;
                 }
-                self.tell(&Event::RuleConfirmed { rule: name, message });
+                self.notify_observer(&Event::RuleConfirmed { rule: name, message });
             }
             left = unseen;
             if left.is_empty() {
                 break;
             }
-            if seconds_between(since, self.server.now()) >= MAX_CONDITION_SECONDS {
-                return Err(Halt::Stopped(format!(
-                    "the eviction controller has written no condition for rule {} within {MAX_CONDITION_SECONDS} s, so it is not \
+            if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
+                return Err(StopReason::Stopped(format!(
+                    "the eviction controller has written no condition for rule {} within {MAX_CONDITION_WAIT_SECONDS} s, so it is not \
                      certain that this cluster acts on DeviceTaintRules; check that the feature gate DRADeviceTaintRules is \
                      on in kube-controller-manager and kube-scheduler",
                     left.join(", ")
                 )));
             }
-            self.check_lock()?;
-            self.wait(POLL_INTERVAL)?;
+            self.check_lock_and_interrupt()?;
+            self.wait_and_recheck(POLL_INTERVAL)?;
         }
         Ok(())
     }
 
     /// Names of the rules that still have the effect None.
-    fn names_of_open_rules(&self) -> Vec<String> {
+    fn names_of_effect_none_rules(&self) -> Vec<String> {
         let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
         open.map(|rule| rule.name.clone()).collect()
     }
@@ -306,21 +309,21 @@ impl Run<'_> {
     }
 
     /// Waits until the watch shows the rules as they were written.
-    fn wait_for_rules(&mut self) -> Result<(), Halt> {
+    fn wait_until_rules_watched(&mut self) -> Result<(), StopReason> {
         let since = self.server.now();
         loop {
-            self.refresh()?;
+            self.refresh_objects()?;
             let Err(problem) = self.find_changed_rule() else { return Ok(()) };
-            if seconds_between(since, self.server.now()) >= MAX_CONDITION_SECONDS {
-                return Err(Halt::Stopped(problem));
+            if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
+                return Err(StopReason::Stopped(problem));
             }
-            self.wait(Duration::from_millis(200))?;
+            self.wait_and_recheck(Duration::from_millis(200))?;
         }
     }
 
     /// An error if a rule of this drain was changed or deleted by somebody else.
-    pub(super) fn check_rules(&mut self) -> Result<(), Halt> {
-        self.find_changed_rule().map_err(Halt::Stopped)
+    pub(super) fn check_rules_unchanged(&mut self) -> Result<(), StopReason> {
+        self.find_changed_rule().map_err(StopReason::Stopped)
     }
 
     /// An error names a rule that the watch no longer shows as this drain wrote it.
@@ -355,17 +358,17 @@ impl Run<'_> {
         wanted: &DrainRule,
         is_dry_run: bool,
         change: impl Fn(&mut RuleMetadata),
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StopReason> {
         let (version, key) = (self.settings.rule_version, self.settings.request.key.clone());
         for _ in 0..MAX_CONFLICTS {
             let body = self.get_own_rule(name)?;
-            let stored = doc::parse(&body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+            let stored = doc::parse(&body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
             let (metadata, before) =
                 (stored.root().get("metadata"), self.rules.iter().find(|rule| rule.name == name));
             let taint = stored.root().get("spec").get("taint");
             let effect = taint.get("effect").str();
             if before.is_some_and(|before| !before.is_stored_unchanged(stored.root(), &key)) {
-                return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
+                return Err(StopReason::Stopped(format!("rule {name} was changed by somebody else")));
             }
             let mut kept = RuleMetadata {
                 uid: metadata.get("uid").str().to_owned(),
@@ -377,14 +380,14 @@ impl Run<'_> {
             change(&mut kept);
             let is_same = effect == wanted.effect.name();
             let time_added = is_same.then(|| taint.get("timeAdded").str());
-            let object = rule_object(version, &key, wanted, &kept, time_added);
-            let request = WriteRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
+            let object = rule_json(version, &key, wanted, &kept, time_added);
+            let request = DrainApiRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
             let answer = self.send_with_retries(&request)?;
             match answer.code {
                 409 => {}
                 _ if answer.is_success() => return Ok(()),
                 _ => {
-                    return Err(Halt::Stopped(format!(
+                    return Err(StopReason::Stopped(format!(
                         "the API server rejects the effect {} for rule {name}: {}",
                         wanted.effect.name(),
                         answer.message()
@@ -392,63 +395,72 @@ impl Run<'_> {
                 }
             }
         }
-        Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
+        Err(StopReason::Stopped(format!("rule {name} is changed by others all the time")))
     }
 
     /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain.
-    fn get_own_rule(&mut self, name: &str) -> Result<String, Halt> {
-        let request = WriteRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
+    fn get_own_rule(&mut self, name: &str) -> Result<String, StopReason> {
+        let request = DrainApiRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
         let answer = self.send_with_retries(&request)?;
         if !answer.is_success() {
-            return Err(Halt::Stopped(format!("cannot read rule {name}: {}", answer.message())));
+            return Err(StopReason::Stopped(format!("cannot read rule {name}: {}", answer.message())));
         }
-        let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+        let stored =
+            doc::parse(&answer.body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
         if id != drain_id(&self.settings.request) {
-            return Err(Halt::Stopped(foreign_rule_message(stored.root())));
+            return Err(StopReason::Stopped(foreign_rule_message(stored.root())));
         }
         Ok(answer.body)
     }
 
     /// Deletes the rule with this uid, and waits until it is gone. Leaves a newer rule of the same name alone.
-    pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), Halt> {
+    pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), StopReason> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_CONFLICTS {
-            let answer = self.send_with_retries(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            let answer =
+                self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })?;
             if answer.code == 404 {
                 return Ok(());
             }
-            let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+            let stored =
+                doc::parse(&answer.body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
             let metadata = stored.root().get("metadata");
             if metadata.get("uid").str() != uid {
                 return Ok(());
             }
             let resource_version = metadata.get("resourceVersion").str().to_owned();
             let (name, uid) = (name.to_owned(), uid.to_owned());
-            let request = WriteRequest::DeleteRule { version, name: name.clone(), uid, resource_version };
+            let request = DrainApiRequest::DeleteRule { version, name: name.clone(), uid, resource_version };
             let answer = self.send_with_retries(&request)?;
             match answer.code {
                 404 => return Ok(()),
                 409 => {}
                 _ if answer.is_success() => return self.wait_until_deleted(&name),
-                _ => return Err(Halt::Stopped(format!("cannot delete rule {name}: {}", answer.message()))),
+                _ => {
+                    return Err(StopReason::Stopped(format!(
+                        "cannot delete rule {name}: {}",
+                        answer.message()
+                    )));
+                }
             }
         }
-        Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
+        Err(StopReason::Stopped(format!("rule {name} is changed by others all the time")))
     }
 
     /// Waits until a deleted rule is gone, because a finalizer can keep it.
-    fn wait_until_deleted(&mut self, name: &str) -> Result<(), Halt> {
+    fn wait_until_deleted(&mut self, name: &str) -> Result<(), StopReason> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_DELETION_CHECKS {
-            let answer = self.send_with_retries(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            let answer =
+                self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })?;
             if answer.code == 404 {
-                self.tell(&Event::RuleDeleted { rule: name.to_owned() });
+                self.notify_observer(&Event::RuleDeleted { rule: name.to_owned() });
                 return Ok(());
             }
             self.server.pause(POLL_INTERVAL);
         }
-        Err(Halt::Stopped(format!(
+        Err(StopReason::Stopped(format!(
             "rule {name} was deleted, but it is still there and keeps new pods off the devices; check its finalizers"
         )))
     }
@@ -456,10 +468,10 @@ impl Run<'_> {
 
 /// Returns an error if the eviction controller counts another number of published devices than the plan. Pods are
 /// not compared, because they come and go.
-fn check_device_count(planned: &PlannedRule, message: &str) -> Result<(), Halt> {
+fn check_device_count(planned: &PlannedRule, message: &str) -> Result<(), StopReason> {
     let counted: Option<usize> = message.split(' ').next().and_then(|number| number.parse().ok());
     match counted {
-        Some(counted) if counted != planned.published => Err(Halt::Stopped(format!(
+        Some(counted) if counted != planned.published => Err(StopReason::Stopped(format!(
             "the eviction controller says that rule {} selects {counted} published devices, but the plan has {}: {message}",
             planned.name, planned.published
         ))),

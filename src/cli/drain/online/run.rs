@@ -10,23 +10,23 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::event::{Event, HoldingClaim, PodRef};
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::lock::HeldLock;
 use super::reporter::NextCommands;
 use super::rules::DrainRule;
-use super::server::{Answer, Server};
+use super::server::{Server, ServerResponse};
 pub(super) use super::settings::RunSettings;
 use super::time::seconds_between;
 use super::workloads::PodsByWorkload;
-use crate::cli::forecast::play;
-use crate::cluster::{ApiError, WriteRequest};
-use tollgate_drain::{ClaimHolder, DrainPlan, PlanInput, PlannedPod};
+use crate::cli::forecast::simulate_samples;
+use crate::cluster::{ApiError, DrainApiRequest};
+use tollgate_drain::{ClaimWithDevices, DrainPlan, PlanInput, PlannedPod};
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of attempts for a request if the API server fails or cannot be reached. Pauses in between are
 /// 1, 2, 4, … seconds.
-const MAX_TRIES: u32 = 7;
+const MAX_REQUEST_ATTEMPTS: u32 = 7;
 /// Interval at which a waiting drain checks the state of the cluster.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time without current objects before a drain stops. A restarting API server is back by then.
@@ -94,11 +94,11 @@ pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &
     run.release_lock();
     match result {
         Ok(ending) => ending,
-        Err(Halt::Refused(why)) => Ending::Refused(why),
-        Err(Halt::Stopped(why)) => {
+        Err(StopReason::Refused(why)) => Ending::Refused(why),
+        Err(StopReason::Stopped(why)) => {
             let left = run.count_pods_left();
             let NextCommands { go_on, go_back } = settings.next.clone();
-            run.tell(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
+            run.notify_observer(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
             Ending::Stopped
         }
     }
@@ -128,13 +128,13 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn run_steps(&mut self) -> Result<Ending, Halt> {
+    fn run_steps(&mut self) -> Result<Ending, StopReason> {
         let began = self.server.now();
-        self.refresh().map_err(into_refusal)?;
-        self.find_rules()?;
+        self.refresh_objects().map_err(into_refusal)?;
+        self.load_own_rules()?;
         self.has_moved = self.stored_wave().is_some();
-        let plan = self.make_plan().map_err(Halt::Refused)?;
-        self.preflight(&plan)?;
+        let plan = self.make_plan().map_err(StopReason::Refused)?;
+        self.run_preflight_checks(&plan)?;
         if !self.observer.confirm(self.server.now(), self.settings, &plan) {
             return Ok(Ending::NotConfirmed);
         }
@@ -143,14 +143,14 @@ impl<'r> Run<'r> {
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
         self.server.hold_interrupts();
-        let workloads = PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, began);
+        let workloads = PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, began);
         self.pending_before = workloads.unschedulable_pods();
         let has_rules = !self.rules.is_empty();
         self.take_lock().map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
         // Another drain may have ended a moment ago.
-        self.refresh().map_err(into_refusal)?;
-        self.find_rules()?;
-        self.close_devices()?;
+        self.refresh_objects().map_err(into_refusal)?;
+        self.load_own_rules()?;
+        self.set_devices_no_schedule()?;
         self.closed = Some(self.server.now());
         self.finish_earlier_wave()?;
         self.move_all_waves(&forceable)?;
@@ -158,7 +158,7 @@ impl<'r> Run<'r> {
     }
 
     /// Passes an event to the observer.
-    pub(super) fn tell(&mut self, event: &Event) {
+    pub(super) fn notify_observer(&mut self, event: &Event) {
         self.observer.tell(self.server.now(), event);
     }
 
@@ -173,49 +173,49 @@ impl<'r> Run<'r> {
             settings: Settings {
                 seed: self.settings.seed,
                 assume_complete: true,
-                ..Settings::at(self.server.now())
+                ..Settings::defaults_at(self.server.now())
             },
-            play: &|plan| play(plan, samples),
+            play: &|plan| simulate_samples(plan, samples),
             missing: &[],
-            closed: &self.selectors(),
+            closed: &self.rule_selectors(),
             is_first_wave: !self.has_moved,
         })
     }
 
     /// Returns when the devices were closed, by the clock of this machine; now if they are not closed yet.
-    pub(super) fn closed_since(&self) -> Timestamp {
+    pub(super) fn no_schedule_since(&self) -> Timestamp {
         self.closed.unwrap_or_else(|| self.server.now())
     }
 
     /// Waits, renews the Lease, and updates the objects. Returns an error if the user interrupts, or if something
     /// has changed that the drain depends on.
-    pub(super) fn wait(&mut self, duration: Duration) -> Result<(), Halt> {
+    pub(super) fn wait_and_recheck(&mut self, duration: Duration) -> Result<(), StopReason> {
         self.server.pause(duration);
         self.observer.tick();
         self.check_interrupt()?;
-        self.refresh()
+        self.refresh_objects()
     }
 
     /// Checks before each eviction, and during a wave, that the user has not interrupted, the Lease is held, and
     /// the rules are unchanged.
-    pub(super) fn check_lock_and_rules(&mut self) -> Result<(), Halt> {
-        self.check_lock()?;
-        self.check_rules()
+    pub(super) fn check_lock_and_rules(&mut self) -> Result<(), StopReason> {
+        self.check_lock_and_interrupt()?;
+        self.check_rules_unchanged()
     }
 
     /// Checks that the user has not interrupted and the Lease is held. Enough while rules are being written,
     /// because the watch shows them a moment later.
-    pub(super) fn check_lock(&mut self) -> Result<(), Halt> {
+    pub(super) fn check_lock_and_interrupt(&mut self) -> Result<(), StopReason> {
         self.check_interrupt()?;
-        self.keep_lock()
+        self.renew_lock_if_due()
     }
 
-    fn check_interrupt(&self) -> Result<(), Halt> {
-        if self.server.is_interrupted() { Err(Halt::Stopped("interrupted".to_owned())) } else { Ok(()) }
+    fn check_interrupt(&self) -> Result<(), StopReason> {
+        if self.server.is_interrupted() { Err(StopReason::Stopped("interrupted".to_owned())) } else { Ok(()) }
     }
 
     /// Updates the objects from the watches. Outdated objects are accepted for at most [`MAX_STALE_SECONDS`].
-    pub(super) fn refresh(&mut self) -> Result<(), Halt> {
+    pub(super) fn refresh_objects(&mut self) -> Result<(), StopReason> {
         loop {
             let Err(why) = self.server.refresh() else {
                 self.stale_since = None;
@@ -224,7 +224,7 @@ impl<'r> Run<'r> {
             let now = self.server.now();
             let since = *self.stale_since.get_or_insert(now);
             if seconds_between(since, now) > MAX_STALE_SECONDS {
-                return Err(Halt::Stopped(format!("the state of the cluster cannot be read: {why}")));
+                return Err(StopReason::Stopped(format!("the state of the cluster cannot be read: {why}")));
             }
             self.server.pause(POLL_INTERVAL);
             self.check_interrupt()?;
@@ -233,28 +233,32 @@ impl<'r> Run<'r> {
 
     /// Sends a request, and repeats it while the API server fails or cannot be reached. Every request of a drain
     /// can be repeated, because it names the version or the uid of what it changes.
-    pub(super) fn send_with_retries(&mut self, request: &WriteRequest) -> Result<Answer, Halt> {
+    pub(super) fn send_with_retries(
+        &mut self,
+        request: &DrainApiRequest,
+    ) -> Result<ServerResponse, StopReason> {
         let mut pause = Duration::from_secs(1);
         for tries in 1.. {
             // Somebody else may have taken the Lease or opened the devices meanwhile.
             if tries > 1 && request.changes_cluster() {
-                self.keep_lock()?;
+                self.renew_lock_if_due()?;
             }
-            if tries > 1 && matches!(request, WriteRequest::EvictPod { .. } | WriteRequest::DeletePod { .. })
+            if tries > 1
+                && matches!(request, DrainApiRequest::EvictPod { .. } | DrainApiRequest::DeletePod { .. })
             {
-                self.check_rules()?;
+                self.check_rules_unchanged()?;
             }
             let problem = match self.server.send(request) {
-                Ok(answer) if !answer.is_server_failure() => return Ok(answer),
+                Ok(answer) if !answer.is_retryable_failure() => return Ok(answer),
                 Ok(answer) => answer.message(),
                 Err(error @ (ApiError::Unexpected(_) | ApiError::TooLarge { .. })) => {
-                    return Err(Halt::Stopped(error.to_string()));
+                    return Err(StopReason::Stopped(error.to_string()));
                 }
                 Err(error) => error.to_string(),
             };
-            if tries == MAX_TRIES {
+            if tries == MAX_REQUEST_ATTEMPTS {
                 let (method, path) = request.method_and_path();
-                return Err(Halt::Stopped(format!(
+                return Err(StopReason::Stopped(format!(
                     "the API server fails repeatedly: {method} {path}: {problem}"
                 )));
             }
@@ -262,7 +266,7 @@ impl<'r> Run<'r> {
             self.check_interrupt()?;
             pause = pause.saturating_mul(2);
         }
-        Err(Halt::internal("no tries"))
+        Err(StopReason::internal("no tries"))
     }
 
     /// Returns the number of pods of the last plan that still hold devices.
@@ -278,9 +282,9 @@ impl<'r> Run<'r> {
 }
 
 /// Turns any reason to halt into a refusal to start, for problems that occur before anything was changed.
-pub(super) fn into_refusal(halt: Halt) -> Halt {
+pub(super) fn into_refusal(halt: StopReason) -> StopReason {
     match halt {
-        Halt::Stopped(why) | Halt::Refused(why) => Halt::Refused(why),
+        StopReason::Stopped(why) | StopReason::Refused(why) => StopReason::Refused(why),
     }
 }
 
@@ -290,7 +294,7 @@ pub(super) fn pod_ref(pod: &PlannedPod) -> PodRef {
 }
 
 /// Returns a claim and its pods for events.
-pub(super) fn holding_claim(holder: &ClaimHolder) -> HoldingClaim {
+pub(super) fn holding_claim(holder: &ClaimWithDevices) -> HoldingClaim {
     HoldingClaim {
         namespace: holder.namespace.clone(),
         claim: holder.claim.clone(),

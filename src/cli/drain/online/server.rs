@@ -9,32 +9,32 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_forecast::{ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
 /// The response of the API server to a request of a drain: status code and body.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct ServerResponse {
     pub(super) code: u16,
     pub(super) body: String,
 }
 
-impl Answer {
+impl ServerResponse {
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
     /// True if the request should be sent again: the API server failed or is overloaded. An eviction that a PDB
     /// refuses also has the code 429, but is no such failure.
-    pub(super) fn is_server_failure(&self) -> bool {
-        (self.code >= 500 || self.code == 429) && !self.is_about_budgets()
+    pub(super) fn is_retryable_failure(&self) -> bool {
+        (self.code >= 500 || self.code == 429) && !self.is_refused_by_pdb()
     }
 
     /// True if the API server refuses an eviction because of PDBs: one does not allow it now, or several select the
     /// pod.
-    pub(super) fn is_about_budgets(&self) -> bool {
+    pub(super) fn is_refused_by_pdb(&self) -> bool {
         let message = self.message();
         message.contains("disruption budget") || message.contains("PodDisruptionBudget")
     }
@@ -60,7 +60,7 @@ pub(super) trait Server {
     /// True if the user pressed Ctrl-C.
     fn is_interrupted(&self) -> bool;
     /// Sends a request and returns the response, even if its status is an error.
-    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError>;
+    fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError>;
     /// Updates the objects from the watches. The error says why they may be outdated.
     fn refresh(&mut self) -> Result<(), String>;
     /// Returns the watched objects, as of the last refresh.
@@ -88,7 +88,7 @@ pub(super) struct StoredDoc {
 
 impl ObjectStore {
     /// Stores an object, or removes it if `object` is `None`.
-    pub(super) fn set(&mut self, key: ObjectKey, object: Option<StoredDoc>) {
+    pub(super) fn insert_or_remove(&mut self, key: ObjectKey, object: Option<StoredDoc>) {
         match object {
             Some(object) => _ = self.objects.insert(key, object),
             None => _ = self.objects.remove(&key),
@@ -107,7 +107,7 @@ impl ObjectStore {
     }
 
     /// Notes that all objects of a kind are stored, even if there are none.
-    pub(super) fn note_listed(&mut self, kind: ObjectKind) {
+    pub(super) fn mark_kind_listed(&mut self, kind: ObjectKind) {
         self.listed.push(kind);
     }
 
@@ -115,9 +115,9 @@ impl ObjectStore {
     pub(super) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for ((kind, _, _), stored) in &self.objects {
-            state.add_as(&stored.api_version, kind.name(), stored.object.root());
+            state.add_with_type(&stored.api_version, kind.name(), stored.object.root());
         }
-        self.listed.iter().for_each(|kind| state.note_listed(*kind));
+        self.listed.iter().for_each(|kind| state.mark_listed(*kind));
         state
     }
 
@@ -128,7 +128,7 @@ impl ObjectStore {
     }
 
     /// The objects of a kind, by namespace and name.
-    pub(super) fn of_kind(&self, kind: ObjectKind) -> impl Iterator<Item = Value<'_>> {
+    pub(super) fn objects_of_kind(&self, kind: ObjectKind) -> impl Iterator<Item = Value<'_>> {
         let first = (kind, String::new(), String::new());
         let of_kind = self.objects.range(first..).take_while(move |((found, ..), _)| *found == kind);
         of_kind.map(|(_, stored)| stored.object.root())
@@ -137,7 +137,7 @@ impl ObjectStore {
 
 /// Copies an object so that it outlives the text it was parsed from.
 pub(super) fn owned_copy(object: Value<'_>) -> Arc<Doc<'static>> {
-    let mut copy = Builder::to_keep("", Syntax::Json, object.size());
+    let mut copy = Builder::with_exact_capacity("", Syntax::Json, object.node_count());
     copy.copy(object);
     Arc::new(copy.finish())
 }

@@ -14,7 +14,7 @@ use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use tollgate_api::profile::Version;
 use tollgate_drain::DrainRequest;
-use tollgate_forecast::Release;
+use tollgate_forecast::SimulatedRelease;
 
 /// Flags of a drain that changes the cluster.
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,7 @@ pub(in crate::cli::drain) enum WaitFor {
 #[derive(Clone, Debug)]
 pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) request: DrainRequest,
-    pub(in crate::cli::drain) release: Release,
+    pub(in crate::cli::drain) release: SimulatedRelease,
     /// The version in which the API server serves DeviceTaintRules.
     pub(in crate::cli::drain) rule_version: Version,
     /// Number of simulated runs of each forecast.
@@ -103,7 +103,7 @@ pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) force_after: Option<Duration>,
     /// The Lease to hold; `None` with `--no-lock`.
     pub(in crate::cli::drain) lock: Option<LockSettings>,
-    pub(in crate::cli::drain) notes: RuleNotes,
+    pub(in crate::cli::drain) notes: RuleAnnotations,
     /// Start although a preflight check found a problem.
     pub(in crate::cli::drain) ignore_preflight_errors: bool,
     /// Problems of the release of the cluster, such as feature gates that are off.
@@ -114,7 +114,7 @@ pub(in crate::cli::drain) struct RunSettings {
 
 /// The annotations of the rules for people: flags, reason, owner and expiry.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(in crate::cli::drain) struct RuleNotes {
+pub(in crate::cli::drain) struct RuleAnnotations {
     /// The flags of the command line, as text.
     pub(in crate::cli::drain) flags: String,
     pub(in crate::cli::drain) reason: Option<String>,
@@ -130,9 +130,13 @@ impl RunArgs {
     }
 
     /// Returns the annotations of the rules for people. `now` is RFC 3339.
-    pub(in crate::cli::drain) fn rule_notes(&self, flags: String, now: &str) -> Result<RuleNotes, Failure> {
-        let expires = self.expires.map(|expiry| expiry.resolve(now)).transpose()?;
-        Ok(RuleNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
+    pub(in crate::cli::drain) fn rule_annotations(
+        &self,
+        flags: String,
+        now: &str,
+    ) -> Result<RuleAnnotations, Failure> {
+        let expires = self.expires.map(|expiry| expiry.resolve_rfc3339(now)).transpose()?;
+        Ok(RuleAnnotations { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
     }
 }
 
@@ -143,7 +147,8 @@ pub(in crate::cli::drain) fn release_problems(asked: &ConnectedServer) -> Vec<St
     let inert = profile.why_rules_do_nothing().map(|why| {
         format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")
     });
-    let mut problems: Vec<String> = inert.or_else(|| profile.rules_depend_on()).into_iter().collect();
+    let mut problems: Vec<String> =
+        inert.or_else(|| profile.describe_gates_for_rules()).into_iter().collect();
     if release.minor.trim_end_matches('+') == "36" && ["0", "1", "2"].contains(&release.patch.as_str()) {
         problems.push(format!(
             "the scheduler of Kubernetes {} can crash because of a DeviceTaintRule; upgrade to 1.36.3 or later",

@@ -13,9 +13,9 @@ use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
 use crate::cli::live::ConnectedServer;
-use crate::cli::outcome::{Failure, Tally};
+use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::snapshot::WORKLOAD_KINDS;
-use crate::cluster::{ListedKind, RULES};
+use crate::cluster::{DEVICE_TAINT_RULES, ListedKind};
 use crate::files;
 
 /// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
@@ -28,16 +28,19 @@ pub(in crate::cli::drain) struct Session<'a> {
 
 impl Session<'_> {
     /// Runs the drain.
-    pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<Tally, Failure> {
+    pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<ExitCounts, Failure> {
         self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
             run::drain(server, settings, reporter)
         })
     }
 
     /// Runs only the last step of a drain, which checks that no claim holds the devices.
-    pub(in crate::cli::drain) fn check(self, settings: &RunSettings) -> Result<Tally, Failure> {
+    pub(in crate::cli::drain) fn check_devices_free(
+        self,
+        settings: &RunSettings,
+    ) -> Result<ExitCounts, Failure> {
         self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
-            undrain::check_devices(server, settings, reporter)
+            undrain::check_devices_free(server, settings, reporter)
         })
     }
 
@@ -46,8 +49,8 @@ impl Session<'_> {
         self,
         settings: &RunSettings,
         is_dry_run: bool,
-    ) -> Result<Tally, Failure> {
-        self.connect_and_run(&[RULES], &[], |server, reporter| {
+    ) -> Result<ExitCounts, Failure> {
+        self.connect_and_run(&[DEVICE_TAINT_RULES], &[], |server, reporter| {
             undrain::undrain(server, settings, reporter, is_dry_run)
         })
     }
@@ -59,7 +62,7 @@ impl Session<'_> {
         needed: &[ListedKind],
         wanted: &[ListedKind],
         work: impl FnOnce(&mut LiveServer, &mut Reporter) -> Ending,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<ExitCounts, Failure> {
         let Session { asked, record, mut reporter } = self;
         let recorder = record.map(open_recording).transpose()?;
         let (mut server, notes) = LiveServer::connect(&asked.cluster, needed, wanted, recorder)?;
@@ -67,7 +70,7 @@ impl Session<'_> {
             reporter.note(note);
         }
         let ending = work(&mut server, &mut reporter);
-        reporter.hide();
+        reporter.hide_summary();
         exit_counts(ending)
     }
 }
@@ -98,13 +101,13 @@ pub(in crate::cli::drain) fn lock_settings(
 }
 
 /// Returns the counts for the exit code of a drain that ended this way.
-fn exit_counts(ending: Ending) -> Result<Tally, Failure> {
+fn exit_counts(ending: Ending) -> Result<ExitCounts, Failure> {
     match ending {
-        Ending::Proven => Ok(Tally::default()),
-        Ending::Holding | Ending::Stopped => Ok(Tally { denied: 1, ..Tally::default() }),
+        Ending::Proven => Ok(ExitCounts::default()),
+        Ending::Holding | Ending::Stopped => Ok(ExitCounts { denied: 1, ..ExitCounts::default() }),
         Ending::Failed(why) => {
             Console::open().error(&why);
-            Ok(Tally { denied: 1, ..Tally::default() })
+            Ok(ExitCounts { denied: 1, ..ExitCounts::default() })
         }
         Ending::NotConfirmed => Err(Failure::Usage("not confirmed; nothing was changed".to_owned())),
         Ending::Refused(why) => Err(Failure::Input(why)),

@@ -11,18 +11,18 @@ use super::event::Event;
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
 use super::run::{Ending, Observer, RunSettings, drain};
-use super::server::{Answer, ObjectStore, StoredDoc, owned_copy};
-use super::settings::{RuleNotes, WaitFor};
-use super::undrain::{check_devices, undrain};
+use super::server::{ObjectStore, ServerResponse, StoredDoc, owned_copy};
+use super::settings::{RuleAnnotations, WaitFor};
+use super::undrain::{check_devices_free, undrain};
 use crate::cli::state::{self, StateObjects};
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cluster::{ApiError, DrainApiRequest};
 use simulator::Simulator;
 use std::num::NonZeroU32;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_document::doc::Value;
 use tollgate_drain::{DrainPlan, DrainRequest, MoveOptions};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::{ObjectKind, Release};
+use tollgate_forecast::{ObjectKind, SimulatedRelease};
 use tollgate_formats::gotime::Timestamp;
 
 /// Keeps the events, and agrees to every plan.
@@ -81,17 +81,17 @@ fn example() -> Simulator {
     for kind in ObjectKind::ALL {
         // The dump has no Deployments.
         if kind != ObjectKind::Deployment {
-            store.note_listed(kind);
+            store.mark_kind_listed(kind);
         }
-        for object in state.of_kind(kind).iter() {
+        for object in state.objects_of_kind(kind).iter() {
             let key = (kind, object.namespace().to_owned(), object.name().to_owned());
             let stored = StoredDoc { api_version: api_version(kind), object: owned_copy(object.value) };
-            store.set(key, Some(stored));
+            store.insert_or_remove(key, Some(stored));
         }
     }
     let mut sim = Simulator::new(store);
     // The dump has no conditions.
-    let pods: Vec<String> = sim.objects.of_kind(ObjectKind::Pod).map(Value::to_json).collect();
+    let pods: Vec<String> = sim.objects.objects_of_kind(ObjectKind::Pod).map(Value::to_json).collect();
     for pod in pods {
         sim.set(ObjectKind::Pod, &simulator::with_ready(&pod, true));
     }
@@ -107,7 +107,7 @@ fn api_version(kind: ObjectKind) -> String {
             "scheduling.k8s.io/v1",
             "scheduling.x-k8s.io/v1",
         ])
-        .find(|version| ObjectKind::of(version, kind.name()) == Some(kind));
+        .find(|version| ObjectKind::from_type_meta(version, kind.name()) == Some(kind));
     version.expect("a known group").to_owned()
 }
 
@@ -121,7 +121,7 @@ fn settings() -> RunSettings {
             key: "tollgate.dev/drain".to_owned(),
             options: MoveOptions::default(),
         },
-        release: Release { profile, semantics: profile.allocation, behaviour: profile.selectors },
+        release: SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors },
         rule_version: Version::V1,
         samples: NonZeroU32::MIN.saturating_add(7),
         seed: 0,
@@ -129,7 +129,7 @@ fn settings() -> RunSettings {
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: "ann@laptop".to_owned() }),
-        notes: RuleNotes::default(),
+        notes: RuleAnnotations::default(),
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
         next: NextCommands {
@@ -188,8 +188,8 @@ fn without_a_condition_nothing_is_evicted_and_no_rule_is_left() {
 fn a_policy_that_denies_the_effect_ends_the_drain_before_it_began() {
     let mut sim = example();
     sim.answer_with(|_, request| match request {
-        WriteRequest::UpdateRule { object, .. } if object.contains("NoSchedule") => {
-            Some(Ok(Answer { code: 403, body: r#"{"message":"denied by policy guard"}"#.to_owned() }))
+        DrainApiRequest::UpdateRule { object, .. } if object.contains("NoSchedule") => {
+            Some(Ok(ServerResponse { code: 403, body: r#"{"message":"denied by policy guard"}"#.to_owned() }))
         }
         _ => None,
     });
@@ -202,7 +202,7 @@ fn a_policy_that_denies_the_effect_ends_the_drain_before_it_began() {
 /// Does something to the cluster right after the third eviction was accepted.
 fn after_third_eviction(sim: &mut Simulator, action: impl Fn(&mut Simulator) + 'static) {
     sim.answer_with(move |sim, request| {
-        if matches!(request, WriteRequest::EvictPod { .. }) && sim.sent("/eviction") == 3 {
+        if matches!(request, DrainApiRequest::EvictPod { .. }) && sim.sent("/eviction") == 3 {
             action(sim);
         }
         None
@@ -285,13 +285,13 @@ fn a_budget_is_waited_for() {
     let mut sim = example();
     let mut left = 3;
     sim.answer_with(move |_, request| {
-        let is_eviction = matches!(request, WriteRequest::EvictPod { .. });
+        let is_eviction = matches!(request, DrainApiRequest::EvictPod { .. });
         if !is_eviction || left == 0 {
             return None;
         }
         left -= 1;
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-        Some(Ok(Answer { code: 429, body: format!(r#"{{"message":"{message}"}}"#) }))
+        Some(Ok(ServerResponse { code: 429, body: format!(r#"{{"message":"{message}"}}"#) }))
     });
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Proven);
@@ -341,7 +341,7 @@ fn a_server_that_fails_for_a_while_is_put_up_with() {
         let mut left = failures;
         sim.answer_with(move |sim, request| {
             let fails =
-                left > 0 && sim.sent("/eviction") >= 2 && matches!(request, WriteRequest::EvictPod { .. });
+                left > 0 && sim.sent("/eviction") >= 2 && matches!(request, DrainApiRequest::EvictPod { .. });
             left -= i32::from(fails);
             fails.then(|| Err(ApiError::Unreachable("connection refused".to_owned())))
         });
@@ -371,20 +371,20 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
 #[test]
 fn a_check_proves_nothing_away() {
     let mut sim = example();
-    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
+    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
     assert_eq!(run(&mut sim).0, Ending::Proven);
-    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
     // The driver restarts: no slice is left, and the rules still know what they select.
-    let slices: Vec<String> = (sim.objects.of_kind(ObjectKind::ResourceSlice))
+    let slices: Vec<String> = (sim.objects.objects_of_kind(ObjectKind::ResourceSlice))
         .map(|slice| slice.get("metadata").get("name").str().to_owned())
         .collect();
     for name in &slices {
         sim.remove(ObjectKind::ResourceSlice, "", name);
     }
-    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
     for (name, _) in sim.rules() {
         sim.remove(ObjectKind::DeviceTaintRule, "", &name);
     }
-    let ending = check_devices(&mut sim, &settings(), &mut Watcher::default());
+    let ending = check_devices_free(&mut sim, &settings(), &mut Watcher::default());
     assert!(matches!(ending, Ending::Refused(_)), "{ending:?}");
 }

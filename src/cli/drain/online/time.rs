@@ -13,7 +13,7 @@ pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
 }
 
 /// Returns the time that is `duration` after `time`.
-pub(super) fn later(time: Timestamp, duration: Duration) -> Timestamp {
+pub(super) fn add_duration(time: Timestamp, duration: Duration) -> Timestamp {
     let nanos = time.nanos + duration.subsec_nanos();
     let carry = i64::from(nanos / 1_000_000_000);
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -37,14 +37,14 @@ pub(super) fn duration_text(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration_text, later, micro_time, seconds_between};
+    use super::{add_duration, duration_text, micro_time, seconds_between};
     use std::time::Duration;
     use tollgate_formats::gotime::Timestamp;
 
     #[test]
     fn times_are_compared_and_written() {
         let time = Timestamp { seconds: 1_700_000_000, nanos: 900_000_000 };
-        let after = later(time, Duration::from_millis(10_200));
+        let after = add_duration(time, Duration::from_millis(10_200));
         assert_eq!(after, Timestamp { seconds: 1_700_000_011, nanos: 100_000_000 });
         assert_eq!(seconds_between(time, after), 10);
         assert_eq!(seconds_between(after, time), -11);

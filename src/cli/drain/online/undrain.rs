@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::event::Event;
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::rules::Effect;
 use super::run::{Ending, Observer, Run, RunSettings, holding_claim, into_refusal};
 use super::server::Server;
-use crate::cli::console::shell_word;
+use crate::cli::console::quote_for_shell;
 use tollgate_document::doc::Value;
 use tollgate_drain::{DEFAULT_KEY, ID_LABEL, TARGET_ANNOTATION};
 use tollgate_engine::impact::target::NameSelector;
@@ -26,45 +26,45 @@ pub(super) fn undrain(
     run.release_lock();
     match result {
         Ok(()) => Ending::Proven,
-        Err(Halt::Refused(why)) => Ending::Refused(why),
-        Err(Halt::Stopped(why)) => Ending::Failed(why),
+        Err(StopReason::Refused(why)) => Ending::Refused(why),
+        Err(StopReason::Stopped(why)) => Ending::Failed(why),
     }
 }
 
 /// Checks for `drain --check` whether claims hold the devices of the targets, and whether rules keep new pods off
 /// them. Changes nothing.
-pub(super) fn check_devices(
+pub(super) fn check_devices_free(
     server: &mut dyn Server,
     settings: &RunSettings,
     observer: &mut dyn Observer,
 ) -> Ending {
     let mut run = Run::new(server, settings, observer);
-    match run.check_devices() {
+    match run.check_claims_and_rules() {
         Ok(ending) => ending,
-        Err(Halt::Refused(why) | Halt::Stopped(why)) => Ending::Refused(why),
+        Err(StopReason::Refused(why) | StopReason::Stopped(why)) => Ending::Refused(why),
     }
 }
 
 impl Run<'_> {
-    fn undrain(&mut self, is_dry_run: bool) -> Result<(), Halt> {
-        self.refresh().map_err(into_refusal)?;
+    fn undrain(&mut self, is_dry_run: bool) -> Result<(), StopReason> {
+        self.refresh_objects().map_err(into_refusal)?;
         let rules = self.own_rules();
         if rules.is_empty() {
-            return Err(Halt::Refused(self.no_rules_message()));
+            return Err(StopReason::Refused(self.no_rules_message()));
         }
         for [rule, _, effect] in rules.clone() {
-            self.tell(&Event::RuleFound { rule, effect });
+            self.notify_observer(&Event::RuleFound { rule, effect });
         }
         if is_dry_run {
             return Ok(());
         }
         self.server.hold_interrupts();
         // Waits for a drain that was killed, and refuses while one runs. Without a Lease, there is nothing to wait for.
-        if self.lock_problem()?.is_none() {
+        if self.lock_read_problem()?.is_none() {
             self.take_lock()?;
         }
         for [name, uid, _] in rules {
-            self.keep_lock()?;
+            self.renew_lock_if_due()?;
             self.delete_rule(&name, &uid)?;
         }
         Ok(())
@@ -73,7 +73,7 @@ impl Run<'_> {
     /// Returns name, uid and effect of each rule with the label of this drain.
     fn own_rules(&self) -> Vec<[String; 3]> {
         let id = tollgate_drain::drain_id(&self.settings.request);
-        let rules = self.server.objects().of_kind(ObjectKind::DeviceTaintRule);
+        let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let own = rules.filter(|rule| drain_id_label(*rule) == id);
         own.map(|rule| {
             let (metadata, effect) = (rule.get("metadata"), rule.get("spec").get("taint").get("effect"));
@@ -85,15 +85,18 @@ impl Run<'_> {
     /// Returns the message that there are no rules of this drain, with the `undrain` commands of the drains that
     /// exist.
     fn no_rules_message(&self) -> String {
-        let rules = self.server.objects().of_kind(ObjectKind::DeviceTaintRule);
+        let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let drains: BTreeSet<String> = rules
             .filter(|rule| !drain_id_label(*rule).is_empty())
             .map(|rule| {
                 let target = rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str();
-                let words: Vec<String> = target.split(' ').map(shell_word).collect();
+                let words: Vec<String> = target.split(' ').map(quote_for_shell).collect();
                 let key = rule.get("spec").get("taint").get("key").str();
-                let key =
-                    if key == DEFAULT_KEY { String::new() } else { format!(" --key {}", shell_word(key)) };
+                let key = if key == DEFAULT_KEY {
+                    String::new()
+                } else {
+                    format!(" --key {}", quote_for_shell(key))
+                };
                 format!("`tollgate undrain {}{key}`", words.join(" "))
             })
             .collect();
@@ -110,10 +113,10 @@ impl Run<'_> {
         )
     }
 
-    fn check_devices(&mut self) -> Result<Ending, Halt> {
-        self.refresh().map_err(into_refusal)?;
-        self.find_rules()?;
-        let plan = self.make_plan().map_err(Halt::Refused)?;
+    fn check_claims_and_rules(&mut self) -> Result<Ending, StopReason> {
+        self.refresh_objects().map_err(into_refusal)?;
+        self.load_own_rules()?;
+        let plan = self.make_plan().map_err(StopReason::Refused)?;
         let selectors: Vec<NameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
         let holders = self.list_holding_claims(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
@@ -122,7 +125,7 @@ impl Run<'_> {
             let known = self.rules.iter().find(|known| known.name == rule.name);
             known.is_some_and(|known| known.effect == Effect::NoSchedule)
         });
-        self.tell(&Event::Checked { devices: plan.devices.len(), closed, holding });
+        self.notify_observer(&Event::Checked { devices: plan.devices.len(), closed, holding });
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 }

@@ -8,33 +8,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::event::{Event, PodRef};
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::run::{POLL_INTERVAL, Run};
 use super::settings::WaitFor;
-use super::time::{duration_text, later, seconds_between};
+use super::time::{add_duration, duration_text, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::PodsByWorkload;
-use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
+use tollgate_drain::{ClaimWithDevices, PlannedPod, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// If a pod gets a device within this time after the devices were closed, the scheduler may have chosen the
 /// device before.
-const MAX_SCHEDULING_SECONDS: i64 = 60;
+const MAX_BINDING_DELAY_SECONDS: i64 = 60;
 /// A drain stops if a replacement is unschedulable for this time; until then, another pod may still release its
 /// devices.
 const MAX_UNSCHEDULABLE_SECONDS: i64 = 30;
 
 impl Run<'_> {
     /// Returns the device selectors of the rules of this drain.
-    pub(super) fn selectors(&self) -> Vec<NameSelector> {
+    pub(super) fn rule_selectors(&self) -> Vec<NameSelector> {
         self.rules.iter().map(|rule| rule.selects.clone()).collect()
     }
 
     /// Returns the claims that hold devices of this drain, according to the watches.
-    fn claims_with_devices(&self) -> Vec<ClaimHolder> {
-        holding_claims(&self.server.objects().state(), &self.selectors())
+    fn watched_holding_claims(&self) -> Vec<ClaimWithDevices> {
+        holding_claims(&self.server.objects().state(), &self.rule_selectors())
     }
 
     /// Returns the maximum time for a wave whose longest grace period is `grace` seconds.
@@ -44,57 +44,60 @@ impl Run<'_> {
 
     /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as they
     /// were.
-    pub(super) fn finish_wave(&mut self, record: &WaveRecord, deadline: Timestamp) -> Result<(), Halt> {
+    pub(super) fn finish_wave(&mut self, record: &WaveRecord, deadline: Timestamp) -> Result<(), StopReason> {
         let (wave, began) = (record.wave + 1, self.server.now());
         let mut progress = WaveProgress::default();
         loop {
-            self.refresh()?;
+            self.refresh_objects()?;
             self.check_lock_and_rules()?;
             let now = self.server.now();
-            let workloads = PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, now);
-            let mut waiting = self.pods_waited_for(record, &mut progress);
-            waiting.extend(self.workloads_waited_for(record, &workloads));
+            let workloads =
+                PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, now);
+            let mut waiting = self.describe_awaited_pods(record, &mut progress);
+            waiting.extend(self.describe_awaited_workloads(record, &workloads));
             self.check_replacements(wave, &workloads, &mut progress)?;
             if waiting.is_empty() {
                 let seconds = seconds_between(began, now).unsigned_abs();
-                self.tell(&Event::WaveFinished { wave, seconds });
+                self.notify_observer(&Event::WaveFinished { wave, seconds });
                 return Ok(());
             }
             if now >= deadline {
                 let timeout = duration_text(self.wave_timeout(record.grace));
                 let waiting = waiting.join("; ");
-                return Err(Halt::Stopped(format!("wave {wave} is not finished after {timeout}: {waiting}")));
+                return Err(StopReason::Stopped(format!(
+                    "wave {wave} is not finished after {timeout}: {waiting}"
+                )));
             }
-            self.wait(POLL_INTERVAL)?;
+            self.wait_and_recheck(POLL_INTERVAL)?;
         }
     }
 
     /// Waits until these pods, which were deleted, are gone. Does not wait for their replacements, which may not
     /// fit.
-    pub(super) fn wait_until_gone(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
+    pub(super) fn wait_until_gone(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
         let pods = pods.iter().map(MovedPod::from).collect();
         let record = WaveRecord { wave: self.next_wave.saturating_sub(1), pods, ready: Vec::new(), grace };
-        let deadline = later(self.server.now(), self.wave_timeout(grace));
+        let deadline = add_duration(self.server.now(), self.wave_timeout(grace));
         let mut progress = WaveProgress::default();
         loop {
-            self.refresh()?;
+            self.refresh_objects()?;
             self.check_lock_and_rules()?;
-            let waiting = self.pods_waited_for(&record, &mut progress);
+            let waiting = self.describe_awaited_pods(&record, &mut progress);
             if waiting.is_empty() {
                 return Ok(());
             }
             if self.server.now() >= deadline {
-                return Err(Halt::Stopped(waiting.join("; ")));
+                return Err(StopReason::Stopped(waiting.join("; ")));
             }
-            self.wait(POLL_INTERVAL)?;
+            self.wait_and_recheck(POLL_INTERVAL)?;
         }
     }
 
     /// Returns the pods and claims that the wave still waits for, as text; reports pods that are gone.
-    fn pods_waited_for(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
+    fn describe_awaited_pods(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
         let mut waiting = Vec::new();
-        let holders = self.claims_with_devices();
+        let holders = self.watched_holding_claims();
         let evicted: BTreeSet<&str> = record.pods.iter().map(|pod| pod.uid.as_str()).collect();
         let mut released = Vec::new();
         for pod in &record.pods {
@@ -127,21 +130,21 @@ impl Run<'_> {
             }
         }
         for pod in released {
-            self.tell(&Event::PodReleased { wave: record.wave + 1, pod });
+            self.notify_observer(&Event::PodReleased { wave: record.wave + 1, pod });
         }
         waiting
     }
 
     /// Returns the workloads whose replacements the wave still waits for, as text.
-    fn workloads_waited_for(&self, record: &WaveRecord, workloads: &PodsByWorkload) -> Vec<String> {
+    fn describe_awaited_workloads(&self, record: &WaveRecord, workloads: &PodsByWorkload) -> Vec<String> {
         let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
         let mut waiting = Vec::new();
         for ready in &record.ready {
             let WorkloadReady { workload, .. } = ready;
             let (needed, has) =
-                (workloads.needed_ready_pods(workload, ready.ready), workloads.ready_pods(workload));
+                (workloads.required_ready_count(workload, ready.ready), workloads.ready_pod_count(workload));
             let (needed_new, new) = (
-                workloads.needed_new_pods(ready),
+                workloads.required_new_count(ready),
                 workloads.ready_pods_created_after(workload, &ready.newest),
             );
             if has < needed {
@@ -160,7 +163,7 @@ impl Run<'_> {
         wave: usize,
         workloads: &PodsByWorkload,
         progress: &mut WaveProgress,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StopReason> {
         let now = self.server.now();
         let mut events = Vec::new();
         let mut stuck = Vec::new();
@@ -189,10 +192,10 @@ impl Run<'_> {
             }
         }
         for event in events {
-            self.tell(&event);
+            self.notify_observer(&event);
         }
         if !stuck.is_empty() {
-            return Err(Halt::Stopped(format!(
+            return Err(StopReason::Stopped(format!(
                 "more pods are Pending than planned; the scheduler says: {}",
                 stuck.join("; ")
             )));
@@ -200,8 +203,8 @@ impl Run<'_> {
         self.check_no_replacement_on_devices(workloads)
     }
 
-    fn check_no_replacement_on_devices(&mut self, workloads: &PodsByWorkload) -> Result<(), Halt> {
-        let holders = self.claims_with_devices();
+    fn check_no_replacement_on_devices(&mut self, workloads: &PodsByWorkload) -> Result<(), StopReason> {
+        let holders = self.watched_holding_claims();
         let touched = self.touched.clone();
         for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {
             if !self.known_pods.contains(&pod.uid)
@@ -216,14 +219,14 @@ impl Run<'_> {
 
     /// Reports a new pod on the closed devices. Returns an error unless the scheduler may have chosen the device
     /// before they were closed.
-    pub(super) fn check_new_pod(&mut self, pod: &PodRef) -> Result<(), Halt> {
-        let closed = self.closed_since();
+    pub(super) fn check_new_pod(&mut self, pod: &PodRef) -> Result<(), StopReason> {
+        let closed = self.no_schedule_since();
         let since = seconds_between(closed, self.server.now());
-        if since <= MAX_SCHEDULING_SECONDS && !self.is_younger_than_rules(pod) {
-            self.tell(&Event::PodJoined { pod: pod.clone() });
+        if since <= MAX_BINDING_DELAY_SECONDS && !self.is_younger_than_rules(pod) {
+            self.notify_observer(&Event::PodJoined { pod: pod.clone() });
             return Ok(());
         }
-        Err(Halt::Stopped(format!(
+        Err(StopReason::Stopped(format!(
             "pod {}/{} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
              a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
             pod.namespace,
@@ -237,11 +240,11 @@ impl Run<'_> {
         let objects = self.server.objects();
         let times = self.rules.iter().filter_map(|rule| {
             let rule = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name)?;
-            gotime::parse(rule.get("spec").get("taint").get("timeAdded").str()).ok()
+            gotime::parse_rfc3339(rule.get("spec").get("taint").get("timeAdded").str()).ok()
         });
         let pod = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let created = pod.map(|pod| pod.get("metadata").get("creationTimestamp").str());
-        let created = created.and_then(|created| gotime::parse(created).ok());
+        let created = created.and_then(|created| gotime::parse_rfc3339(created).ok());
         created.zip(times.max()).is_some_and(|(created, closed)| created > closed)
     }
 }

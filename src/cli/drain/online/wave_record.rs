@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::rules::WAVE_ANNOTATION;
 use super::run::Run;
 use super::workloads::PodsByWorkload;
@@ -49,7 +49,7 @@ pub(super) struct WorkloadReady {
 
 impl MovedPod {
     /// Creates the record of a pod, with its workload if something has to replace the pod.
-    pub(super) fn of(pod: &PlannedPod, workloads: &PodsByWorkload) -> MovedPod {
+    pub(super) fn from_planned_pod(pod: &PlannedPod, workloads: &PodsByWorkload) -> MovedPod {
         MovedPod { workload: workloads.workload_of(&pod.uid).unwrap_or_default(), ..MovedPod::from(pod) }
     }
 }
@@ -68,7 +68,7 @@ impl From<&PlannedPod> for MovedPod {
 
 impl Run<'_> {
     /// Returns the rule that stores the wave: the first one by name.
-    fn first_rule(&self) -> Option<&super::rules::DrainRule> {
+    fn rule_storing_wave(&self) -> Option<&super::rules::DrainRule> {
         self.rules.iter().min_by(|one, other| one.name.cmp(&other.name))
     }
 
@@ -81,16 +81,18 @@ impl Run<'_> {
     }
 
     /// Stores the wave in an annotation of the first rule, so that a later run of this drain can finish it.
-    pub(super) fn store_wave(&mut self, record: &WaveRecord) -> Result<(), Halt> {
-        let Some(rule) = self.first_rule().cloned() else { return Err(Halt::internal("no rules")) };
-        let text = serde_json::to_string(record).map_err(Halt::internal)?;
+    pub(super) fn store_wave(&mut self, record: &WaveRecord) -> Result<(), StopReason> {
+        let Some(rule) = self.rule_storing_wave().cloned() else {
+            return Err(StopReason::internal("no rules"));
+        };
+        let text = serde_json::to_string(record).map_err(StopReason::internal)?;
         self.update_rule(&rule.name, &rule, false, |metadata| {
             metadata.annotations.insert(WAVE_ANNOTATION.to_owned(), text.clone());
         })
     }
 
     /// Removes the stored wave from the rules, when all waves are finished.
-    pub(super) fn forget_wave(&mut self) -> Result<(), Halt> {
+    pub(super) fn remove_stored_wave(&mut self) -> Result<(), StopReason> {
         for rule in self.rules.clone() {
             if self.annotation_of_rule(&rule.name, WAVE_ANNOTATION).is_some() {
                 self.update_rule(&rule.name, &rule, false, |metadata| {
@@ -103,10 +105,9 @@ impl Run<'_> {
 
     /// Returns when the drain began, in this or an earlier run.
     pub(super) fn drain_start(&self) -> Option<Timestamp> {
-        let times = self
-            .rules
-            .iter()
-            .filter_map(|rule| gotime::parse(&self.annotation_of_rule(&rule.name, STARTED_ANNOTATION)?).ok());
+        let times = self.rules.iter().filter_map(|rule| {
+            gotime::parse_rfc3339(&self.annotation_of_rule(&rule.name, STARTED_ANNOTATION)?).ok()
+        });
         times.min()
     }
 

@@ -8,15 +8,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::differences::differences;
+use super::differences::plan_differences;
 use super::event::Event;
-use super::halt::Halt;
+use super::halt::StopReason;
 use super::run::{Run, pod_ref};
-use super::time::{duration_text, later, seconds_between};
+use super::time::{add_duration, duration_text, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::PodsByWorkload;
-use crate::cluster::WriteRequest;
-use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason};
+use crate::cluster::DrainApiRequest;
+use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
@@ -27,7 +27,7 @@ const FORCE_CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Run<'_> {
     /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
-    pub(super) fn finish_earlier_wave(&mut self) -> Result<(), Halt> {
+    pub(super) fn finish_earlier_wave(&mut self) -> Result<(), StopReason> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
         self.next_wave = record.wave + 1;
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
@@ -45,25 +45,25 @@ impl Run<'_> {
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
-        let deadline = later(self.server.now(), self.wave_timeout(record.grace));
+        let deadline = add_duration(self.server.now(), self.wave_timeout(record.grace));
         self.finish_wave(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has agreed to
     /// delete after `--force-after`.
-    pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), Halt> {
+    pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), StopReason> {
         let mut deleted: BTreeSet<String> = BTreeSet::new();
         let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
-            self.refresh()?;
+            self.refresh_objects()?;
             self.check_lock_and_rules()?;
-            let plan = self.next_plan()?;
+            let plan = self.replan_with_new_devices()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
                 None if self.delete_or_await_forceable_pods(&plan, forceable, &mut deleted)? => continue,
                 // A later run has nothing to wait for.
-                None => return self.forget_wave(),
+                None => return self.remove_stored_wave(),
             };
             self.move_wave(&pods)?;
             self.next_wave += 1;
@@ -72,19 +72,19 @@ impl Run<'_> {
     }
 
     /// Makes the plan for the current state of the cluster, after closing devices that have appeared.
-    fn next_plan(&mut self) -> Result<DrainPlan, Halt> {
-        let mut plan = self.make_plan().map_err(Halt::Stopped)?;
+    fn replan_with_new_devices(&mut self) -> Result<DrainPlan, StopReason> {
+        let mut plan = self.make_plan().map_err(StopReason::Stopped)?;
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
             self.plan = Some(plan);
-            self.close_devices()?;
-            plan = self.make_plan().map_err(Halt::Stopped)?;
+            self.set_devices_no_schedule()?;
+            plan = self.make_plan().map_err(StopReason::Stopped)?;
         }
         self.check_new_pods(&plan)?;
         if let Some(before) = &self.plan {
-            let differences = differences(before, &plan);
+            let differences = plan_differences(before, &plan);
             if !differences.is_empty() {
-                self.tell(&Event::PlanChanged { differences });
+                self.notify_observer(&Event::PlanChanged { differences });
             }
         }
         self.plan = Some(plan.clone());
@@ -93,7 +93,7 @@ impl Run<'_> {
 
     /// Reports the pods of a plan that are new on the devices. Returns an error if one got its device after the
     /// devices were closed.
-    fn check_new_pods(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+    fn check_new_pods(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for pod in &plan.pods {
             if self.known_pods.contains(&pod.uid) {
                 continue;
@@ -110,9 +110,10 @@ impl Run<'_> {
         &mut self,
         plan: &DrainPlan,
         awaited: &mut BTreeSet<String>,
-    ) -> Result<bool, Halt> {
-        let is_terminating =
-            |pod: &&PlannedPod| matches!(pod.fate, Fate::Stays { reason: StayReason::Terminating, .. });
+    ) -> Result<bool, StopReason> {
+        let is_terminating = |pod: &&PlannedPod| {
+            matches!(pod.fate, PodDecision::Stays { reason: StayReason::Terminating, .. })
+        };
         let pods: Vec<PlannedPod> = plan.pods.iter().filter(is_terminating).cloned().collect();
         let new = pods.iter().filter(|pod| awaited.insert(pod.uid.clone())).count();
         if new > 0 {
@@ -122,12 +123,12 @@ impl Run<'_> {
     }
 
     /// Stores the wave on a rule, evicts its pods, and waits until they are replaced.
-    fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
+    fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let wave = self.next_wave;
         let workloads =
-            PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, self.server.now());
+            PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, self.server.now());
         let pods: Vec<(MovedPod, &PlannedPod)> =
-            pods.iter().map(|pod| (MovedPod::of(pod, &workloads), pod)).collect();
+            pods.iter().map(|pod| (MovedPod::from_planned_pod(pod, &workloads), pod)).collect();
         let names: BTreeSet<&str> =
             pods.iter().map(|(moved, _)| moved.workload.as_str()).filter(|name| !name.is_empty()).collect();
         let ready = names.into_iter().map(|workload| {
@@ -135,7 +136,7 @@ impl Run<'_> {
             let lost = evicted.filter(|(moved, _)| workloads.is_ready(workload, &moved.uid)).count();
             WorkloadReady {
                 workload: workload.to_owned(),
-                ready: workloads.ready_pods(workload),
+                ready: workloads.ready_pod_count(workload),
                 lost: i64::try_from(lost).unwrap_or(i64::MAX),
                 newest: workloads.newest_creation_time(workload),
             }
@@ -149,11 +150,11 @@ impl Run<'_> {
         };
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
         self.store_wave(&record)?;
-        self.tell(&Event::WaveStarted {
+        self.notify_observer(&Event::WaveStarted {
             wave: wave + 1,
             pods: pods.iter().map(|(_, pod)| pod_ref(pod)).collect(),
         });
-        let deadline = later(self.server.now(), self.wave_timeout(grace));
+        let deadline = add_duration(self.server.now(), self.wave_timeout(grace));
         for (_, pod) in &pods {
             self.evict_pod(wave, pod, deadline)?;
         }
@@ -161,36 +162,36 @@ impl Run<'_> {
     }
 
     /// Evicts one pod through the eviction API. Waits and retries while a PDB does not allow it.
-    fn evict_pod(&mut self, wave: usize, pod: &PlannedPod, deadline: Timestamp) -> Result<(), Halt> {
-        let request = WriteRequest::EvictPod {
+    fn evict_pod(&mut self, wave: usize, pod: &PlannedPod, deadline: Timestamp) -> Result<(), StopReason> {
+        let request = DrainApiRequest::EvictPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
         };
         let mut said = String::new();
         loop {
-            self.refresh()?;
+            self.refresh_objects()?;
             self.check_lock_and_rules()?;
             let answer = self.send_with_retries(&request)?;
             match answer.code {
                 _ if answer.is_success() => {
                     self.evicted += 1;
-                    self.tell(&Event::PodEvicted { wave: wave + 1, pod: pod_ref(pod) });
+                    self.notify_observer(&Event::PodEvicted { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }
                 404 => {
-                    self.tell(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
+                    self.notify_observer(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }
                 // Another pod has the name, or two evictions met at a PDB.
-                409 if !self.is_running(pod) => {
-                    self.tell(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
+                409 if !self.is_not_deleted(pod) => {
+                    self.notify_observer(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }
                 409 | 429 => {
                     let why = answer.message();
                     if self.server.now() >= deadline {
-                        return Err(Halt::Stopped(format!(
+                        return Err(StopReason::Stopped(format!(
                             "pod {}/{} could not be evicted within {}: {why}",
                             pod.namespace,
                             pod.name,
@@ -199,12 +200,12 @@ impl Run<'_> {
                     }
                     if why != said {
                         said.clone_from(&why);
-                        self.tell(&Event::PodWaits { wave: wave + 1, pod: pod_ref(pod), why });
+                        self.notify_observer(&Event::PodWaits { wave: wave + 1, pod: pod_ref(pod), why });
                     }
-                    self.wait(PDB_RETRY_INTERVAL)?;
+                    self.wait_and_recheck(PDB_RETRY_INTERVAL)?;
                 }
                 _ => {
-                    return Err(Halt::Stopped(format!(
+                    return Err(StopReason::Stopped(format!(
                         "the API server rejects the eviction of pod {}/{}: {}",
                         pod.namespace,
                         pod.name,
@@ -216,7 +217,7 @@ impl Run<'_> {
     }
 
     /// True if the pod is there and not being deleted.
-    fn is_running(&self, pod: &PlannedPod) -> bool {
+    fn is_not_deleted(&self, pod: &PlannedPod) -> bool {
         let found = self.server.objects().get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let metadata = found.map(|found| found.get("metadata"));
         metadata.is_some_and(|metadata| {
@@ -231,7 +232,7 @@ impl Run<'_> {
         plan: &DrainPlan,
         forceable: &BTreeSet<String>,
         deleted: &mut BTreeSet<String>,
-    ) -> Result<bool, Halt> {
+    ) -> Result<bool, StopReason> {
         let Some(after) = self.settings.force_after else { return Ok(false) };
         let is_left = |pod: &&PlannedPod| {
             pod.is_forceable && forceable.contains(&pod.uid) && !deleted.contains(&pod.uid)
@@ -241,15 +242,15 @@ impl Run<'_> {
             return Ok(false);
         }
         let started = self.drain_start().unwrap_or_else(|| self.server.now());
-        if self.server.now() < later(started, after) {
-            let left = seconds_between(self.server.now(), later(started, after)).max(0).unsigned_abs();
-            self.wait(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
+        if self.server.now() < add_duration(started, after) {
+            let left = seconds_between(self.server.now(), add_duration(started, after)).max(0).unsigned_abs();
+            self.wait_and_recheck(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
             return Ok(true);
         }
         for pod in &pods {
-            self.refresh()?;
+            self.refresh_objects()?;
             self.check_lock_and_rules()?;
-            let request = WriteRequest::DeletePod {
+            let request = DrainApiRequest::DeletePod {
                 namespace: pod.namespace.clone(),
                 name: pod.name.clone(),
                 uid: pod.uid.clone(),
@@ -258,9 +259,9 @@ impl Run<'_> {
             deleted.insert(pod.uid.clone());
             match answer.code {
                 404 | 409 => {}
-                _ if answer.is_success() => self.tell(&Event::PodDeleted { pod: pod_ref(pod) }),
+                _ if answer.is_success() => self.notify_observer(&Event::PodDeleted { pod: pod_ref(pod) }),
                 _ => {
-                    return Err(Halt::Stopped(format!(
+                    return Err(StopReason::Stopped(format!(
                         "the API server rejects the deletion of pod {}/{}: {}",
                         pod.namespace,
                         pod.name,

@@ -44,7 +44,7 @@ pub(super) struct PodsByWorkload {
 
 impl PodsByWorkload {
     /// Reads the pods of all workloads but DaemonSets, and the numbers of pods that the workloads want.
-    pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> PodsByWorkload {
+    pub(super) fn from_state(state: &State<'_>, wait: WaitFor, now: Timestamp) -> PodsByWorkload {
         let mut found = PodsByWorkload {
             by_workload: BTreeMap::new(),
             desired: BTreeMap::new(),
@@ -52,12 +52,12 @@ impl PodsByWorkload {
             of_pod: HashMap::new(),
         };
         for kind in KINDS_WITH_DESIRED_PODS {
-            for object in state.of_kind(kind).iter() {
+            for object in state.objects_of_kind(kind).iter() {
                 let name = format!("{} {}/{}", kind.name(), object.namespace(), object.name());
                 found.desired.insert(name, desired_pods(kind, object.value));
             }
         }
-        for pod in state.of_kind(ObjectKind::Pod).iter() {
+        for pod in state.objects_of_kind(ObjectKind::Pod).iter() {
             let Some(workload) = workload_of(state, pod).filter(|workload| workload.kind != "DaemonSet")
             else {
                 continue;
@@ -72,7 +72,7 @@ impl PodsByWorkload {
             let min_ready = controller.map_or(Value::absent(), |(_, object)| object.value.get("spec"));
             let min_ready = min_ready.get("minReadySeconds").int().unwrap_or(0);
             let pods = found.by_workload.entry(name).or_default();
-            pods.push(WorkloadPod::read(pod, wait, min_ready, now));
+            pods.push(WorkloadPod::from_stored_pod(pod, wait, min_ready, now));
         }
         found
     }
@@ -94,7 +94,7 @@ impl PodsByWorkload {
     }
 
     /// Returns the number of ready pods of a workload.
-    pub(super) fn ready_pods(&self, workload: &str) -> i64 {
+    pub(super) fn ready_pod_count(&self, workload: &str) -> i64 {
         let ready = self.pods(workload).iter().filter(|pod| pod.is_ready).count();
         i64::try_from(ready).unwrap_or(i64::MAX)
     }
@@ -118,13 +118,13 @@ impl PodsByWorkload {
 
     /// Returns how many pods of a workload must be ready if `before` pods were ready: fewer if it was scaled down
     /// or deleted.
-    pub(super) fn needed_ready_pods(&self, workload: &str, before: i64) -> i64 {
+    pub(super) fn required_ready_count(&self, workload: &str, before: i64) -> i64 {
         before.min(self.desired_count(workload).unwrap_or(before))
     }
 
     /// Returns how many new pods of a workload must be ready after a wave: as many as it lost, or fewer if it was
     /// scaled down.
-    pub(super) fn needed_new_pods(&self, before: &WorkloadReady) -> i64 {
+    pub(super) fn required_new_count(&self, before: &WorkloadReady) -> i64 {
         let workload = &before.workload;
         let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
         let wanted =
@@ -141,7 +141,7 @@ impl PodsByWorkload {
 }
 
 impl WorkloadPod {
-    fn read(pod: StoredObject<'_>, wait: WaitFor, min_ready: i64, now: Timestamp) -> WorkloadPod {
+    fn from_stored_pod(pod: StoredObject<'_>, wait: WaitFor, min_ready: i64, now: Timestamp) -> WorkloadPod {
         let status = pod.value.get("status");
         let node = pod.value.get("spec").get("nodeName").str();
         let condition = |name: &str| {
@@ -149,7 +149,7 @@ impl WorkloadPod {
             conditions.find(|condition| condition.get("type").str() == name).unwrap_or(Value::absent())
         };
         let ready = condition("Ready");
-        let since = gotime::parse(ready.get("lastTransitionTime").str()).ok();
+        let since = gotime::parse_rfc3339(ready.get("lastTransitionTime").str()).ok();
         let is_available = ready.get("status").str() == "True"
             && (min_ready == 0 || since.is_some_and(|since| seconds_between(since, now) >= min_ready));
         let has_succeeded = status.get("phase").str() == "Succeeded";

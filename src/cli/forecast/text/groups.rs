@@ -50,7 +50,7 @@ fn outcome_table(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) 
         [name].into_iter().chain(numbers).collect()
     };
     let rows: Vec<Vec<String>> = groups.into_iter().map(row).collect();
-    table::aligned(&header, &rows)
+    table::format_table(&header, &rows)
 }
 
 /// A row for each node with the number of pods that go there, on average over all courses. Placements beyond those that
@@ -70,5 +70,5 @@ fn node_table(forecast: &Forecast) -> String {
         vec![node.to_owned(), average]
     };
     let rows: Vec<Vec<String>> = courses.into_iter().map(row).collect();
-    table::aligned(&["NODE", "PODS (AVERAGE)"], &rows)
+    table::format_table(&["NODE", "PODS (AVERAGE)"], &rows)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`;
 /// `None` if no pod is evicted.
@@ -57,5 +57,5 @@ fn summary_sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
         .filter(|(count, ..)| *count > 0)
         .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
         .collect();
-    Some(format!("of {} {}", counted(total, &format!("{what} pod")), parts.join(", ")))
+    Some(format!("of {} {}", count_with_noun(total, &format!("{what} pod")), parts.join(", ")))
 }

@@ -47,7 +47,7 @@ impl<'t> Scanner<'t> {
                         None => container,
                         Some(bracket) => bracket.value_container().unwrap_or(container),
                     };
-                    let inner = self.flow_container(open.last_mut(), inner);
+                    let inner = self.container_of_bracket(open.last_mut(), inner);
                     open.push(Bracket {
                         is_map: byte == b'{',
                         container: inner,
@@ -58,10 +58,10 @@ impl<'t> Scanner<'t> {
                 }
                 b'}' | b']' => {
                     if let Some(bracket) = open.pop() {
-                        self.end_flow_value(&bracket, at);
+                        self.remember_flow_type(&bracket, at);
                     }
                     if open.is_empty() {
-                        return self.after_flow(at + 1, end);
+                        return self.finish_line_after_flow(at + 1, end);
                     }
                     if let Some(bracket) = open.last_mut() {
                         bracket.word = None;
@@ -73,7 +73,7 @@ impl<'t> Scanner<'t> {
                             bracket,
                             Bracket { key: None, item: None, word: None, ..*bracket },
                         );
-                        self.end_flow_value(&done, at);
+                        self.remember_flow_type(&done, at);
                     }
                 }
                 b':' if is_key_colon(bytes, at) => self.read_flow_key(open.last_mut(), at),
@@ -111,7 +111,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Handles the rest of the line after the last bracket: nothing, or a comment.
-    fn after_flow(&mut self, at: usize, end: usize) -> usize {
+    fn finish_line_after_flow(&mut self, at: usize, end: usize) -> usize {
         let rest = self.slice(at..end);
         if let Some(comment) = rest.find('#').map(|comment| at + comment)
             && self.found.is_none()
@@ -133,7 +133,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Returns the container that a bracket opens: a new item if the bracket is inside a list, else `inner`.
-    fn flow_container(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
+    fn container_of_bracket(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
         match bracket {
             Some(list) if !list.is_map => {
                 let item = self.add_container(list.container, Step::Item);
@@ -144,7 +144,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn end_flow_value(&mut self, bracket: &Bracket<'t>, at: usize) {
+    fn remember_flow_type(&mut self, bracket: &Bracket<'t>, at: usize) {
         if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
             self.remember_type(bracket.container, key, self.slice(start..at).trim());
         }

@@ -5,28 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{FIELD_MEANINGS, VALUE_MEANINGS, field_meaning};
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
-use tollgate_api::schema::{StructTy, Ty};
+use tollgate_api::schema::{FieldType, StructSchema};
 
 /// The structs and named types of the tables.
 #[derive(Default)]
 struct Types {
-    visited: Vec<&'static StructTy>,
+    visited: Vec<&'static StructSchema>,
     fields: BTreeMap<&'static str, BTreeSet<&'static str>>,
     named: BTreeSet<&'static str>,
 }
 
 impl Types {
-    fn visit(&mut self, ty: &Ty) {
+    fn visit(&mut self, ty: &FieldType) {
         match ty {
-            Ty::Named(name) | Ty::CoreNamed(name) => _ = self.named.insert(name),
-            Ty::List(item) => self.visit(item),
-            Ty::Map { value, .. } => self.visit(value),
-            Ty::Struct(ty) | Ty::StringOr(ty) => self.visit_struct(ty),
+            FieldType::Named(name) | FieldType::CoreNamed(name) => _ = self.named.insert(name),
+            FieldType::List(item) => self.visit(item),
+            FieldType::Map { value, .. } => self.visit(value),
+            FieldType::Struct(ty) | FieldType::StringOr(ty) => self.visit_struct(ty),
             _ => {}
         }
     }
 
-    fn visit_struct(&mut self, ty: &'static StructTy) {
+    fn visit_struct(&mut self, ty: &'static StructSchema) {
         if self.visited.iter().any(|known| std::ptr::eq(*known, ty)) {
             return;
         }
@@ -43,7 +43,7 @@ fn rows_name_what_there_is_and_leave_out_nothing_about_taints_and_requests() {
     let mut types = Types::default();
     for kind in ApiKind::ALL {
         for version in Version::ALL {
-            types.visit_struct(fields::root(kind, version));
+            types.visit_struct(fields::root_struct(kind, version));
         }
     }
     let structs = &types.fields;

@@ -1,19 +1,19 @@
 //! The rows of the tools: names, texts, bounds and flags. No row is a file, a cluster or a flag that changes anything.
 
-use super::ArgPlace::{Flag, Operand, Stdin};
+use super::ArgDestination::{Flag, Operand, Stdin};
 use super::ArgType::{Manifest, Number, OneOf, Profile, Switch, Text, Texts};
-use super::{InheritedFlag, PLAIN_TEXT, ToolArg, ToolSpec, arg, required};
+use super::{InheritedFlag, PLAIN_TEXT_PATTERN, ToolArg, ToolSpec, optional_arg, required_arg};
 
 const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9]{2}:[0-9]{2})$";
 const NOW_ARG: ToolArg =
-    arg("now", Text(TIME_PATTERN), Flag("--now"), "Use this RFC 3339 time as the current time");
+    optional_arg("now", Text(TIME_PATTERN), Flag("--now"), "Use this RFC 3339 time as the current time");
 const TARGETS_ABOUT: &str =
     "Devices, each as DRIVER[/POOL[/DEVICE]], or as node/NAME for the devices that only this node can use";
 const STATE_FLAGS: &[InheritedFlag] =
     &[InheritedFlag::State, InheritedFlag::Completeness, InheritedFlag::Context];
 
 /// All tools of the MCP server.
-pub(in super::super) const ALL: &[ToolSpec] = &[
+pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
     ToolSpec {
         name: "validate",
         title: "Validate manifests",
@@ -29,8 +29,8 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         ],
         needs: None,
         rows: &[
-            required(arg("manifests", Manifest, Stdin, "YAML or JSON, one or more documents")),
-            arg("kubernetes", Profile, Flag("--kubernetes"), "Release or draft to check against"),
+            required_arg(optional_arg("manifests", Manifest, Stdin, "YAML or JSON, one or more documents")),
+            optional_arg("kubernetes", Profile, Flag("--kubernetes"), "Release or draft to check against"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/validate.json")),
@@ -44,9 +44,9 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         command: &["explain"],
         gets: &[],
         needs: None,
-        rows: &[arg(
+        rows: &[optional_arg(
             "rule",
-            Text(PLAIN_TEXT),
+            Text(PLAIN_TEXT_PATTERN),
             Operand,
             "ID of the rule, or an origin (upstream, documented, lint, policy, decoding, strict) to list its rules",
         )],
@@ -62,12 +62,17 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         gets: STATE_FLAGS,
         needs: Some(InheritedFlag::State),
         rows: &[
-            arg("targets", Texts, Operand, TARGETS_ABOUT),
-            arg("tainted", Switch, Flag("--tainted"), "Only devices with a taint that keeps pods away"),
-            arg("free", Switch, Flag("--free"), "Only devices that the scheduler would allocate"),
-            arg("nodes", Texts, Flag("--node"), "Only devices of these nodes"),
-            arg("classes", Texts, Flag("--class"), "Only devices that match these DeviceClasses"),
-            arg(
+            optional_arg("targets", Texts, Operand, TARGETS_ABOUT),
+            optional_arg(
+                "tainted",
+                Switch,
+                Flag("--tainted"),
+                "Only devices with a taint that keeps pods away",
+            ),
+            optional_arg("free", Switch, Flag("--free"), "Only devices that the scheduler would allocate"),
+            optional_arg("nodes", Texts, Flag("--node"), "Only devices of these nodes"),
+            optional_arg("classes", Texts, Flag("--class"), "Only devices that match these DeviceClasses"),
+            optional_arg(
                 "namespaces",
                 Texts,
                 Flag("--namespace"),
@@ -87,21 +92,21 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         gets: STATE_FLAGS,
         needs: Some(InheritedFlag::State),
         rows: &[
-            arg("rules", Manifest, Stdin, "DeviceTaintRules (or ResourceSlices) as YAML or JSON"),
-            arg("targets", Texts, Flag("--target"), TARGETS_ABOUT),
-            arg(
+            optional_arg("rules", Manifest, Stdin, "DeviceTaintRules (or ResourceSlices) as YAML or JSON"),
+            optional_arg("targets", Texts, Flag("--target"), TARGETS_ABOUT),
+            optional_arg(
                 "effect",
                 OneOf(&["None", "NoSchedule", "NoExecute"]),
                 Flag("--effect"),
                 "Assume that the rules have this effect",
             ),
-            arg(
+            optional_arg(
                 "by",
                 OneOf(&["namespace", "workload", "node"]),
                 Flag("--by"),
                 "Group and count the evicted pods instead of listing each",
             ),
-            arg("limit", Number(1, 10_000), Flag("--limit"), "Maximum number of pods to list"),
+            optional_arg("limit", Number(1, 10_000), Flag("--limit"), "Maximum number of pods to list"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/impact.json")),
@@ -116,14 +121,14 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         gets: STATE_FLAGS,
         needs: Some(InheritedFlag::State),
         rows: &[
-            arg("objects", Manifest, Stdin, "Objects to apply, as YAML or JSON, in this order"),
-            arg(
+            optional_arg("objects", Manifest, Stdin, "Objects to apply, as YAML or JSON, in this order"),
+            optional_arg(
                 "samples",
                 Number(1, 1024),
                 Flag("--samples"),
                 "Number of courses to play (default: 64); more take longer",
             ),
-            arg("seed", Number(0, 1 << 53), Flag("--seed"), "Seed for the choice among nodes"),
+            optional_arg("seed", Number(0, 1 << 53), Flag("--seed"), "Seed for the choice among nodes"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/forecast.json")),
@@ -138,30 +143,45 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         gets: STATE_FLAGS,
         needs: Some(InheritedFlag::State),
         rows: &[
-            required(arg("targets", Texts, Operand, TARGETS_ABOUT)),
-            arg("key", Text(PLAIN_TEXT), Flag("--key"), "Key of the taint (default: tollgate.dev/drain)"),
-            arg("maxWave", Number(1, 100), Flag("--max-wave"), "Maximum number of pods in a wave"),
-            arg("moveUnknown", Switch, Flag("--move-unknown"), "Plan to move pods whose outcome is unknown"),
-            arg("force", Switch, Flag("--force"), "Plan to move pods that nothing recreates"),
-            arg(
+            required_arg(optional_arg("targets", Texts, Operand, TARGETS_ABOUT)),
+            optional_arg(
+                "key",
+                Text(PLAIN_TEXT_PATTERN),
+                Flag("--key"),
+                "Key of the taint (default: tollgate.dev/drain)",
+            ),
+            optional_arg("maxWave", Number(1, 100), Flag("--max-wave"), "Maximum number of pods in a wave"),
+            optional_arg(
+                "moveUnknown",
+                Switch,
+                Flag("--move-unknown"),
+                "Plan to move pods whose outcome is unknown",
+            ),
+            optional_arg("force", Switch, Flag("--force"), "Plan to move pods that nothing recreates"),
+            optional_arg(
                 "deleteEmptyDirData",
                 Switch,
                 Flag("--delete-emptydir-data"),
                 "Plan to move pods with emptyDir volumes, whose data a drain would delete",
             ),
-            arg(
+            optional_arg(
                 "evictDaemonSetPods",
                 Switch,
                 Flag("--evict-daemonset-pods"),
                 "Plan to move pods of DaemonSets",
             ),
-            arg(
+            optional_arg(
                 "ignoreDoNotDisrupt",
                 Switch,
                 Flag("--ignore-do-not-disrupt"),
                 "Plan to move pods with annotations that ask not to be disrupted",
             ),
-            arg("samples", Number(1, 1024), Flag("--samples"), "Number of courses to play (default: 64)"),
+            optional_arg(
+                "samples",
+                Number(1, 1024),
+                Flag("--samples"),
+                "Number of courses to play (default: 64)",
+            ),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/drain.json")),
@@ -176,15 +196,20 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         gets: &[InheritedFlag::Policies, InheritedFlag::Namespaces, InheritedFlag::Context],
         needs: Some(InheritedFlag::Policies),
         rows: &[
-            required(arg("namespace", Text(PLAIN_TEXT), Operand, "Namespace of the claim")),
-            arg(
+            required_arg(optional_arg(
+                "namespace",
+                Text(PLAIN_TEXT_PATTERN),
+                Operand,
+                "Namespace of the claim",
+            )),
+            optional_arg(
                 "toleration",
-                Text(PLAIN_TEXT),
+                Text(PLAIN_TEXT_PATTERN),
                 Operand,
                 "Toleration as KEY[=VALUE][:EFFECT[:SECONDS]]; * is every key",
             ),
-            arg("user", Text(PLAIN_TEXT), Flag("--as"), "User who creates the claim"),
-            arg("groups", Texts, Flag("--as-group"), "Groups of the user"),
+            optional_arg("user", Text(PLAIN_TEXT_PATTERN), Flag("--as"), "User who creates the claim"),
+            optional_arg("groups", Texts, Flag("--as-group"), "Groups of the user"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/policy-check.json")),

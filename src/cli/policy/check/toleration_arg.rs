@@ -1,7 +1,7 @@
 //! The toleration of `policy check`, as people write it: like a taint of kubectl, with seconds.
 
 use crate::report::record::{Json, record};
-use tollgate_engine::tolerance::coverage::{Effects, ToleratedTaints};
+use tollgate_engine::tolerance::coverage::{EffectSet, ToleratedTaints};
 
 /// A toleration in the form `KEY[=VALUE][:EFFECT[:SECONDS]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ impl TolerationArg {
         ToleratedTaints {
             key: self.key.as_deref(),
             value: self.value.as_deref(),
-            effects: self.effect.map_or(Effects::KNOWN, Effects::named),
+            effects: self.effect.map_or(EffectSet::KNOWN, EffectSet::from_name),
             seconds: self.seconds.map(|seconds| seconds.max(0)),
         }
     }

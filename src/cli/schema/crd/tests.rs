@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::definition_yaml;
+use super::crd_yaml;
 use tollgate_document::source::documents;
 use tollgate_engine::policy::{PolicyKind, is_test_file, resource_errors};
 
@@ -12,7 +12,7 @@ fn the_manifests_are_the_generated_definitions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/crds");
     for kind in PolicyKind::ALL {
         let path = folder.join(format!("{}.yaml", kind.plural()));
-        check(&path, &definition_yaml(kind));
+        check(&path, &crd_yaml(kind));
     }
     check(&folder.join("../chart/templates/crds.yaml"), &chart_template());
 }
@@ -22,7 +22,7 @@ fn the_manifests_are_the_generated_definitions() {
 fn chart_template() -> String {
     let labels = "  labels:\n    app.kubernetes.io/name: tollgate\n";
     let kept = format!("{labels}  annotations:\n    helm.sh/resource-policy: keep\n");
-    let texts = PolicyKind::ALL.map(|kind| definition_yaml(kind).replacen(labels, &kept, 1));
+    let texts = PolicyKind::ALL.map(|kind| crd_yaml(kind).replacen(labels, &kept, 1));
     assert!(texts.iter().all(|text| text.contains(&kept) && !text.contains("{{")));
     format!("{{{{- if .Values.policyResources.enabled }}}}\n{}{{{{- end }}}}\n", texts.join("---\n"))
 }
@@ -48,7 +48,7 @@ fn check(path: &Path, generated: &str) {
 )]
 fn the_schemas_take_every_policy_that_loads() {
     let validators = PolicyKind::ALL.map(|kind| {
-        let text = definition_yaml(kind);
+        let text = crd_yaml(kind);
         let json = documents(&text).next().unwrap().ok().unwrap().doc.root().to_json();
         let definition: serde_json::Value = serde_json::from_str(&json).unwrap();
         let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

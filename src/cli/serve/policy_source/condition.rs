@@ -5,7 +5,7 @@
 //!
 //! Not here: requests. Invariant: conditions of others are kept, and a status that says the same is not written again.
 
-use tollgate_document::doc::{New, Value};
+use tollgate_document::doc::{ChangeValue, Value};
 use tollgate_engine::policy::{Acceptance, FieldError, ResourceState};
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -95,9 +95,9 @@ impl StoredStatus {
         conditions.push(ready.to_json(READY, self.ready.as_ref(), now));
         conditions.extend(stalled.map(|stalled| stalled.to_json(STALLED, self.stalled.as_ref(), now)));
         // In a merge patch, null removes the field.
-        let text = |text: String| if text.is_empty() { New::Null } else { New::str(text) };
+        let text = |text: String| if text.is_empty() { ChangeValue::Null } else { ChangeValue::str(text) };
         let (next, entry) = (text(expiry.0).to_json(), text(expiry.1).to_json());
-        let (version, generation) = (New::str(version).to_json(), state.generation);
+        let (version, generation) = (ChangeValue::str(version).to_json(), state.generation);
         let conditions = conditions.join(",");
         let status = format!(
             r#""observedGeneration":{generation},"nextExpiry":{next},"expiring":{entry},"conditions":[{conditions}]"#
@@ -112,13 +112,13 @@ impl Condition {
         let unchanged = stored.filter(|(stored, time)| stored.status == self.status && !time.is_empty());
         let since = unchanged.map_or(now, |(_, time)| time.as_str());
         let status = if self.status { "True" } else { "False" };
-        New::Object(vec![
-            ("type", New::str(name)),
-            ("status", New::str(status)),
-            ("observedGeneration", New::Int(self.generation)),
-            ("lastTransitionTime", New::str(since)),
-            ("reason", New::str(self.reason.as_str())),
-            ("message", New::str(self.message.as_str())),
+        ChangeValue::Object(vec![
+            ("type", ChangeValue::str(name)),
+            ("status", ChangeValue::str(status)),
+            ("observedGeneration", ChangeValue::Int(self.generation)),
+            ("lastTransitionTime", ChangeValue::str(since)),
+            ("reason", ChangeValue::str(self.reason.as_str())),
+            ("message", ChangeValue::str(self.message.as_str())),
         ])
         .to_json()
     }
@@ -156,7 +156,7 @@ fn join_errors(errors: &[FieldError]) -> String {
         }
         let separator = if index == 0 { "" } else { "; " };
         text.push_str(separator);
-        text.push_str(tollgate_formats::gofmt::head(&next, MAX_MESSAGE_BYTES));
+        text.push_str(tollgate_formats::gofmt::byte_prefix(&next, MAX_MESSAGE_BYTES));
     }
     text
 }
@@ -173,7 +173,7 @@ mod tests {
     fn states(spec: &str) -> PolicySet {
         let json = format!(r#"{{"metadata":{{"name":"a","uid":"u","generation":3}},"spec":{spec}}}"#);
         let resource = PolicyResource::new(PolicyKind::parse("TolerationPolicy").expect("a kind"), json);
-        PolicySet::load_all(&[], &|_| Err(String::new()), &[resource], None).expect("no files")
+        PolicySet::load_with_resources(&[], &|_| Err(String::new()), &[resource], None).expect("no files")
     }
 
     fn patched(status: &str, set: &PolicySet) -> Option<String> {
@@ -218,11 +218,11 @@ mod tests {
         let parsed = doc::parse(&patch).expect("JSON");
         let conditions = parsed.root().get("status").get("conditions");
         let of = |index: usize| {
-            let condition = conditions.at(index);
+            let condition = conditions.item(index);
             (condition.get("type").str().to_owned(), condition.get("status").str().to_owned())
         };
         assert_eq!([of(0), of(1)], [("Ready".into(), "False".into()), ("Stalled".into(), "True".into())]);
-        let message = conditions.at(0).get("message").str();
+        let message = conditions.item(0).get("message").str();
         assert!(message.starts_with("spec.allow[0].kye: "), "{message}");
         // Mended: the second condition goes.
         let status = parsed.root().get("status").to_json();

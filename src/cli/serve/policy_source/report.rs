@@ -9,7 +9,7 @@ use super::PolicySource;
 use super::status::StatusWriter;
 use crate::cli::clock;
 use crate::cli::serve::cluster::watch_samples;
-use crate::cluster::{HeldLease, ListedKind, POLICIES, WatchState, WatchStatus, WatchedKindStatus};
+use crate::cluster::{LeaseHandle, ListedKind, POLICY_KINDS, WatchState, WatchStatus, WatchedKindStatus};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
 use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
@@ -19,12 +19,13 @@ const DELETION_CONFIRMATION_TIME: Duration = Duration::from_secs(3);
 /// Maximum number of rejected policies that a message names.
 const MAX_NAMED_POLICIES: usize = 3;
 /// Command that installs the CustomResourceDefinitions of the policy kinds.
-const INSTALL_HINT: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
+const INSTALL_CRDS_COMMAND: &str =
+    "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
 
 /// Returns the tasks that report the policies and the Lease in `/readyz` and `/metrics`.
-pub(super) fn report_tasks(
+pub(super) fn readyz_and_metrics_tasks(
     source: &PolicySource,
-    lease: &HeldLease,
+    lease: &LeaseHandle,
     writer: &StatusWriter,
     engine: EngineHandle,
 ) -> Vec<BackgroundTask> {
@@ -40,15 +41,15 @@ pub(super) fn report_tasks(
 fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatus {
     let statuses = source.0.watch.status();
     let watches: Vec<WatchStatus> =
-        POLICIES.iter().filter_map(|kind| source.0.watch.watch_status(kind)).collect();
+        POLICY_KINDS.iter().filter_map(|kind| source.0.watch.status_of_kind(kind)).collect();
     let (count, has_missing, kept) = {
         let stored = source.lock();
-        let kept = stored.policies.missing_kinds(DELETION_CONFIRMATION_TIME, Instant::now());
+        let kept = stored.policies.kinds_missing_for(DELETION_CONFIRMATION_TIME, Instant::now());
         (stored.policies.len(), stored.policies.has_missing(), kept)
     };
     let is_ready = source.revision().is_some() && !engine.awaits_policies();
-    let set = engine.engine(|engine| engine.policies.clone());
-    let problems = sync_problems(&statuses, &kept);
+    let set = engine.with_engine(|engine| engine.policies.clone());
+    let problems = out_of_date_reasons(&statuses, &kept);
     let rejected = rejected_policies(&set);
     let message = match (is_ready, problems.is_empty()) {
         (false, false) => format!("the policies of the cluster are not known yet: {}", problems.join("; ")),
@@ -90,7 +91,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
 }
 
 /// Returns why the policies may be out of date. Policies of the `kept` kinds have disappeared, but stay in use.
-fn sync_problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
+fn out_of_date_reasons(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
         concerned(state).map(|status| status.kind.full_name()).collect::<Vec<_>>().join(", ")
@@ -98,7 +99,7 @@ fn sync_problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<Str
     let mut problems = Vec::new();
     if concerned(WatchState::NotServed).next().is_some() {
         problems.push(format!(
-            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL_HINT}",
+            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL_CRDS_COMMAND}",
             names(WatchState::NotServed)
         ));
     }
@@ -173,9 +174,9 @@ fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
 }
 
 /// Returns the status of the Lease for writing policy statuses, on which no request depends.
-fn lease_status(lease: &HeldLease, writer: &StatusWriter) -> ComponentStatus {
+fn lease_status(lease: &LeaseHandle, writer: &StatusWriter) -> ComponentStatus {
     let status = lease.status();
-    let (written, failed) = writer.counts();
+    let (written, failed) = writer.request_counts();
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let sample = |name, help, value| MetricSample { name, help, label: None, value };
     let samples = vec![

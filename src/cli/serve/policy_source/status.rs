@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::PolicySource;
 use crate::cli::clock;
-use crate::cluster::{ApiError, HeldLease, ListedKind};
+use crate::cluster::{ApiError, LeaseHandle, ListedKind};
 use crate::server::EngineHandle;
 use tollgate_engine::policy::PolicySet;
 
@@ -28,7 +28,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct StatusWriter {
     source: PolicySource,
-    lease: HeldLease,
+    lease: LeaseHandle,
     engine: EngineHandle,
     counters: Arc<WriteCounters>,
 }
@@ -48,12 +48,12 @@ struct PendingStatus {
 }
 
 impl StatusWriter {
-    pub(super) fn new(source: PolicySource, lease: HeldLease, engine: EngineHandle) -> StatusWriter {
+    pub(super) fn new(source: PolicySource, lease: LeaseHandle, engine: EngineHandle) -> StatusWriter {
         StatusWriter { source, lease, engine, counters: Arc::default() }
     }
 
     /// Returns the numbers of requests that succeeded and that failed.
-    pub(super) fn counts(&self) -> (u64, u64) {
+    pub(super) fn request_counts(&self) -> (u64, u64) {
         let WriteCounters { written, failed } = &*self.counters;
         (written.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
     }
@@ -68,7 +68,7 @@ impl StatusWriter {
                 done = None;
                 continue;
             }
-            let set = self.engine.engine(|engine| engine.policies.clone());
+            let set = self.engine.with_engine(|engine| engine.policies.clone());
             let changes = self.source.lock().policies.changes;
             let is_done = |(at, of, since): &(u64, Arc<PolicySet>, Instant)| {
                 *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL_INTERVAL

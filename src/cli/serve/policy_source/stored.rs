@@ -2,7 +2,7 @@
 //!
 //! A policy that the watch no longer has may have been deleted by somebody, or together with its
 //! CustomResourceDefinition, or the API server may not serve it for the moment. So it stays in use, marked as missing,
-//! until somebody else says that it was deleted ([`StoredPolicies::remove_missing`]).
+//! until somebody else says that it was deleted ([`StoredPolicies::remove_missing_of_kind`]).
 //!
 //! Not here: requests and clocks.
 
@@ -49,7 +49,7 @@ impl StoredPolicies {
     }
 
     /// Returns all policies, in the form that the engine loads.
-    pub(super) fn resources(&self) -> Vec<PolicyResource> {
+    pub(super) fn to_policy_resources(&self) -> Vec<PolicyResource> {
         self.all.values().map(|policy| policy.resource.clone()).collect()
     }
 
@@ -59,7 +59,7 @@ impl StoredPolicies {
     }
 
     /// Adds or replaces the objects of the watch, and marks the other policies as missing.
-    pub(super) fn update(&mut self, objects: &[Arc<WatchedObject>], now: Instant) {
+    pub(super) fn update_from_watch(&mut self, objects: &[Arc<WatchedObject>], now: Instant) {
         self.updates += 1;
         for object in objects {
             let Some(kind) = PolicyKind::parse(object.kind.kind) else { continue };
@@ -91,7 +91,7 @@ impl StoredPolicies {
     }
 
     /// The kinds of the policies that have been missing for this long.
-    pub(super) fn missing_kinds(&self, delay: Duration, now: Instant) -> Vec<ListedKind> {
+    pub(super) fn kinds_missing_for(&self, delay: Duration, now: Instant) -> Vec<ListedKind> {
         let mut kinds: Vec<ListedKind> = Vec::new();
         for policy in self.all.values().filter(|policy| policy.is_missing_for(delay, now)) {
             if !kinds.contains(&policy.kind) {
@@ -102,7 +102,7 @@ impl StoredPolicies {
     }
 
     /// Removes the policies of a kind that have been missing for this long, because they were deleted.
-    pub(super) fn remove_missing(&mut self, kind: &ListedKind, delay: Duration, now: Instant) {
+    pub(super) fn remove_missing_of_kind(&mut self, kind: &ListedKind, delay: Duration, now: Instant) {
         let before = self.all.len();
         self.all.retain(|_, policy| policy.kind != *kind || !policy.is_missing_for(delay, now));
         let is_changed = self.all.len() != before;
@@ -132,7 +132,7 @@ impl StoredPolicy {
 #[cfg(test)]
 mod tests {
     use super::{Arc, Duration, Instant, StoredPolicies, WatchedObject};
-    use crate::cluster::POLICIES;
+    use crate::cluster::POLICY_KINDS;
     use tollgate_document::doc::{self, Builder, Syntax};
 
     fn object(kind: usize, name: &str, uid: &str, generation: i64, version: &str) -> Arc<WatchedObject> {
@@ -140,10 +140,10 @@ mod tests {
             r#"{{"metadata":{{"name":"{name}","uid":"{uid}","generation":{generation}}},"spec":{{}}}}"#
         );
         let parsed = doc::parse(&text).expect("JSON");
-        let mut copy = Builder::to_keep("", Syntax::Json, parsed.root().size());
+        let mut copy = Builder::with_exact_capacity("", Syntax::Json, parsed.root().node_count());
         copy.copy(parsed.root());
         Arc::new(WatchedObject {
-            kind: POLICIES[kind],
+            kind: POLICY_KINDS[kind],
             api_version: "tollgate.dev/v1alpha1".into(),
             namespace: "".into(),
             name: name.into(),
@@ -158,13 +158,13 @@ mod tests {
     fn only_a_change_of_a_spec_is_a_new_revision() {
         let mut stored = StoredPolicies::default();
         let now = Instant::now();
-        stored.update(&[object(0, "a", "u", 1, "1"), object(1, "a", "v", 1, "2")], now);
+        stored.update_from_watch(&[object(0, "a", "u", 1, "1"), object(1, "a", "v", 1, "2")], now);
         assert_eq!((stored.revision, stored.changes, stored.len()), (2, 2, 2));
-        stored.update(&[object(0, "a", "u", 1, "3"), object(1, "a", "v", 1, "2")], now);
+        stored.update_from_watch(&[object(0, "a", "u", 1, "3"), object(1, "a", "v", 1, "2")], now);
         assert_eq!((stored.revision, stored.changes), (2, 3), "a status");
-        stored.update(&[object(0, "a", "u", 2, "4"), object(1, "a", "v", 1, "2")], now);
+        stored.update_from_watch(&[object(0, "a", "u", 2, "4"), object(1, "a", "v", 1, "2")], now);
         assert_eq!((stored.revision, stored.changes), (3, 4), "a spec");
-        stored.update(&[object(0, "a", "w", 2, "5"), object(1, "a", "v", 1, "2")], now);
+        stored.update_from_watch(&[object(0, "a", "w", 2, "5"), object(1, "a", "v", 1, "2")], now);
         assert_eq!((stored.revision, stored.changes), (4, 5), "deleted and created again");
     }
 
@@ -172,19 +172,19 @@ mod tests {
     fn a_missing_policy_stays_in_use_until_its_deletion_is_certain() {
         let mut stored = StoredPolicies::default();
         let start = Instant::now();
-        stored.update(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], start);
-        stored.update(&[object(1, "b", "v", 1, "2")], start);
-        assert!(stored.has_missing() && stored.missing_kinds(DELAY, start).is_empty());
+        stored.update_from_watch(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], start);
+        stored.update_from_watch(&[object(1, "b", "v", 1, "2")], start);
+        assert!(stored.has_missing() && stored.kinds_missing_for(DELAY, start).is_empty());
         assert_eq!((stored.len(), stored.present().count(), stored.revision), (2, 1, 2));
         let later = start + DELAY;
-        assert_eq!(stored.missing_kinds(DELAY, later), [POLICIES[0]]);
-        stored.remove_missing(&POLICIES[1], DELAY, later);
+        assert_eq!(stored.kinds_missing_for(DELAY, later), [POLICY_KINDS[0]]);
+        stored.remove_missing_of_kind(&POLICY_KINDS[1], DELAY, later);
         assert_eq!((stored.len(), stored.revision), (2, 2), "another kind");
         // The watch has it again: it was never gone.
-        stored.update(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], later);
+        stored.update_from_watch(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], later);
         assert!(!stored.has_missing());
-        stored.update(&[object(1, "b", "v", 1, "2")], later);
-        stored.remove_missing(&POLICIES[0], DELAY, later + DELAY);
+        stored.update_from_watch(&[object(1, "b", "v", 1, "2")], later);
+        stored.remove_missing_of_kind(&POLICY_KINDS[0], DELAY, later + DELAY);
         assert_eq!((stored.len(), stored.revision, stored.has_missing()), (1, 3, false));
     }
 }

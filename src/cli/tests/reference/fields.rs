@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::generated::{cell, table};
 use crate::config::CONFIG_SCHEMA;
-use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+use tollgate_engine::policy::{FieldType, ObjectSchema, PolicyKind, TEST_FILE};
 
 pub(super) fn policies() -> String {
-    of_files(&PolicyKind::ALL.map(PolicyKind::schema))
+    of_files(&PolicyKind::ALL.map(PolicyKind::document_schema))
 }
 
 pub(super) fn policy_tests() -> String {
@@ -19,8 +19,8 @@ pub(super) fn configuration() -> String {
 }
 
 /// A section for each struct, in the order in which a reader meets it.
-fn of_files(files: &[&'static Struct]) -> String {
-    let mut structs: Vec<&'static Struct> = files.to_vec();
+fn of_files(files: &[&'static ObjectSchema]) -> String {
+    let mut structs: Vec<&'static ObjectSchema> = files.to_vec();
     let mut at = 0;
     let mut out = String::new();
     while let Some(described) = structs.get(at).copied() {
@@ -42,16 +42,18 @@ fn of_files(files: &[&'static Struct]) -> String {
     out
 }
 
-fn collect(ty: &Ty, found: &mut Vec<&'static Struct>) {
+fn collect(ty: &FieldType, found: &mut Vec<&'static ObjectSchema>) {
     match ty {
-        Ty::Struct(inner) if !found.iter().any(|known| known.name == inner.name) => found.push(inner),
-        Ty::List(item) | Ty::NonEmptyList(item) | Ty::MapOf { values: item, .. } => collect(item, found),
-        Ty::AnyOf(types) => types.iter().for_each(|ty| collect(ty, found)),
+        FieldType::Object(inner) if !found.iter().any(|known| known.name == inner.name) => found.push(inner),
+        FieldType::List(item) | FieldType::NonEmptyList(item) | FieldType::MapOf { values: item, .. } => {
+            collect(item, found)
+        }
+        FieldType::AnyOf(types) => types.iter().for_each(|ty| collect(ty, found)),
         _ => {}
     }
 }
 
-fn type_name(ty: &Ty) -> String {
+fn type_name(ty: &FieldType) -> String {
     let mut names = Vec::new();
     alternatives(ty, &mut names);
     if names.len() <= 2 {
@@ -62,34 +64,36 @@ fn type_name(ty: &Ty) -> String {
 }
 
 /// The types that a field can have, flattened.
-fn alternatives(ty: &Ty, names: &mut Vec<String>) {
+fn alternatives(ty: &FieldType, names: &mut Vec<String>) {
     let name = match ty {
-        Ty::NonEmptyStr | Ty::Str | Ty::Text(_) => "string".to_owned(),
-        Ty::Word => return names.extend(["string", "number"].map(str::to_owned)),
-        Ty::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Ty::Int(i64::MIN) => "integer".to_owned(),
-        Ty::Int(least) => format!("integer ≥ {least}"),
-        Ty::IntOrPercent => return names.extend(["integer ≥ 0", "percentage"].map(str::to_owned)),
-        Ty::Bool => "boolean".to_owned(),
-        Ty::Time => "time (RFC 3339)".to_owned(),
-        Ty::Schema => "JSON Schema".to_owned(),
-        Ty::Any => "any".to_owned(),
-        Ty::List(item) | Ty::NonEmptyList(item) => format!("list{}", elements(item)),
-        Ty::StrMap => "map of strings".to_owned(),
-        Ty::MapOf { values, .. } => format!("map{}", elements(values)),
-        Ty::AnyOf(types) => return types.iter().for_each(|ty| alternatives(ty, names)),
-        Ty::Struct(inner) => format!("[{}](#{})", inner.name, inner.name.to_lowercase()),
+        FieldType::NonEmptyStr | FieldType::Str | FieldType::Text(_) => "string".to_owned(),
+        FieldType::Word => return names.extend(["string", "number"].map(str::to_owned)),
+        FieldType::OneOf(words) => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
+        FieldType::Int(i64::MIN) => "integer".to_owned(),
+        FieldType::Int(least) => format!("integer ≥ {least}"),
+        FieldType::IntOrPercent => return names.extend(["integer ≥ 0", "percentage"].map(str::to_owned)),
+        FieldType::Bool => "boolean".to_owned(),
+        FieldType::Time => "time (RFC 3339)".to_owned(),
+        FieldType::Schema => "JSON Schema".to_owned(),
+        FieldType::Any => "any".to_owned(),
+        FieldType::List(item) | FieldType::NonEmptyList(item) => format!("list{}", elements(item)),
+        FieldType::StrMap => "map of strings".to_owned(),
+        FieldType::MapOf { values, .. } => format!("map{}", elements(values)),
+        FieldType::AnyOf(types) => return types.iter().for_each(|ty| alternatives(ty, names)),
+        FieldType::Object(inner) => format!("[{}](#{})", inner.name, inner.name.to_lowercase()),
     };
     names.push(name);
 }
 
 /// ` of strings`, after a list or a map.
-fn elements(ty: &Ty) -> String {
+fn elements(ty: &FieldType) -> String {
     match ty {
-        Ty::NonEmptyStr | Ty::Str | Ty::Text(_) => " of strings".to_owned(),
-        Ty::Word => " of strings or numbers".to_owned(),
-        Ty::Bool => " of booleans".to_owned(),
-        Ty::Any => String::new(),
+        FieldType::NonEmptyStr | FieldType::Str | FieldType::Text(_) => " of strings".to_owned(),
+        FieldType::Word => " of strings or numbers".to_owned(),
+        FieldType::Bool => " of booleans".to_owned(),
+        FieldType::Any => String::new(),
         ty => format!(" of {}", type_name(ty)),
     }
 }

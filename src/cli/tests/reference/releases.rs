@@ -40,10 +40,10 @@ pub(super) fn defaults() -> String {
             on(profile.serves_by_default(ApiKind::ResourceClaim, Version::V1))
         }),
         row("taints of devices, tolerations of claims (`DRADeviceTaints`)", &|profile| {
-            on(profile.has_on_by_default(Gate::DRADeviceTaints))
+            on(profile.is_gate_on_by_default(Gate::DRADeviceTaints))
         }),
         row("DeviceTaintRules (`DRADeviceTaintRules`)", &|profile| {
-            on(profile.has_on_by_default(Gate::DRADeviceTaintRules))
+            on(profile.is_gate_on_by_default(Gate::DRADeviceTaintRules))
         }),
         row("newest API version of DeviceTaintRule", &|profile| {
             let Some(version) = profile.versions(rule).last() else { return "-".to_owned() };

@@ -1,16 +1,16 @@
 //! The table of rules, and their pages in the table of contents.
 
-use crate::pages::page;
+use crate::pages::rule_page;
 use std::fmt::Write as _;
 
 use super::generated::{cell, table};
 use crate::report::first_sentence;
-use tollgate_engine::rules::{self, Origin};
+use tollgate_engine::rules::{self, RuleOrigin};
 
 /// A table for each origin.
 pub(super) fn rules() -> String {
     let mut out = String::new();
-    for origin in Origin::ALL {
+    for origin in RuleOrigin::ALL {
         let rows: Vec<Vec<String>> = rules::all()
             .filter(|rule| rule.origin == origin)
             .map(|rule| {
@@ -18,7 +18,7 @@ pub(super) fn rules() -> String {
                 vec![
                     format!("[`{id}`](../rules/{id}.md)"),
                     rule.level.name().to_owned(),
-                    cell(&first_sentence(page(rule))),
+                    cell(&first_sentence(rule_page(rule))),
                 ]
             })
             .collect();

@@ -6,29 +6,34 @@
 use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::partial_struct;
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
-pub(in crate::fields) static TAINT_OPTION: StructTy =
-    partial_struct("TaintReplacementOption", &[p!("key", Ty::Str), p!("durationInSeconds", Ty::Int)]);
-pub(in crate::fields) const TAINT_OPTIONS: Ty = Ty::List(&Ty::Struct(&TAINT_OPTION));
-pub(in crate::fields) static REPLACEMENTS: StructTy = partial_struct(
+pub(in crate::fields) static TAINT_OPTION: StructSchema = partial_struct(
+    "TaintReplacementOption",
+    &[p!("key", FieldType::Str), p!("durationInSeconds", FieldType::Int)],
+);
+pub(in crate::fields) const TAINT_OPTIONS: FieldType = FieldType::List(&FieldType::Struct(&TAINT_OPTION));
+pub(in crate::fields) static REPLACEMENTS: StructSchema = partial_struct(
     "AutomaticReplacementOptions",
     &[
-        p!("enabled", Ty::Bool),
-        p!("maxConcurrentReplacements", Ty::Int),
+        p!("enabled", FieldType::Bool),
+        p!("maxConcurrentReplacements", FieldType::Int),
         f!("taintReplacementOptions", TAINT_OPTIONS),
-        p!("taintReplacementTimeSeconds", Ty::Int),
+        p!("taintReplacementTimeSeconds", FieldType::Int),
         f!("taints", TAINT_OPTIONS),
     ],
 );
-pub(in crate::fields) const MISSPELLED: Field = f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
-pub(in crate::fields) static AUTOMATION: StructTy = partial_struct(
+pub(in crate::fields) const MISSPELLED_REPLACEMENTS: Field =
+    f!("automaticReplacementOptions", FieldType::Struct(&REPLACEMENTS));
+pub(in crate::fields) static AUTOMATION: StructSchema = partial_struct(
     "FoundationDBClusterAutomationOptions",
-    &[f!("replacements", Ty::Struct(&REPLACEMENTS)), MISSPELLED],
+    &[f!("replacements", FieldType::Struct(&REPLACEMENTS)), MISSPELLED_REPLACEMENTS],
 );
-pub(in crate::fields) static CLUSTER_SPEC: StructTy = partial_struct(
+pub(in crate::fields) static CLUSTER_SPEC: StructSchema = partial_struct(
     "FoundationDBClusterSpec",
-    &[f!("automationOptions", Ty::Struct(&AUTOMATION)), MISSPELLED],
+    &[f!("automationOptions", FieldType::Struct(&AUTOMATION)), MISSPELLED_REPLACEMENTS],
 );
-pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructTy =
-    partial_struct("FoundationDBCluster", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLUSTER_SPEC))]);
+pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructSchema = partial_struct(
+    "FoundationDBCluster",
+    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLUSTER_SPEC))],
+);

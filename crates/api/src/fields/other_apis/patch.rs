@@ -6,48 +6,51 @@ use crate::fields::claim::SELECTORS;
 use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::slice::CAPACITY;
 use crate::fields::taint::TAINTS;
-use crate::fields::{SINCE_1_36, STRINGS, api};
+use crate::fields::{SINCE_1_36, STRING_LIST, api_struct};
 use crate::profile::Availability;
-use crate::schema::{Field, StructTy, Ty};
+use crate::schema::{Field, FieldType, StructSchema};
 
 /// DevicePatchFilter, whose selectors are compared on updates.
-pub static DEVICE_PATCH_FILTER: StructTy = api(
+pub static DEVICE_PATCH_FILTER: StructSchema = api_struct(
     "DevicePatchFilter",
     &[
-        p!("deviceClassName", Ty::Str),
-        p!("driver", Ty::Str),
-        p!("pool", Ty::Str),
-        p!("device", Ty::Str),
+        p!("deviceClassName", FieldType::Str),
+        p!("driver", FieldType::Str),
+        p!("pool", FieldType::Str),
+        p!("device", FieldType::Str),
         SELECTORS,
     ],
 );
-pub(in crate::fields) static NULL_VALUE: StructTy = api("NullValue", &[]);
+pub(in crate::fields) static NULL_VALUE: StructSchema = api_struct("NullValue", &[]);
 /// DeviceAttribute with one more alternative: `null` takes the attribute away.
-pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api(
+pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructSchema = api_struct(
     "NullableDeviceAttribute",
     &[
-        p!("int", Ty::Int),
-        p!("bool", Ty::Bool),
-        p!("string", Ty::Str),
-        p!("version", Ty::Str),
-        f!("ints", Ty::List(&Ty::Int), SINCE_1_36),
-        f!("bools", Ty::List(&Ty::Bool), SINCE_1_36),
-        f!("strings", STRINGS, SINCE_1_36),
-        f!("versions", STRINGS, SINCE_1_36),
-        p!("null", Ty::Struct(&NULL_VALUE)),
+        p!("int", FieldType::Int),
+        p!("bool", FieldType::Bool),
+        p!("string", FieldType::Str),
+        p!("version", FieldType::Str),
+        f!("ints", FieldType::List(&FieldType::Int), SINCE_1_36),
+        f!("bools", FieldType::List(&FieldType::Bool), SINCE_1_36),
+        f!("strings", STRING_LIST, SINCE_1_36),
+        f!("versions", STRING_LIST, SINCE_1_36),
+        p!("null", FieldType::Struct(&NULL_VALUE)),
     ],
 );
-pub(in crate::fields) static DEVICE_PATCH: StructTy = api(
+pub(in crate::fields) static DEVICE_PATCH: StructSchema = api_struct(
     "DevicePatch",
     &[
-        p!("filter", Ty::Struct(&DEVICE_PATCH_FILTER)),
-        p!("priority", Ty::Int),
-        f!("attributes", Ty::Map { key: "FullyQualifiedName", value: &Ty::Struct(&NULLABLE_ATTRIBUTE) }),
-        f!("capacity", Ty::Map { key: "FullyQualifiedName", value: &Ty::Struct(&CAPACITY) }),
+        p!("filter", FieldType::Struct(&DEVICE_PATCH_FILTER)),
+        p!("priority", FieldType::Int),
+        f!(
+            "attributes",
+            FieldType::Map { key: "FullyQualifiedName", value: &FieldType::Struct(&NULLABLE_ATTRIBUTE) }
+        ),
+        f!("capacity", FieldType::Map { key: "FullyQualifiedName", value: &FieldType::Struct(&CAPACITY) }),
         TAINTS,
     ],
 );
-pub(in crate::fields) static PATCH_SPEC: StructTy =
-    api("ResourceSlicePatchSpec", &[a!("devices", Ty::Struct(&DEVICE_PATCH))]);
-pub(in crate::fields) static PATCH: StructTy =
-    api("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&PATCH_SPEC))]);
+pub(in crate::fields) static PATCH_SPEC: StructSchema =
+    api_struct("ResourceSlicePatchSpec", &[a!("devices", FieldType::Struct(&DEVICE_PATCH))]);
+pub(in crate::fields) static PATCH: StructSchema =
+    api_struct("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&PATCH_SPEC))]);

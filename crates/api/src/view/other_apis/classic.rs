@@ -67,7 +67,7 @@ impl<'d> ClassicTemplate<'d> {
     }
 
     /// Returns the path of [`ClassicTemplate::spec`]; `at` is the path of the template.
-    pub fn spec_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+    pub fn spec_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
             *at
         } else {

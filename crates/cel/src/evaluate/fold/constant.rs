@@ -5,7 +5,7 @@
 
 use crate::evaluate::library::conversions::convert;
 use crate::evaluate::planner::literal_value;
-use crate::evaluate::value::{Failure, Value, no_such_overload};
+use crate::evaluate::value::{EvalFailure, Value, no_such_overload};
 use crate::outcome::CelEnv;
 use crate::tree::Literal;
 
@@ -33,7 +33,7 @@ pub(crate) fn is_conversion(function: &str) -> bool {
 
 impl Constant {
     /// Go's name of the type if its values cannot be used as an index; `None` if they can.
-    pub(super) fn kind_unfit_for_index(&self) -> Option<&'static str> {
+    pub(super) fn non_index_type(&self) -> Option<&'static str> {
         match self {
             Constant::Scalar(
                 Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_),
@@ -45,13 +45,13 @@ impl Constant {
     }
 
     /// The result of a conversion function for this constant; the error is the server's text.
-    pub(super) fn converted(self, function: &str, env: CelEnv) -> Result<Constant, String> {
+    pub(super) fn convert_by(self, function: &str, env: CelEnv) -> Result<Constant, String> {
         let from = match &self {
             Constant::Scalar(value) if has_conversion(function, value, env) => {
                 return match convert(function, value).unwrap_or_else(no_such_overload) {
                     Ok(converted) => Ok(Constant::Scalar(converted)),
-                    Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(text.to_string()),
-                    Err(Failure::Unsupported(what)) => Err(what.to_owned()),
+                    Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => Err(text.to_string()),
+                    Err(EvalFailure::Unsupported(what)) => Err(what.to_owned()),
                 };
             }
             _ if function == "dyn" => return Ok(self),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tollgate_formats::gotime::{self, Timestamp};
 
 use super::times;
-use crate::evaluate::value::{Evaluated, Moment, Value, error};
+use crate::evaluate::value::{Evaluated, OffsetTimestamp, Value, eval_error};
 use crate::number;
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     let [value] = args else { return None };
     match name {
         "type" => Some(Ok(Value::Type(value.type_name()))),
@@ -33,7 +33,7 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
 }
 
 fn unconvertible(value: &Value, to: &str) -> Evaluated {
-    error(format!("type conversion error from '{}' to '{to}'", value.type_name()))
+    eval_error(format!("type conversion error from '{}' to '{to}'", value.type_name()))
 }
 
 fn to_bool(value: &Value) -> Evaluated {
@@ -76,7 +76,7 @@ fn to_int(value: &Value) -> Evaluated {
         }
         _ => return unconvertible(value, "int"),
     };
-    found.map_or_else(|| error("integer overflow"), |found| Ok(Value::Int(found)))
+    found.map_or_else(|| eval_error("integer overflow"), |found| Ok(Value::Int(found)))
 }
 
 fn to_uint(value: &Value) -> Evaluated {
@@ -90,7 +90,7 @@ fn to_uint(value: &Value) -> Evaluated {
         }
         _ => return unconvertible(value, "uint"),
     };
-    found.map_or_else(|| error("unsigned integer overflow"), |found| Ok(Value::Uint(found)))
+    found.map_or_else(|| eval_error("unsigned integer overflow"), |found| Ok(Value::Uint(found)))
 }
 
 fn to_string(value: &Value) -> Evaluated {
@@ -98,14 +98,15 @@ fn to_string(value: &Value) -> Evaluated {
         Value::String(_) => Ok(value.clone()),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Value::string(text)),
-            Err(_) => error("invalid UTF-8 in bytes, cannot convert to string"),
+            Err(_) => eval_error("invalid UTF-8 in bytes, cannot convert to string"),
         },
-        _ => text(value).map_or_else(|| unconvertible(value, "string"), |text| Ok(Value::string(text))),
+        _ => converted_text(value)
+            .map_or_else(|| unconvertible(value, "string"), |text| Ok(Value::string(text))),
     }
 }
 
 /// Converts a value to a string; `None` if it is a string or has no text.
-pub(super) fn text(value: &Value) -> Option<String> {
+pub(super) fn converted_text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
@@ -121,12 +122,12 @@ pub(super) fn text(value: &Value) -> Option<String> {
 }
 
 fn to_duration(value: &Value) -> Evaluated {
-    const TO: &str = "google.protobuf.Duration";
+    const TARGET_TYPE: &str = "google.protobuf.Duration";
     match value {
         Value::Duration(_) => Ok(value.clone()),
         Value::String(text) => gotime::parse_duration(text)
-            .map_or_else(|_| unconvertible(value, TO), |nanos| Ok(Value::Duration(nanos))),
-        _ => unconvertible(value, TO),
+            .map_or_else(|_| unconvertible(value, TARGET_TYPE), |nanos| Ok(Value::Duration(nanos))),
+        _ => unconvertible(value, TARGET_TYPE),
     }
 }
 
@@ -134,11 +135,12 @@ fn to_timestamp(value: &Value) -> Evaluated {
     const TO: &str = "google.protobuf.Timestamp";
     match value {
         Value::Timestamp(_) => Ok(value.clone()),
-        Value::Int(seconds) => {
-            times::timestamp_in_range(Moment { time: Timestamp { seconds: *seconds, nanos: 0 }, offset: 0 })
-        }
-        Value::String(text) => match gotime::parse(text) {
-            Ok(time) => times::timestamp_in_range(Moment { time, offset: written_offset(text) }),
+        Value::Int(seconds) => times::timestamp_in_range(OffsetTimestamp {
+            time: Timestamp { seconds: *seconds, nanos: 0 },
+            offset: 0,
+        }),
+        Value::String(text) => match gotime::parse_rfc3339(text) {
+            Ok(time) => times::timestamp_in_range(OffsetTimestamp { time, offset: parse_utc_offset(text) }),
             Err(_) => unconvertible(value, TO),
         },
         _ => unconvertible(value, TO),
@@ -146,7 +148,7 @@ fn to_timestamp(value: &Value) -> Evaluated {
 }
 
 /// The offset at the end of a time that was read, in seconds.
-fn written_offset(text: &Arc<str>) -> i64 {
+fn parse_utc_offset(text: &Arc<str>) -> i64 {
     let Some((_, &[sign, h1, h2, b':', m1, m2])) = text.as_bytes().split_last_chunk() else { return 0 };
     let number =
         |tens: u8, ones: u8| i64::from(tens.wrapping_sub(b'0')) * 10 + i64::from(ones.wrapping_sub(b'0'));

@@ -5,18 +5,18 @@
 //! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
 
 use crate::evaluate::Behaviour;
-use crate::evaluate::value::{Failure, Value, panicked};
-use crate::overload::{Decl, Overload};
-use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
+use crate::evaluate::value::{EvalFailure, Value, go_panic_failure};
+use crate::overload::{DeclaredType, Overload};
+use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_COST, scaled};
 
-type Arg = Option<Value>;
+type TrackedArg = Option<Value>;
 
-fn arg_size(arg: Option<&Arg>) -> u64 {
+fn arg_size(arg: Option<&TrackedArg>) -> u64 {
     arg.and_then(Option::as_ref).map_or(1, Value::cost_size)
 }
 
 /// The size as cel-go counts it; that of an optional value is the size of its content.
-fn inner_size(arg: Option<&Arg>) -> u64 {
+fn optional_content_size(arg: Option<&TrackedArg>) -> u64 {
     let mut value = arg.and_then(Option::as_ref);
     while let Some(Value::Optional(Some(inner))) = value {
         value = Some(inner);
@@ -30,22 +30,22 @@ fn inner_size(arg: Option<&Arg>) -> u64 {
     clippy::cast_sign_loss,
     reason = "the server counts in floats; a negative factor wraps"
 )]
-fn scaled_down(size: u64, factor: f64) -> u64 {
+fn scale_truncating(size: u64, factor: f64) -> u64 {
     let product = size as f64 * factor;
     if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
-fn text_cost(arg: Option<&Arg>) -> u64 {
-    scaled(arg_size(arg), PER_CHARACTER)
+fn text_cost(arg: Option<&TrackedArg>) -> u64 {
+    scaled(arg_size(arg), COST_PER_CHARACTER)
 }
 
 /// Cost of matching a text with a pattern of the given size.
 fn match_cost(text: u64, pattern: u64) -> u64 {
-    let text = scaled(text.saturating_add(1), PER_CHARACTER);
-    text.wrapping_mul(scaled(pattern, PER_PATTERN_CHARACTER))
+    let text = scaled(text.saturating_add(1), COST_PER_CHARACTER);
+    text.wrapping_mul(scaled(pattern, COST_PER_PATTERN_CHARACTER))
 }
 
-pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[Arg]) -> u64 {
+pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[TrackedArg]) -> u64 {
     let is_opaque = matches!(
         args.first(),
         Some(Some(
@@ -60,16 +60,16 @@ pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[Arg]) -> u64 
     if is_opaque && !is_negated {
         return 1;
     }
-    scaled(inner_size(args.first()).min(inner_size(args.get(1))), PER_CHARACTER)
+    scaled(optional_content_size(args.first()).min(optional_content_size(args.get(1))), COST_PER_CHARACTER)
 }
 
 pub(in crate::evaluate) fn call_cost(
     function: &str,
     overload: Option<&Overload>,
-    args: &[Arg],
+    args: &[TrackedArg],
     result: Option<&Value>,
     behaviour: &Behaviour,
-) -> Result<u64, Failure> {
+) -> Result<u64, EvalFailure> {
     if let Some(overload) = overload
         && let Some(cost) = list_call_cost(overload, args, result, behaviour)?
     {
@@ -91,13 +91,13 @@ pub(in crate::evaluate) fn cost_ignores_result(function: &str) -> bool {
 /// rejected, which panics in Go.
 fn list_call_cost(
     overload: &Overload,
-    args: &[Arg],
+    args: &[TrackedArg],
     result: Option<&Value>,
     behaviour: &Behaviour,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<u64>, EvalFailure> {
     let cost = match overload.name {
         "slice" | "lists.range" | "reverse" => {
-            result.map_or(1, Value::cost_size).saturating_add(1 + CREATE_LIST)
+            result.map_or(1, Value::cost_size).saturating_add(1 + CREATE_LIST_COST)
         }
         "flatten" => {
             let depth = match args.get(1) {
@@ -105,13 +105,13 @@ fn list_call_cost(
                 Some(Some(Value::Int(depth))) => crate::number::double_of_int(*depth),
                 Some(other) => {
                     let found = go_type(other.as_ref());
-                    return Err(panicked(&format!(
+                    return Err(go_panic_failure(&format!(
                         "interface conversion: ref.Val is {found}, not types.Int"
                     )));
                 }
             };
             let depth = if depth < 0.0 && behaviour.range_is_checked { 1.0 } else { depth };
-            scaled_down(arg_size(args.first()), depth).wrapping_add(1 + CREATE_LIST)
+            scale_truncating(arg_size(args.first()), depth).wrapping_add(1 + CREATE_LIST_COST)
         }
         "distinct" | "sort" => pairwise_comparison_cost(args.first())?,
         "@sortByAssociatedKeys" => pairwise_comparison_cost(args.get(1))?,
@@ -122,8 +122,8 @@ fn list_call_cost(
     Ok(Some(cost))
 }
 
-fn set_comparison_cost(args: &[Arg], factor: f64) -> u64 {
-    1_u64.saturating_add(scaled_down(arg_size(args.first()).wrapping_mul(arg_size(args.get(1))), factor))
+fn set_comparison_cost(args: &[TrackedArg], factor: f64) -> u64 {
+    1_u64.saturating_add(scale_truncating(arg_size(args.first()).wrapping_mul(arg_size(args.get(1))), factor))
 }
 
 fn go_type(value: Option<&Value>) -> &'static str {
@@ -131,29 +131,29 @@ fn go_type(value: Option<&Value>) -> &'static str {
 }
 
 /// Cost of comparing every element with every other.
-fn pairwise_comparison_cost(arg: Option<&Arg>) -> Result<u64, Failure> {
+fn pairwise_comparison_cost(arg: Option<&TrackedArg>) -> Result<u64, EvalFailure> {
     let value = arg.and_then(Option::as_ref);
     let Some(Value::List(list)) = value else {
         let missing = if value.is_some_and(Value::has_add) { "Contains" } else { "Add" };
         let found = go_type(value);
-        return Err(panicked(&format!(
+        return Err(go_panic_failure(&format!(
             "interface conversion: {found} is not traits.Lister: missing method {missing}"
         )));
     };
     let is_text = matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_)));
     let size = list.len() as u64;
-    let factor = if is_text { 2.0 + PER_CHARACTER } else { 2.0 };
-    Ok(scaled_down(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST))
+    let factor = if is_text { 2.0 + COST_PER_CHARACTER } else { 2.0 };
+    Ok(scale_truncating(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST_COST))
 }
 
 fn kubernetes_call_cost(
     function: &str,
     overload: Option<&Overload>,
-    args: &[Arg],
+    args: &[TrackedArg],
     result: Option<&Value>,
     behaviour: &Behaviour,
 ) -> Option<u64> {
-    let takes_text = overload.is_some_and(|overload| overload.params.get(1) == Some(&Decl::Str));
+    let takes_text = overload.is_some_and(|overload| overload.params.get(1) == Some(&DeclaredType::Str));
     Some(match function {
         "includes" if !behaviour.env.includes_is_traversal => return None,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
@@ -163,14 +163,14 @@ fn kubernetes_call_cost(
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
         | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text_cost(args.first()),
         "replace" | "split" | "ip.isCanonical" => {
-            scaled(arg_size(args.first()).saturating_mul(2), PER_CHARACTER)
+            scaled(arg_size(args.first()).saturating_mul(2), COST_PER_CHARACTER)
         }
-        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), PER_CHARACTER),
+        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), COST_PER_CHARACTER),
         "find" | "findAll" => match_cost(arg_size(args.first()), arg_size(args.get(1))),
         "containsIP" | "containsCIDR" => {
             let network = arg_size(args.first());
-            let compared = scaled(network + network, PER_CHARACTER);
-            let masked = if function == "containsCIDR" { scaled(network, PER_CHARACTER) + 1 } else { 0 };
+            let compared = scaled(network + network, COST_PER_CHARACTER);
+            let masked = if function == "containsCIDR" { scaled(network, COST_PER_CHARACTER) + 1 } else { 0 };
             let parsed = if takes_text { text_cost(args.get(1)) } else { 0 };
             compared + masked + parsed
         }
@@ -212,8 +212,8 @@ fn kubernetes_call_cost(
 /// Cost of reading a value completely.
 fn traversal_cost(value: Option<&Value>) -> u64 {
     match value {
-        Some(Value::String(text)) => scaled_down(text.len() as u64, PER_CHARACTER),
-        Some(Value::Bytes(bytes)) => scaled_down(bytes.len() as u64, PER_CHARACTER),
+        Some(Value::String(text)) => scale_truncating(text.len() as u64, COST_PER_CHARACTER),
+        Some(Value::Bytes(bytes)) => scale_truncating(bytes.len() as u64, COST_PER_CHARACTER),
         Some(Value::List(list)) => match list.items() {
             Ok(items) => {
                 items.iter().fold(0, |sum, item| u64::saturating_add(sum, traversal_cost(Some(item))))
@@ -227,25 +227,27 @@ fn traversal_cost(value: Option<&Value>) -> u64 {
     }
 }
 
-fn standard_call_cost(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 {
-    let (first, second) = (inner_size(args.first()), inner_size(args.get(1)));
+fn standard_call_cost(overload: &Overload, args: &[TrackedArg], behaviour: &Behaviour) -> u64 {
+    let (first, second) = (optional_content_size(args.first()), optional_content_size(args.get(1)));
     match (overload.name, overload.params) {
         ("startsWith" | "endsWith", _) => {
             let read = if behaviour.affix_costs_its_own_size { second } else { first };
-            scaled(read, PER_CHARACTER)
+            scaled(read, COST_PER_CHARACTER)
         }
-        ("bytes", [Decl::Str]) | ("string", [Decl::Bytes]) | ("strings.quote" | "format", _) => {
-            scaled(first, PER_CHARACTER)
+        ("bytes", [DeclaredType::Str])
+        | ("string", [DeclaredType::Bytes])
+        | ("strings.quote" | "format", _) => scaled(first, COST_PER_CHARACTER),
+        ("@in", [_, DeclaredType::List(_)]) => second,
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+            scaled(first.min(second), COST_PER_CHARACTER)
         }
-        ("@in", [_, Decl::List(_)]) => second,
-        ("_<_" | "_<=_" | "_>_" | "_>=_", [Decl::Str | Decl::Bytes, _]) => {
-            scaled(first.min(second), PER_CHARACTER)
+        ("_+_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+            scaled(first.saturating_add(second), COST_PER_CHARACTER)
         }
-        ("_+_", [Decl::Str | Decl::Bytes, _]) => scaled(first.saturating_add(second), PER_CHARACTER),
         ("matches", _) if overload.is_member() || behaviour.env.matches_function_has_cost => {
             match_cost(first, second)
         }
-        ("contains", _) => scaled(first, PER_CHARACTER).wrapping_mul(scaled(second, PER_CHARACTER)),
+        ("contains", _) => scaled(first, COST_PER_CHARACTER).wrapping_mul(scaled(second, COST_PER_CHARACTER)),
         _ => 1,
     }
 }

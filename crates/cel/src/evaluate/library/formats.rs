@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tollgate_formats::gotime;
-use tollgate_formats::names::{self, KeyWord, Unit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
 
 use super::urlparse;
 use crate::evaluate::value::{Evaluated, Value};
@@ -19,7 +19,7 @@ pub(in crate::evaluate) struct NamedFormat {
     pub(in crate::evaluate) pattern_size: u64,
 }
 
-const fn format(
+const fn new_format(
     name: &'static str,
     title: &'static str,
     pattern_size: u64,
@@ -30,52 +30,53 @@ const fn format(
 
 /// The named formats of upstream v1.36 `ConstantFormats`.
 static FORMATS: [NamedFormat; 13] = [
-    format("dns1123Label", "DNS1123Label", 30, dns_label),
-    format("dns1123Subdomain", "DNS1123Subdomain", 60, dns_subdomain),
-    format("dns1035Label", "DNS1035Label", 30, dns_1035_label),
-    format("qualifiedName", "QualifiedName", 60, qualified_name),
-    format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, out| {
-        dns_label(&without_final_dash(text), out)
+    new_format("dns1123Label", "DNS1123Label", 30, check_dns_label),
+    new_format("dns1123Subdomain", "DNS1123Subdomain", 60, check_dns_subdomain),
+    new_format("dns1035Label", "DNS1035Label", 30, check_dns_1035_label),
+    new_format("qualifiedName", "QualifiedName", 60, check_qualified_name),
+    new_format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, out| {
+        check_dns_label(&name_from_prefix(text), out)
     }),
-    format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, out| {
-        dns_subdomain(&without_final_dash(text), out)
+    new_format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, out| {
+        check_dns_subdomain(&name_from_prefix(text), out)
     }),
-    format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, out| {
-        dns_1035_label(&without_final_dash(text), out)
+    new_format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, out| {
+        check_dns_1035_label(&name_from_prefix(text), out)
     }),
-    format("labelValue", "LabelValue", 40, |text, out| {
-        names::label_value(text, Unit::Bytes, &mut |problem| out.push(problem.into_owned()))
+    new_format("labelValue", "LabelValue", 40, |text, out| {
+        names::check_label_value(text, LengthUnit::Bytes, &mut |problem| out.push(problem.into_owned()))
     }),
-    format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request(text).err())),
-    format("uuid", "uuid", 70, |text, out| {
+    new_format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request(text).err())),
+    new_format("uuid", "uuid", 70, |text, out| {
         report_unless(is_uuid(text), "does not match the UUID format", out)
     }),
-    format("byte", "byte", 84, |text, out| report_unless(is_base64(text), "invalid base64", out)),
-    format("date", "date", 71, |text, out| report_unless(is_date(text), "invalid date", out)),
-    format("datetime", "datetime", 71, |text, out| report_unless(is_datetime(text), "invalid datetime", out)),
+    new_format("byte", "byte", 84, |text, out| report_unless(is_base64(text), "invalid base64", out)),
+    new_format("date", "date", 71, |text, out| report_unless(is_date(text), "invalid date", out)),
+    new_format("datetime", "datetime", 71, |text, out| {
+        report_unless(is_datetime(text), "invalid datetime", out)
+    }),
 ];
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("format.named", [Value::String(name)]) => {
-            Ok(named(name).map_or(Value::NONE, |format| Value::some(Value::Format(format))))
-        }
-        ("validate", [Value::Format(format), Value::String(text)]) => Ok(validate(format, text)),
-        _ => Ok(Value::Format(named(name.strip_prefix("format.")?)?)),
+        ("format.named", [Value::String(name)]) => Ok(find_format(name)
+            .map_or(Value::OPTIONAL_NONE, |format| Value::optional_of(Value::Format(format)))),
+        ("validate", [Value::Format(format), Value::String(text)]) => Ok(validation_problems(format, text)),
+        _ => Ok(Value::Format(find_format(name.strip_prefix("format.")?)?)),
     })
 }
 
-fn named(name: &str) -> Option<&'static NamedFormat> {
+fn find_format(name: &str) -> Option<&'static NamedFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-fn validate(format: &NamedFormat, text: &str) -> Value {
+fn validation_problems(format: &NamedFormat, text: &str) -> Value {
     let mut problems = Vec::new();
     (format.problems)(text, &mut problems);
     if problems.is_empty() {
-        Value::NONE
+        Value::OPTIONAL_NONE
     } else {
-        Value::some(Value::strings(problems.iter().map(String::as_str)))
+        Value::optional_of(Value::strings(problems.iter().map(String::as_str)))
     }
 }
 
@@ -84,7 +85,7 @@ fn report_unless(is_valid: bool, problem: &str, out: &mut Vec<String>) {
 }
 
 /// The text for a name prefix, to which more is appended, so that it may end with a dash.
-fn without_final_dash(text: &str) -> Cow<'_, str> {
+fn name_from_prefix(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.
         Some(front) if !front.is_empty() => {
@@ -96,15 +97,15 @@ fn without_final_dash(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn dns_label(text: &str, out: &mut Vec<String>) {
-    names::dns_label(text, Unit::Characters, &mut |problem| out.push(problem.into_owned()));
+fn check_dns_label(text: &str, out: &mut Vec<String>) {
+    names::check_dns_label(text, LengthUnit::Characters, &mut |problem| out.push(problem.into_owned()));
 }
 
-fn dns_subdomain(text: &str, out: &mut Vec<String>) {
-    names::dns_subdomain(text, Unit::Characters, &mut |problem| out.push(problem.into_owned()));
+fn check_dns_subdomain(text: &str, out: &mut Vec<String>) {
+    names::check_dns_subdomain(text, LengthUnit::Characters, &mut |problem| out.push(problem.into_owned()));
 }
 
-fn dns_1035_label(text: &str, out: &mut Vec<String>) {
+fn check_dns_1035_label(text: &str, out: &mut Vec<String>) {
     if text.len() > 63 {
         out.push("must be no more than 63 characters".to_owned());
     }
@@ -118,8 +119,10 @@ fn dns_1035_label(text: &str, out: &mut Vec<String>) {
     report_unless(is_label, problem, out);
 }
 
-fn qualified_name(text: &str, out: &mut Vec<String>) {
-    names::label_key(text, Unit::Bytes, KeyWord::LabelKey, &mut |problem| out.push(problem.into_owned()));
+fn check_qualified_name(text: &str, out: &mut Vec<String>) {
+    names::check_label_key(text, LengthUnit::Bytes, KeyErrorWord::LabelKey, &mut |problem| {
+        out.push(problem.into_owned())
+    });
 }
 
 /// True for hexadecimal digits of either case, with or without each of the four dashes of a UUID.
@@ -149,12 +152,12 @@ fn is_base64(text: &str) -> bool {
 
 /// True for a date such as `2006-01-02`.
 fn is_date(text: &str) -> bool {
-    text.len() == 10 && gotime::parse(&format!("{text}T00:00:00Z")).is_ok()
+    text.len() == 10 && gotime::parse_rfc3339(&format!("{text}T00:00:00Z")).is_ok()
 }
 
 /// True for a date followed by a time whose parts are compared only as text.
 fn is_datetime(text: &str) -> bool {
-    let text = names::lower(text);
+    let text = names::go_to_lower(text);
     let mut parts = text.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     if text.len() < 4 || !is_date(date) {

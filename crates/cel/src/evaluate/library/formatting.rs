@@ -1,9 +1,9 @@
 //! `"%s has %d".format([name, count])`, when it runs. Numbers with a fraction are written for people, with thousands
 //! separated. What can be said of literals before is in `crate::literals`. cel-go `ext/formatting.go`
 
-use super::{MAX_TEXT, conversions};
+use super::{MAX_CREATED_TEXT_BYTES, conversions};
 use crate::evaluate::collections::List;
-use crate::evaluate::value::{Failure, Value, cost_limit_exceeded, error};
+use crate::evaluate::value::{EvalFailure, Value, cost_limit_exceeded, eval_error};
 use tollgate_formats::gofmt;
 
 /// Maximum number of decimal places that are written.
@@ -11,7 +11,7 @@ const MAX_PRECISION: usize = 100_000;
 /// Default number of decimal places of `%f` and `%e`.
 const DEFAULT_PRECISION: usize = 6;
 
-pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
+pub(super) fn format_string(format: &str, args: &List) -> Result<String, EvalFailure> {
     let mut text = String::new();
     let mut rest = format;
     let mut used = 0;
@@ -22,15 +22,15 @@ pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
             rest = behind;
             continue;
         }
-        let Some(arg) = args.get(used) else { return error(format!("index {used} out of range")) };
+        let Some(arg) = args.get(used) else { return eval_error(format!("index {used} out of range")) };
         if after.is_empty() {
-            return error("unexpected end of string");
+            return eval_error("unexpected end of string");
         }
-        let (clause, precision) = read_precision(after).or_else(error)?;
+        let (clause, precision) = read_precision(after).or_else(eval_error)?;
         let mut behind = clause.chars();
         behind.next();
         text.push_str(&formatted_argument(clause, precision, &arg)?);
-        if text.len() > MAX_TEXT {
+        if text.len() > MAX_CREATED_TEXT_BYTES {
             return Err(cost_limit_exceeded());
         }
         rest = behind.as_str();
@@ -59,17 +59,17 @@ pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), Stri
     ))
 }
 
-fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, Failure> {
+fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, EvalFailure> {
     // The server reads a byte for a character.
     let verb = clause.bytes().next().map_or('\0', char::from);
     let misfit =
-        |rule: &str| error(format!("error during formatting: {rule}, was given {}", arg.type_name()));
+        |rule: &str| eval_error(format!("error during formatting: {rule}, was given {}", arg.type_name()));
     match (verb, arg) {
         ('s', _) => match string_argument_text(arg) {
-            Err(Failure::Error(problem)) => error(format!("error during formatting: {problem}")),
+            Err(EvalFailure::Error(problem)) => eval_error(format!("error during formatting: {problem}")),
             other => other,
         },
-        ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::text(arg).unwrap_or_default()),
+        ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::converted_text(arg).unwrap_or_default()),
         ('d', _) => misfit("decimal clause can only be used on integers"),
         ('b', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:b}"))),
         ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
@@ -82,17 +82,17 @@ fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Re
         ('X', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:X}"))),
         ('x', Value::Uint(value)) => Ok(format!("{value:x}")),
         ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
-        ('x' | 'X', Value::String(text)) => Ok(hexadecimal(text.as_bytes(), verb)),
-        ('x' | 'X', Value::Bytes(bytes)) => Ok(hexadecimal(bytes, verb)),
+        ('x' | 'X', Value::String(text)) => Ok(hex_text(text.as_bytes(), verb)),
+        ('x' | 'X', Value::Bytes(bytes)) => Ok(hex_text(bytes, verb)),
         ('x' | 'X', _) => misfit("only integers, byte buffers, and strings can be formatted as hex"),
         ('f' | 'e', _) => match double_argument(arg) {
             Some(value) => format_float(value, precision, verb),
             None if verb == 'f' => misfit("fixed-point clause can only be used on doubles"),
             None => misfit("scientific clause can only be used on doubles"),
         },
-        (other, _) => {
-            error(format!("could not parse formatting clause: unrecognized formatting clause \"{other}\""))
-        }
+        (other, _) => eval_error(format!(
+            "could not parse formatting clause: unrecognized formatting clause \"{other}\""
+        )),
     }
 }
 
@@ -101,7 +101,7 @@ fn with_sign(value: i64, write: fn(u64) -> String) -> String {
     format!("{sign}{}", write(value.unsigned_abs()))
 }
 
-fn hexadecimal(bytes: &[u8], verb: char) -> String {
+fn hex_text(bytes: &[u8], verb: char) -> String {
     let byte = |byte: &u8| if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") };
     bytes.iter().map(byte).collect()
 }
@@ -120,24 +120,28 @@ fn double_argument(arg: &Value) -> Option<f64> {
 }
 
 /// Formats an argument with `%s`.
-fn string_argument_text(arg: &Value) -> Result<String, Failure> {
+fn string_argument_text(arg: &Value) -> Result<String, EvalFailure> {
     match arg {
         Value::String(text) => Ok((**text).to_owned()),
         Value::Bytes(bytes) => {
             let problem = || gofmt::quote("invalid UTF-8 in bytes, cannot convert to string");
-            let failed = |_| error(format!("could not convert argument {} to string", problem()));
+            let failed = |_| eval_error(format!("could not convert argument {} to string", problem()));
             std::str::from_utf8(bytes).map_or_else(failed, |text| Ok(text.to_owned()))
         }
         Value::Null => Ok("null".to_owned()),
         Value::List(list) => {
-            let items: Result<Vec<String>, Failure> = list.items()?.iter().map(nested_value_text).collect();
+            let items: Result<Vec<String>, EvalFailure> =
+                list.items()?.iter().map(nested_value_text).collect();
             Ok(format!("[{}]", items?.join(", ")))
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
             for (key, value) in map.entries() {
                 if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
-                    return error(format!("no formatting function for map key of type {}", key.type_name()));
+                    return eval_error(format!(
+                        "no formatting function for map key of type {}",
+                        key.type_name()
+                    ));
                 }
                 entries.push((nested_value_text(&key)?, nested_value_text(&value)?));
             }
@@ -152,8 +156,8 @@ fn string_argument_text(arg: &Value) -> Result<String, Failure> {
         | Value::Double(_)
         | Value::Duration(_)
         | Value::Timestamp(_)
-        | Value::Type(_) => Ok(conversions::text(arg).unwrap_or_default()),
-        other => error(format!(
+        | Value::Type(_) => Ok(conversions::converted_text(arg).unwrap_or_default()),
+        other => eval_error(format!(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
              and timestamps, was given {}",
             other.type_name()
@@ -162,7 +166,7 @@ fn string_argument_text(arg: &Value) -> Result<String, Failure> {
 }
 
 /// A value inside of a list or a map.
-fn nested_value_text(value: &Value) -> Result<String, Failure> {
+fn nested_value_text(value: &Value) -> Result<String, EvalFailure> {
     Ok(match value {
         Value::String(text) => gofmt::quote(text),
         Value::Bytes(_) => format!("b{}", gofmt::quote(&string_argument_text(value)?)),
@@ -177,7 +181,7 @@ fn nested_value_text(value: &Value) -> Result<String, Failure> {
         | Value::Type(_)
         | Value::List(_)
         | Value::Map(_) => string_argument_text(value)?,
-        other => return error(format!("no formatting function for {}", other.type_name())),
+        other => return eval_error(format!("no formatting function for {}", other.type_name())),
     })
 }
 
@@ -211,7 +215,7 @@ fn rounded_digits(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i
 }
 
 /// Formats a number like `golang.org/x/text` in English.
-fn format_float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Failure> {
+fn format_float(value: f64, precision: Option<usize>, verb: char) -> Result<String, EvalFailure> {
     let sign = if value < 0.0 { "-" } else { "" };
     if value.is_nan() {
         return Ok("NaN".to_owned());

@@ -5,21 +5,23 @@ use std::cmp::Ordering;
 use super::CallContext;
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
-use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
+use crate::evaluate::value::{
+    EvalFailure, Evaluated, Value, cost_limit_exceeded, eval_error, no_such_overload,
+};
 
 /// Maximum length of a list that `lists.range` creates. A longer one exceeds the cost limit.
-const MAX_RANGE: i64 = 1_000_000;
+const MAX_RANGE_LENGTH: i64 = 1_000_000;
 /// Maximum length of a list whose elements are all compared with each other.
-const MAX_SQUARED: usize = 20_000;
+const MAX_PAIRWISE_LENGTH: usize = 20_000;
 
-pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => slice(list, *start, *end),
         ("flatten", [Value::List(list)]) => flattened(list, 1),
         ("flatten", [Value::List(list), Value::Int(depth)]) => flattened(list, *depth),
-        ("flatten", [other]) => error(format!("no such overload: {}.flatten()", other.type_name())),
+        ("flatten", [other]) => eval_error(format!("no such overload: {}.flatten()", other.type_name())),
         ("flatten", [list, depth]) => {
-            error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
+            eval_error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
         }
         ("distinct", [Value::List(list)]) => distinct(list, context),
         ("reverse", [Value::List(list)]) => {
@@ -45,35 +47,35 @@ pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Opt
 
 fn slice(list: &List, start: i64, end: i64) -> Evaluated {
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
-        return error(format!("cannot slice({start}, {end}), negative indexes not supported"));
+        return eval_error(format!("cannot slice({start}, {end}), negative indexes not supported"));
     };
     if from > to {
-        return error(format!(
+        return eval_error(format!(
             "cannot slice({start}, {end}), start index must be less than or equal to end index"
         ));
     }
     if list.len() < to {
-        return error(format!("cannot slice({start}, {end}), list is length {}", list.len()));
+        return eval_error(format!("cannot slice({start}, {end}), list is length {}", list.len()));
     }
     Ok(Value::list(list.items()?.get(from..to).unwrap_or_default().to_vec()))
 }
 
 fn flattened(list: &List, depth: i64) -> Evaluated {
     if depth < 0 {
-        return error("level must be non-negative");
+        return eval_error("level must be non-negative");
     }
     let mut flat = Vec::new();
     flatten_into(list, depth, &mut flat)?;
     Ok(Value::list(flat))
 }
 
-fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), Failure> {
+fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), EvalFailure> {
     for item in list.items()?.iter() {
         match item {
             Value::List(inner) if depth > 0 => flatten_into(inner, depth - 1, flat)?,
             other => flat.push(other.clone()),
         }
-        if flat.len() > crate::evaluate::collections::MAX_READ {
+        if flat.len() > crate::evaluate::collections::MAX_READ_ELEMENTS {
             return Err(cost_limit_exceeded());
         }
     }
@@ -81,7 +83,7 @@ fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), Fa
 }
 
 fn distinct(list: &List, context: &CallContext<'_>) -> Evaluated {
-    if list.len() > MAX_SQUARED {
+    if list.len() > MAX_PAIRWISE_LENGTH {
         return Err(cost_limit_exceeded());
     }
     let mut unique: Vec<Value> = Vec::new();
@@ -96,13 +98,15 @@ fn distinct(list: &List, context: &CallContext<'_>) -> Evaluated {
 fn range(size: i64, context: &CallContext<'_>) -> Evaluated {
     if context.behaviour.range_is_checked {
         if size < 0 {
-            return error(format!("lists.range: size must be non-negative, got {size}"));
+            return eval_error(format!("lists.range: size must be non-negative, got {size}"));
         }
-        if size > MAX_RANGE {
-            return error(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})"));
+        if size > MAX_RANGE_LENGTH {
+            return eval_error(format!(
+                "lists.range: size {size} exceeds maximum allowed ({MAX_RANGE_LENGTH})"
+            ));
         }
     }
-    if size > MAX_RANGE {
+    if size > MAX_RANGE_LENGTH {
         Err(cost_limit_exceeded())
     } else {
         Ok(Value::list((0..size).map(Value::Int).collect()))
@@ -111,7 +115,7 @@ fn range(size: i64, context: &CallContext<'_>) -> Evaluated {
 
 fn sort_by(list: &List, keys: &List) -> Evaluated {
     if list.len() != keys.len() {
-        return error(format!(
+        return eval_error(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} \
              elements respectively",
             list.len(),
@@ -121,13 +125,13 @@ fn sort_by(list: &List, keys: &List) -> Evaluated {
     let (items, keys) = (list.items()?, keys.items()?);
     let Some(first) = keys.first() else { return Ok(Value::List(list.clone())) };
     if !compare::has_order(first) {
-        return error("list elements must be comparable");
+        return eval_error("list elements must be comparable");
     }
     if keys.iter().any(|key| key.type_name() != first.type_name()) {
-        return error("list elements must have the same type");
+        return eval_error("list elements must have the same type");
     }
     let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
-    pairs.sort_by(|(a, _), (b, _)| compare::order(a, b).unwrap_or(Ordering::Equal));
+    pairs.sort_by(|(a, _), (b, _)| compare::compare_values(a, b).unwrap_or(Ordering::Equal));
     Ok(Value::list(pairs.into_iter().map(|(_, item)| item.clone()).collect()))
 }
 
@@ -138,7 +142,8 @@ fn is_sorted(list: &List) -> Evaluated {
         if !compare::has_order(item) {
             return no_such_overload();
         }
-        if previous.is_some_and(|previous| compare::order(previous, item).is_ok_and(Ordering::is_gt)) {
+        if previous.is_some_and(|previous| compare::compare_values(previous, item).is_ok_and(Ordering::is_gt))
+        {
             return Ok(Value::Bool(false));
         }
         previous = Some(item);
@@ -167,13 +172,14 @@ fn min_or_max(list: &List, name: &str, worse: Ordering) -> Evaluated {
         if !compare::has_order(item) {
             return no_such_overload();
         }
-        let is_better =
-            best.as_ref().is_none_or(|best| compare::order(best, item).is_ok_and(|order| order == worse));
+        let is_better = best
+            .as_ref()
+            .is_none_or(|best| compare::compare_values(best, item).is_ok_and(|order| order == worse));
         if is_better {
             best = Some(item.clone());
         }
     }
-    best.map_or_else(|| error(format!("{name} called on empty list")), Ok)
+    best.map_or_else(|| eval_error(format!("{name} called on empty list")), Ok)
 }
 
 fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext<'_>) -> Evaluated {
@@ -195,7 +201,7 @@ fn includes(list: &List, item: &Value, context: &CallContext<'_>) -> Evaluated {
         if let Some(limit) = context.behaviour.includes_limit
             && index >= limit
         {
-            return error(format!(
+            return eval_error(format!(
                 "'includes' function cannot be applied to lists longer than {limit} values"
             ));
         }
@@ -209,7 +215,7 @@ fn includes(list: &List, item: &Value, context: &CallContext<'_>) -> Evaluated {
 }
 
 /// Implements `sets.contains`, `sets.equivalent` and `sets.intersects`.
-fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Result<bool, Failure> {
+fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Result<bool, EvalFailure> {
     let (a, b) = (a.items()?, b.items()?);
     match name {
         "sets.contains" => contains_all(&a, &b, context),
@@ -225,7 +231,7 @@ fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Re
     }
 }
 
-fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, Failure> {
+fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, EvalFailure> {
     for other in list {
         if compare::is_equal(item, other, &context.work)? {
             return Ok(true);
@@ -234,7 +240,7 @@ fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<b
     Ok(false)
 }
 
-fn contains_all(list: &[Value], part: &[Value], context: &CallContext<'_>) -> Result<bool, Failure> {
+fn contains_all(list: &[Value], part: &[Value], context: &CallContext<'_>) -> Result<bool, EvalFailure> {
     for item in part {
         if !contains(list, item, context)? {
             return Ok(false);

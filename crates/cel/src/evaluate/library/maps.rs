@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::evaluate::collections::{Key, Kind, Map};
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::collections::{Key, Map, MapKind};
+use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     match (name, args) {
         ("cel.@mapInsert", [Value::Map(map), key, value]) => Some(insert(map, key, value)),
         ("cel.@mapInsert", [Value::Map(map), Value::Map(more)]) => Some(insert_all(map, more)),
@@ -24,7 +24,7 @@ fn insert_all(map: &Arc<Map>, more: &Map) -> Evaluated {
 
 fn insert(map: &Arc<Map>, key: &Value, value: &Value) -> Evaluated {
     if map.existing_value(key)?.is_some() {
-        return error(format!("insert failed: key {} already exists", super::printed(key)));
+        return eval_error(format!("insert failed: key {} already exists", super::go_value_text(key)));
     }
     if map.insert_if_growing(key, value)? {
         return Ok(Value::Map(Arc::clone(map)));
@@ -32,6 +32,6 @@ fn insert(map: &Arc<Map>, key: &Value, value: &Value) -> Evaluated {
     let mut pairs = map.entries();
     pairs.push((key.clone(), value.clone()));
     let pairs: Result<_, _> =
-        pairs.into_iter().map(|(key, value)| Ok((Key::of(&key)?, (key, value)))).collect();
-    Ok(Value::Map(Arc::new(Map::of(pairs?, Kind::Values))))
+        pairs.into_iter().map(|(key, value)| Ok((Key::from_value(&key)?, (key, value)))).collect();
+    Ok(Value::Map(Arc::new(Map::from_pairs(pairs?, MapKind::Values))))
 }

@@ -7,7 +7,7 @@ use tollgate_formats::gotime::Timestamp;
 
 use super::times;
 use crate::evaluate::collections::{List, Map};
-use crate::evaluate::value::{Evaluated, Moment, Value, error};
+use crate::evaluate::value::{Evaluated, OffsetTimestamp, Value, eval_error};
 
 pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> Evaluated {
     let int = |field: &str| match fields.get(field) {
@@ -21,7 +21,7 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
             return times::duration_value(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
         }
         "Timestamp" => {
-            let moment = Moment { time: Timestamp { seconds: int("seconds"), nanos: 0 }, offset: 0 };
+            let moment = OffsetTimestamp { time: Timestamp { seconds: int("seconds"), nanos: 0 }, offset: 0 };
             return times::shifted_timestamp(moment, i128::from(int("nanos")));
         }
         "BoolValue" => value.unwrap_or(Value::Bool(false)),
@@ -30,11 +30,14 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
         "DoubleValue" | "FloatValue" => value.unwrap_or(Value::Double(0.0)),
         "StringValue" => value.unwrap_or_else(|| Value::string("")),
         "BytesValue" => value.unwrap_or_else(|| Value::Bytes([].into())),
-        "ListValue" => fields.get("values").cloned().unwrap_or_else(|| Value::List(List::of(Vec::new()))),
-        "Struct" => {
-            fields.get("fields").cloned().unwrap_or_else(|| Value::Map(Arc::new(Map::growing().collected())))
+        "ListValue" => {
+            fields.get("values").cloned().unwrap_or_else(|| Value::List(List::from_items(Vec::new())))
         }
+        "Struct" => fields
+            .get("fields")
+            .cloned()
+            .unwrap_or_else(|| Value::Map(Arc::new(Map::new_growing().to_fixed()))),
         "Value" => fields.values().next().cloned().unwrap_or(Value::Null),
-        other => return error(format!("unknown type: {other}")),
+        other => return eval_error(format!("unknown type: {other}")),
     })
 }

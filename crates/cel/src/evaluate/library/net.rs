@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::netparse;
-use crate::evaluate::value::{Evaluated, Value, error};
+use crate::evaluate::value::{Evaluated, Value, eval_error};
 use tollgate_formats::gofmt::quote;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(in crate::evaluate) struct Address(IpAddr);
 
 /// An address and a number of bits; the address need not end where the bits do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::evaluate) struct Prefix {
+pub(in crate::evaluate) struct CidrPrefix {
     address: IpAddr,
     bits: u8,
 }
@@ -23,7 +23,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl fmt::Display for Prefix {
+impl fmt::Display for CidrPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
@@ -31,7 +31,7 @@ impl fmt::Display for Prefix {
 
 impl Address {
     /// The size that costs are counted by.
-    pub(in crate::evaluate) fn bytes(self) -> usize {
+    pub(in crate::evaluate) fn cost_bytes(self) -> usize {
         if self.0.is_ipv4() { 4 } else { 16 }
     }
 
@@ -70,22 +70,22 @@ impl Address {
     }
 }
 
-impl Prefix {
+impl CidrPrefix {
     /// The size that costs are counted by.
-    pub(in crate::evaluate) fn bytes(self) -> usize {
+    pub(in crate::evaluate) fn cost_bytes(self) -> usize {
         usize::from(self.bits).div_ceil(8)
     }
 
-    fn parse(text: &str) -> Result<Prefix, String> {
+    fn parse(text: &str) -> Result<CidrPrefix, String> {
         let (address, bits) = netparse::parse_prefix(text).map_err(|problem| {
             format!("network address parse error during conversion from string: {problem}")
         })?;
         refuse_mapped_address(address, text)?;
-        Ok(Prefix { address, bits })
+        Ok(CidrPrefix { address, bits })
     }
 
-    fn masked(self) -> Prefix {
-        Prefix { address: masked(self.address, self.bits), ..self }
+    fn masked(self) -> CidrPrefix {
+        CidrPrefix { address: masked(self.address, self.bits), ..self }
     }
 
     fn contains(self, address: IpAddr) -> bool {
@@ -117,14 +117,13 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("ip", [Value::String(text)]) => Address::parse(text).map_or_else(error, |ip| Ok(Value::Ip(ip))),
+        ("ip", [Value::String(text)]) => Address::parse(text).map_or_else(eval_error, |ip| Ok(Value::Ip(ip))),
         ("ip", [Value::Cidr(prefix)]) => Ok(Value::Ip(Address(prefix.address))),
         ("isIP", [Value::String(text)]) => Ok(Value::Bool(Address::parse(text).is_ok())),
-        ("ip.isCanonical", [Value::String(text)]) => {
-            Address::parse(text).map_or_else(error, |address| Ok(Value::Bool(address.to_string() == **text)))
-        }
+        ("ip.isCanonical", [Value::String(text)]) => Address::parse(text)
+            .map_or_else(eval_error, |address| Ok(Value::Bool(address.to_string() == **text))),
         ("family", [Value::Ip(address)]) => Ok(Value::Int(if address.0.is_ipv4() { 4 } else { 6 })),
         ("isUnspecified", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_unspecified())),
         ("isLoopback", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_loopback())),
@@ -132,7 +131,7 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
         ("isLinkLocalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_unicast())),
         ("isGlobalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_global_unicast())),
         ("cidr", [Value::String(text)]) => parse_prefix(text).map(Value::Cidr),
-        ("isCIDR", [Value::String(text)]) => Ok(Value::Bool(Prefix::parse(text).is_ok())),
+        ("isCIDR", [Value::String(text)]) => Ok(Value::Bool(CidrPrefix::parse(text).is_ok())),
         ("containsIP", [Value::Cidr(prefix), Value::Ip(address)]) => {
             Ok(Value::Bool(prefix.contains(address.0)))
         }
@@ -141,10 +140,10 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
             Ok(Value::Bool(prefix.contains(address.0)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => {
-            Ok(Value::Bool(contains(*outer, *inner)))
+            Ok(Value::Bool(contains_prefix(*outer, *inner)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::String(text)]) => {
-            parse_prefix(text).map(|inner| Value::Bool(contains(*outer, inner)))
+            parse_prefix(text).map(|inner| Value::Bool(contains_prefix(*outer, inner)))
         }
         ("prefixLength", [Value::Cidr(prefix)]) => Ok(Value::Int(prefix.bits.into())),
         ("masked", [Value::Cidr(prefix)]) => Ok(Value::Cidr(prefix.masked())),
@@ -152,12 +151,12 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-fn parse_prefix(text: &str) -> Result<Prefix, crate::evaluate::value::Failure> {
+fn parse_prefix(text: &str) -> Result<CidrPrefix, crate::evaluate::value::EvalFailure> {
     let problem =
-        |problem| error(format!("network address parse error during conversion from string: {problem}"));
-    Prefix::parse(text).or_else(problem)
+        |problem| eval_error(format!("network address parse error during conversion from string: {problem}"));
+    CidrPrefix::parse(text).or_else(problem)
 }
 
-fn contains(outer: Prefix, inner: Prefix) -> bool {
+fn contains_prefix(outer: CidrPrefix, inner: CidrPrefix) -> bool {
     outer.bits <= inner.bits && outer.contains(inner.address)
 }

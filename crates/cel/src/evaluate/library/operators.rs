@@ -4,9 +4,9 @@ use super::CallContext;
 use super::times;
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
 
-pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("_+_", [left, right]) => add(left, right),
         ("_-_", [left, right]) => subtract(left, right),
@@ -18,11 +18,19 @@ pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Opt
         ("-_", [Value::Duration(value)]) => times::duration_value(value.checked_neg()),
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("@not_strictly_false", _) => Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
-        ("_<_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_lt())),
-        ("_<=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_le())),
-        ("_>_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_gt())),
-        ("_>=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_ge())),
-        ("@in", [element, Value::List(list)]) => is_in(element, list, context),
+        ("_<_", [left, right]) => {
+            compare::compare_values(left, right).map(|order| Value::Bool(order.is_lt()))
+        }
+        ("_<=_", [left, right]) => {
+            compare::compare_values(left, right).map(|order| Value::Bool(order.is_le()))
+        }
+        ("_>_", [left, right]) => {
+            compare::compare_values(left, right).map(|order| Value::Bool(order.is_gt()))
+        }
+        ("_>=_", [left, right]) => {
+            compare::compare_values(left, right).map(|order| Value::Bool(order.is_ge()))
+        }
+        ("@in", [element, Value::List(list)]) => eval_in(element, list, context),
         ("@in", [key, Value::Map(map)]) => map.existing_value(key).map(|found| Value::Bool(found.is_some())),
         ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
@@ -46,11 +54,11 @@ pub(super) fn has_size(value: &Value) -> bool {
 }
 
 fn int_or_overflow(found: Option<i64>) -> Evaluated {
-    found.map_or_else(|| error("integer overflow"), |value| Ok(Value::Int(value)))
+    found.map_or_else(|| eval_error("integer overflow"), |value| Ok(Value::Int(value)))
 }
 
 fn uint_or_overflow(found: Option<u64>) -> Evaluated {
-    found.map_or_else(|| error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
+    found.map_or_else(|| eval_error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
 }
 
 pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
@@ -65,7 +73,7 @@ pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
             Ok(Value::string(sum))
         }
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
-        (Value::List(a), Value::List(b)) => a.plus(b).map(Value::List),
+        (Value::List(a), Value::List(b)) => a.concat(b).map(Value::List),
         (Value::Duration(a), Value::Duration(b)) => times::duration_value(a.checked_add(*b)),
         (Value::Duration(duration), Value::Timestamp(moment))
         | (Value::Timestamp(moment), Value::Duration(duration)) => {
@@ -100,7 +108,7 @@ fn multiply(left: &Value, right: &Value) -> Evaluated {
 
 fn divide(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
-        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("division by zero"),
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => eval_error("division by zero"),
         (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_div(*b)),
         (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_div(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
@@ -110,14 +118,14 @@ fn divide(left: &Value, right: &Value) -> Evaluated {
 
 fn modulo(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
-        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("modulus by zero"),
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => eval_error("modulus by zero"),
         (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_rem(*b)),
         (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_rem(*b)),
         _ => no_such_overload(),
     }
 }
 
-fn is_in(element: &Value, list: &List, context: &CallContext<'_>) -> Evaluated {
+fn eval_in(element: &Value, list: &List, context: &CallContext<'_>) -> Evaluated {
     for index in 0..list.len() {
         if let Some(item) = list.get(index)
             && compare::is_equal(element, &item, &context.work)?

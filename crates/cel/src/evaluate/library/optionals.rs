@@ -1,23 +1,25 @@
 //! Optional values.
 
 use crate::evaluate::collections::List;
-use crate::evaluate::value::{Evaluated, Value, error};
+use crate::evaluate::value::{Evaluated, Value, eval_error};
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("optional.of", [value]) => Ok(Value::some(value.clone())),
+        ("optional.of", [value]) => Ok(Value::optional_of(value.clone())),
         ("optional.ofNonZeroValue", [value]) => {
-            Ok(if value.is_zero() { Value::NONE } else { Value::some(value.clone()) })
+            Ok(if value.is_zero() { Value::OPTIONAL_NONE } else { Value::optional_of(value.clone()) })
         }
-        ("optional.none", _) => Ok(Value::NONE),
+        ("optional.none", _) => Ok(Value::OPTIONAL_NONE),
         ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => unwrap(list),
         ("value", [Value::Optional(Some(inner))]) => Ok((**inner).clone()),
-        ("value", [Value::Optional(None)]) => error("optional.none() dereference"),
+        ("value", [Value::Optional(None)]) => eval_error("optional.none() dereference"),
         ("hasValue", [Value::Optional(inner)]) => Ok(Value::Bool(inner.is_some())),
-        ("first", [Value::List(list)]) => Ok(list.get(0).map_or(Value::NONE, Value::some)),
-        ("last", [Value::List(list)]) => {
-            Ok(list.len().checked_sub(1).and_then(|last| list.get(last)).map_or(Value::NONE, Value::some))
-        }
+        ("first", [Value::List(list)]) => Ok(list.get(0).map_or(Value::OPTIONAL_NONE, Value::optional_of)),
+        ("last", [Value::List(list)]) => Ok(list
+            .len()
+            .checked_sub(1)
+            .and_then(|last| list.get(last))
+            .map_or(Value::OPTIONAL_NONE, Value::optional_of)),
         _ => return None,
     })
 }
@@ -27,7 +29,7 @@ fn unwrap(list: &List) -> Evaluated {
     for item in list.items()?.iter() {
         match item {
             Value::Optional(inner) => values.extend(inner.as_deref().cloned()),
-            other => return error(format!("value {} is not optional", super::printed(other))),
+            other => return eval_error(format!("value {} is not optional", super::go_value_text(other))),
         }
     }
     Ok(Value::list(values))

@@ -3,13 +3,13 @@
 
 use regex::{Match, Regex, RegexBuilder};
 
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
 use crate::regex as syntax;
 
 /// The largest program of a pattern, in bytes.
-const MAX_PROGRAM: usize = 64 << 20;
+const MAX_PROGRAM_BYTES: usize = 64 << 20;
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     let prefix = match (name, args) {
         ("matches", [Value::String(_), Value::String(_)]) => "",
         ("find", [Value::String(_), Value::String(_)])
@@ -18,20 +18,23 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     };
     let pattern = args.get(1).and_then(Value::as_str).unwrap_or_default();
     Some(match compile(pattern) {
-        Ok(pattern) => apply(name, &pattern, args),
-        Err(problem) => error(format!("{prefix}{problem}")),
+        Ok(pattern) => call_with_pattern(name, &pattern, args),
+        Err(problem) => eval_error(format!("{prefix}{problem}")),
     })
 }
 
 /// Compiles a pattern of Go; the error is Go's.
 pub(in crate::evaluate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated = syntax::translate(pattern).map_err(|problem| problem.to_string())?;
-    let built = RegexBuilder::new(&translated).size_limit(MAX_PROGRAM).dfa_size_limit(MAX_PROGRAM).build();
+    let translated = syntax::translate_for_regex_crate(pattern).map_err(|problem| problem.to_string())?;
+    let built = RegexBuilder::new(&translated)
+        .size_limit(MAX_PROGRAM_BYTES)
+        .dfa_size_limit(MAX_PROGRAM_BYTES)
+        .build();
     built.ok().ok_or_else(|| format!("error parsing regexp: expression too large: `{pattern}`"))
 }
 
 /// Calls one of the functions with a pattern that is compiled.
-pub(in crate::evaluate) fn apply(function: &str, pattern: &Regex, args: &[Value]) -> Evaluated {
+pub(in crate::evaluate) fn call_with_pattern(function: &str, pattern: &Regex, args: &[Value]) -> Evaluated {
     let Some(Value::String(text)) = args.first() else { return no_such_overload() };
     match (function, args) {
         ("matches", _) => Ok(Value::Bool(pattern.is_match(text))),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_formats::quantity::{ParseError, Quantity};
 
 use super::{CallContext, semver};
-use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error};
+use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, eval_error};
 
 /// A decimal that several values share, as they share a pointer upstream.
 type SharedDecimal = Arc<Mutex<Quantity<'static>>>;
@@ -34,10 +34,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SharedQuantity {
     pub(in crate::evaluate) fn new(quantity: Quantity<'static>) -> SharedQuantity {
-        SharedQuantity { cell: Arc::new(Mutex::new(Amount::of(quantity))), is_computed: false }
+        SharedQuantity { cell: Arc::new(Mutex::new(Amount::from_quantity(quantity))), is_computed: false }
     }
 
-    pub(in crate::evaluate) fn address(&self) -> usize {
+    pub(in crate::evaluate) fn cell_address(&self) -> usize {
         Arc::as_ptr(&self.cell).addr()
     }
 
@@ -56,16 +56,16 @@ impl SharedQuantity {
         self.get().text().into_owned()
     }
 
-    fn order(&self, other: &SharedQuantity) -> Ordering {
+    fn compare(&self, other: &SharedQuantity) -> Ordering {
         let (left, right) = (self.get(), other.get());
         if right.is_decimal() && !left.is_decimal() {
-            *lock(&self.cell) = Amount::of(left.to_decimal());
+            *lock(&self.cell) = Amount::from_quantity(left.to_decimal());
         }
         left.cmp(&right)
     }
 
     /// The sum or difference. `shares` is true if a decimal is changed in place.
-    fn combined(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
+    fn add_or_subtract(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
         let quantity = self.get();
         let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };
         // Nobody can mean so many places; upstream takes minutes for them.
@@ -75,14 +75,14 @@ impl SharedQuantity {
                 *lock(shared) = sum;
                 Amount::Decimal(Arc::clone(shared))
             }
-            _ => Amount::of(sum),
+            _ => Amount::from_quantity(sum),
         };
         Ok(Value::Quantity(SharedQuantity { cell: Arc::new(Mutex::new(amount)), is_computed: true }))
     }
 }
 
 impl Amount {
-    fn of(quantity: Quantity<'static>) -> Amount {
+    fn from_quantity(quantity: Quantity<'static>) -> Amount {
         if quantity.is_decimal() {
             Amount::Decimal(Arc::new(Mutex::new(quantity)))
         } else {
@@ -91,46 +91,46 @@ impl Amount {
     }
 }
 
-pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     let shares = context.behaviour.sums_change_quantities;
     Some(match (name, args) {
-        ("quantity", [Value::String(text)]) => match parse(text) {
+        ("quantity", [Value::String(text)]) => match parse_rejecting_blanks(text) {
             Ok(quantity) => Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned()))),
-            Err(problem) => error(problem.text()),
+            Err(problem) => eval_error(problem.message()),
         },
-        ("isQuantity", [Value::String(text)]) => Ok(Value::Bool(parse(text).is_ok())),
+        ("isQuantity", [Value::String(text)]) => Ok(Value::Bool(parse_rejecting_blanks(text).is_ok())),
         ("sign", [Value::Quantity(quantity)]) => Ok(Value::Int(quantity.get().sign().into())),
         ("isInteger", [Value::Quantity(quantity)]) => Ok(Value::Bool(quantity.get().as_i64().is_some())),
         ("asInteger", [Value::Quantity(quantity)]) => match quantity.get().as_i64() {
             Some(value) => Ok(Value::Int(value)),
-            None => error("cannot convert value to integer"),
+            None => eval_error("cannot convert value to integer"),
         },
         ("asApproximateFloat", [Value::Quantity(quantity)]) => {
             Ok(Value::Double(quantity.get().approximate_f64()))
         }
         ("add" | "sub", [Value::Quantity(quantity), Value::Quantity(other)]) => {
-            quantity.combined(&other.get(), name == "sub", shares)
+            quantity.add_or_subtract(&other.get(), name == "sub", shares)
         }
         ("add" | "sub", [Value::Quantity(quantity), Value::Int(other)]) => {
-            quantity.combined(&Quantity::of_int(*other), name == "sub", shares)
+            quantity.add_or_subtract(&Quantity::from_i64(*other), name == "sub", shares)
         }
-        ("compareTo", _) => Ok(Value::Int(order(args)? as i64)),
-        ("isLessThan", _) => Ok(Value::Bool(order(args)?.is_lt())),
-        ("isGreaterThan", _) => Ok(Value::Bool(order(args)?.is_gt())),
+        ("compareTo", _) => Ok(Value::Int(compare_args(args)? as i64)),
+        ("isLessThan", _) => Ok(Value::Bool(compare_args(args)?.is_lt())),
+        ("isGreaterThan", _) => Ok(Value::Bool(compare_args(args)?.is_gt())),
         _ => return None,
     })
 }
 
 /// The order of two quantities or two versions, which the same functions compare; `None` for other values.
-fn order(args: &[Value]) -> Option<Ordering> {
+fn compare_args(args: &[Value]) -> Option<Ordering> {
     match args {
-        [Value::Quantity(left), Value::Quantity(right)] => Some(left.order(right)),
+        [Value::Quantity(left), Value::Quantity(right)] => Some(left.compare(right)),
         [Value::Semver(left), Value::Semver(right)] => Some(semver::Semver::order(left, right)),
         _ => None,
     }
 }
 
 /// Reads a quantity, around which the server allows no blanks.
-fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
+fn parse_rejecting_blanks(text: &str) -> Result<Quantity<'_>, ParseError> {
     if text.trim().len() == text.len() { Quantity::parse(text) } else { Err(ParseError::FormatWrong) }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_formats::gofmt;
 
-use crate::evaluate::value::{Evaluated, Value, error};
+use crate::evaluate::value::{Evaluated, Value, eval_error};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct Semver {
@@ -24,10 +24,10 @@ enum Identifier {
     Text(String),
 }
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
         ("semver", _) => {
-            parse_argument(args)?.map_or_else(error, |version| Ok(Value::Semver(Arc::new(version))))
+            parse_argument(args)?.map_or_else(eval_error, |version| Ok(Value::Semver(Arc::new(version))))
         }
         ("isSemver", _) => Ok(Value::Bool(parse_argument(args)?.is_ok())),
         ("major", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[0].cast_signed())),
@@ -40,13 +40,13 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
 fn parse_argument(args: &[Value]) -> Option<Result<Semver, String>> {
     match args {
         [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Some(Semver::parse(text)),
-        [Value::String(text), Value::Bool(true)] => Some(normalized(text)),
+        [Value::String(text), Value::Bool(true)] => Some(parse_normalized(text)),
         _ => None,
     }
 }
 
 /// Parses a version after normalization: a leading `v`, missing parts and leading zeros are accepted.
-fn normalized(text: &str) -> Result<Semver, String> {
+fn parse_normalized(text: &str) -> Result<Semver, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();
     for part in &mut parts {

@@ -1,10 +1,12 @@
 //! The string functions of cel-go's extension library, version 2, and of the standard library. Positions count
 //! characters.
 
-use super::{CallContext, MAX_TEXT, formatting};
-use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
+use super::{CallContext, MAX_CREATED_TEXT_BYTES, formatting};
+use crate::evaluate::value::{
+    EvalFailure, Evaluated, Value, cost_limit_exceeded, eval_error, no_such_overload,
+};
 
-pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("contains", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
         ("startsWith", [Value::String(text), Value::String(part)]) => {
@@ -30,26 +32,26 @@ pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Opt
             last_index_of(text, part, Some(*offset), context)
         }
         ("format", [Value::String(format), Value::List(list)]) => {
-            formatting::format(format, list).map(Value::string)
+            formatting::format_string(format, list).map(Value::string)
         }
         ("strings.quote", [Value::String(text)]) => Ok(Value::string(quote(text))),
         _ => return None,
     })
 }
 
-fn out_of_range<T>(index: i64) -> Result<T, Failure> {
-    error(format!("index out of range: {index}"))
+fn out_of_range<T>(index: i64) -> Result<T, EvalFailure> {
+    eval_error(format!("index out of range: {index}"))
 }
 
 /// The byte offset of a character, or the end of the text; `None` beyond it.
-fn byte_at(text: &str, index: i64) -> Option<usize> {
+fn byte_offset_of_char(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     starts.nth(index)
 }
 
 fn char_at(text: &str, index: i64) -> Evaluated {
-    let Some(at) = byte_at(text, index) else { return out_of_range(index) };
+    let Some(at) = byte_offset_of_char(text, index) else { return out_of_range(index) };
     let rest = text.get(at..).unwrap_or_default();
     Ok(Value::string(rest.chars().next().map(String::from).unwrap_or_default()))
 }
@@ -63,11 +65,11 @@ fn substring(args: &[Value]) -> Evaluated {
     if let Some(end) = end
         && start > end
     {
-        return error(format!("invalid substring range. start: {start}, end: {end}"));
+        return eval_error(format!("invalid substring range. start: {start}, end: {end}"));
     }
-    let Some(from) = byte_at(text, *start) else { return out_of_range(*start) };
+    let Some(from) = byte_offset_of_char(text, *start) else { return out_of_range(*start) };
     let to = match end {
-        Some(end) => match byte_at(text, *end) {
+        Some(end) => match byte_offset_of_char(text, *end) {
             Some(to) => to,
             None => return out_of_range(*end),
         },
@@ -86,21 +88,21 @@ fn index_of(text: &str, part: &str, offset: Option<i64>, context: &CallContext<'
     if offset < 0 {
         return out_of_range(offset);
     }
-    let found = byte_at(text, offset).and_then(|from| {
+    let found = byte_offset_of_char(text, offset).and_then(|from| {
         let at = text.get(from..)?.find(part)?;
         text.get(..from + at)
     });
-    Ok(position_value(found))
+    Ok(char_index_value(found))
 }
 
 /// The last position of `part` in `text`, in characters, at or before an offset; -1 if it is not found.
 fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &CallContext<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
         (true, Some(offset)) => return index_of_empty_text(text, offset, context),
-        (true, None) => return Ok(Value::Int(length(text))),
+        (true, None) => return Ok(Value::Int(char_count(text))),
         (false, offset) => offset,
     };
-    let last = length(text) - 1;
+    let last = char_count(text) - 1;
     // A text is as long in bytes as its longest characters make it.
     let offset = match offset {
         None if text.len() < part.len() => return Ok(Value::Int(-1)),
@@ -113,18 +115,18 @@ fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &CallCont
     if offset > last {
         return Ok(Value::Int(-1));
     }
-    let end = byte_at(text, offset).map_or(text.len(), |at| text.len().min(at + part.len()));
+    let end = byte_offset_of_char(text, offset).map_or(text.len(), |at| text.len().min(at + part.len()));
     // Where that is inside of a character, nothing begins at the offset itself.
     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let found = text.get(..end).and_then(|head| text.get(..head.rfind(part)?));
-    Ok(position_value(found))
+    Ok(char_index_value(found))
 }
 
-fn position_value(before: Option<&str>) -> Value {
-    Value::Int(before.map_or(-1, length))
+fn char_index_value(before: Option<&str>) -> Value {
+    Value::Int(before.map_or(-1, char_count))
 }
 
-fn length(text: &str) -> i64 {
+fn char_count(text: &str) -> i64 {
     i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
 }
 
@@ -133,7 +135,7 @@ fn index_of_empty_text(text: &str, offset: i64, context: &CallContext<'_>) -> Ev
     if !context.behaviour.empty_part_checks_range {
         return Ok(Value::Int(offset));
     }
-    if offset < 0 { out_of_range(offset) } else { Ok(Value::Int(offset.min(length(text)))) }
+    if offset < 0 { out_of_range(offset) } else { Ok(Value::Int(offset.min(char_count(text)))) }
 }
 
 fn replace(args: &[Value]) -> Evaluated {
@@ -146,7 +148,7 @@ fn replace(args: &[Value]) -> Evaluated {
     };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let places = if old.is_empty() { text.chars().count() + 1 } else { text.len() / old.len() };
-    if text.len().saturating_add(places.min(count).saturating_mul(new.len())) > MAX_TEXT {
+    if text.len().saturating_add(places.min(count).saturating_mul(new.len())) > MAX_CREATED_TEXT_BYTES {
         return Err(cost_limit_exceeded());
     }
     Ok(Value::string(text.replacen(&**old, new, count)))
@@ -193,9 +195,9 @@ fn join(args: &[Value]) -> Evaluated {
             joined.push_str(separator);
         }
         let Value::String(text) = item else {
-            return error(format!("join: invalid input: {}", super::printed(item)));
+            return eval_error(format!("join: invalid input: {}", super::go_value_text(item)));
         };
-        if joined.len() + text.len() > MAX_TEXT {
+        if joined.len() + text.len() > MAX_CREATED_TEXT_BYTES {
             return Err(cost_limit_exceeded());
         }
         joined.push_str(text);

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 
 use tollgate_formats::gotime::{self, Timestamp};
 
-use crate::evaluate::value::{Evaluated, Failure, Moment, Value, error, no_such_overload};
+use crate::evaluate::value::{EvalFailure, Evaluated, OffsetTimestamp, Value, eval_error, no_such_overload};
 
-const SECOND: i128 = 1_000_000_000;
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
 /// The range of valid times, in seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match name {
         "getFullYear" => time_field(args, |clock| clock.year),
         "getMonth" => time_field(args, |clock| clock.month - 1),
@@ -21,16 +21,18 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
         "getDayOfMonth" => time_field(args, |clock| clock.day - 1),
         "getDate" => time_field(args, |clock| clock.day),
         "getDayOfWeek" => time_field(args, |clock| clock.day_of_week),
-        "getHours" => time_field_or_duration(args, 3600 * SECOND, |clock| clock.second / 3600),
-        "getMinutes" => time_field_or_duration(args, 60 * SECOND, |clock| clock.second / 60 % 60),
-        "getSeconds" => time_field_or_duration(args, SECOND, |clock| clock.second % 60),
-        "getMilliseconds" => time_field_or_duration(args, SECOND / 1000, |clock| clock.milliseconds),
+        "getHours" => time_field_or_duration(args, 3600 * NANOS_PER_SECOND, |clock| clock.second / 3600),
+        "getMinutes" => time_field_or_duration(args, 60 * NANOS_PER_SECOND, |clock| clock.second / 60 % 60),
+        "getSeconds" => time_field_or_duration(args, NANOS_PER_SECOND, |clock| clock.second % 60),
+        "getMilliseconds" => {
+            time_field_or_duration(args, NANOS_PER_SECOND / 1000, |clock| clock.milliseconds)
+        }
         _ => return None,
     })
 }
 
 /// A time in a time zone, split into its fields.
-struct Clock {
+struct CalendarTime {
     year: i64,
     month: i64,
     day: i64,
@@ -41,16 +43,16 @@ struct Clock {
     milliseconds: i64,
 }
 
-impl Clock {
-    fn of(moment: Moment, offset: i64) -> Clock {
+impl CalendarTime {
+    fn from_timestamp(moment: OffsetTimestamp, offset: i64) -> CalendarTime {
         let local = moment.time.seconds.saturating_add(offset);
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-        let (year, month, day) = gotime::date(days);
-        Clock {
+        let (year, month, day) = gotime::date_from_days(days);
+        CalendarTime {
             year,
             month,
             day,
-            day_of_year: days - gotime::days_before(year, 1, 1),
+            day_of_year: days - gotime::days_since_1970(year, 1, 1),
             // The first of January 1970 was a Thursday.
             day_of_week: (days + 4).rem_euclid(7),
             second,
@@ -59,17 +61,17 @@ impl Clock {
     }
 }
 
-fn time_field(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
+fn time_field(args: &[Value], part: fn(&CalendarTime) -> i64) -> Evaluated {
     let (moment, offset) = match args {
         [Value::Timestamp(moment)] => (moment, 0),
-        [Value::Timestamp(moment), Value::String(zone)] => (moment, offset_of(zone)?),
+        [Value::Timestamp(moment), Value::String(zone)] => (moment, zone_offset_seconds(zone)?),
         _ => return no_such_overload(),
     };
-    Ok(Value::Int(part(&Clock::of(*moment, offset))))
+    Ok(Value::Int(part(&CalendarTime::from_timestamp(*moment, offset))))
 }
 
 /// A field of a time, or a duration in whole units.
-fn time_field_or_duration(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
+fn time_field_or_duration(args: &[Value], unit: i128, clock: fn(&CalendarTime) -> i64) -> Evaluated {
     match args {
         [Value::Duration(nanos)] => {
             Ok(Value::Int(i64::try_from(i128::from(*nanos) / unit).unwrap_or(i64::MAX)))
@@ -79,13 +81,15 @@ fn time_field_or_duration(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) 
 }
 
 /// The offset of a time zone in seconds east of UTC.
-fn offset_of(zone: &str) -> Result<i64, Failure> {
+fn zone_offset_seconds(zone: &str) -> Result<i64, EvalFailure> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" | "Local" => Ok(0),
-            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => error("time: invalid location name"),
-            _ if may_be_zone_name(zone) => Err(Failure::Unsupported("time zones in CEL expressions")),
-            _ => error(format!("unknown time zone {zone}")),
+            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
+                eval_error("time: invalid location name")
+            }
+            _ if may_be_zone_name(zone) => Err(EvalFailure::Unsupported("time zones in CEL expressions")),
+            _ => eval_error(format!("unknown time zone {zone}")),
         };
     };
     let (hours, minutes) = (parse_integer(hours)?, parse_integer(minutes)?);
@@ -173,50 +177,50 @@ fn may_be_zone_name(zone: &str) -> bool {
 }
 
 /// Parses an integer like Go's `strconv.Atoi`.
-fn parse_integer(text: &str) -> Result<i64, Failure> {
+fn parse_integer(text: &str) -> Result<i64, EvalFailure> {
     use std::num::IntErrorKind;
     text.parse::<i64>().or_else(|problem| {
         let problem = match problem.kind() {
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        error(format!("strconv.Atoi: parsing {}: {problem}", tollgate_formats::gofmt::quote(text)))
+        eval_error(format!("strconv.Atoi: parsing {}: {problem}", tollgate_formats::gofmt::quote(text)))
     })
 }
 
 pub(super) fn duration_value(nanos: Option<i64>) -> Evaluated {
-    nanos.map_or_else(|| error("duration overflow"), |nanos| Ok(Value::Duration(nanos)))
+    nanos.map_or_else(|| eval_error("duration overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
-pub(super) fn timestamp_in_range(moment: Moment) -> Evaluated {
+pub(super) fn timestamp_in_range(moment: OffsetTimestamp) -> Evaluated {
     if YEARS_1_TO_9999.contains(&moment.time.seconds) {
         Ok(Value::Timestamp(moment))
     } else {
-        error("timestamp overflow")
+        eval_error("timestamp overflow")
     }
 }
 
-fn nanos_since_1970(moment: Moment) -> i128 {
-    i128::from(moment.time.seconds) * SECOND + i128::from(moment.time.nanos)
+fn nanos_since_1970(moment: OffsetTimestamp) -> i128 {
+    i128::from(moment.time.seconds) * NANOS_PER_SECOND + i128::from(moment.time.nanos)
 }
 
-pub(super) fn shifted_timestamp(moment: Moment, nanos: i128) -> Evaluated {
+pub(super) fn shifted_timestamp(moment: OffsetTimestamp, nanos: i128) -> Evaluated {
     let sum = nanos_since_1970(moment) + nanos;
     let (Ok(seconds), Ok(nanos)) =
-        (i64::try_from(sum.div_euclid(SECOND)), u32::try_from(sum.rem_euclid(SECOND)))
+        (i64::try_from(sum.div_euclid(NANOS_PER_SECOND)), u32::try_from(sum.rem_euclid(NANOS_PER_SECOND)))
     else {
-        return error("timestamp overflow");
+        return eval_error("timestamp overflow");
     };
-    timestamp_in_range(Moment { time: Timestamp { seconds, nanos }, ..moment })
+    timestamp_in_range(OffsetTimestamp { time: Timestamp { seconds, nanos }, ..moment })
 }
 
-pub(super) fn duration_between(left: Moment, right: Moment) -> Evaluated {
+pub(super) fn duration_between(left: OffsetTimestamp, right: OffsetTimestamp) -> Evaluated {
     let nanos = nanos_since_1970(left) - nanos_since_1970(right);
-    i64::try_from(nanos).map_or_else(|_| error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
+    i64::try_from(nanos).map_or_else(|_| eval_error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
 /// Formats a time like Go's `RFC3339Nano`, with its original time zone offset.
-pub(super) fn rfc3339_text(moment: Moment) -> String {
+pub(super) fn rfc3339_text(moment: OffsetTimestamp) -> String {
     let seconds = moment.time.seconds.saturating_add(moment.offset);
     let mut text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });
     text.pop();

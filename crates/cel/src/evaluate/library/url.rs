@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use super::urlparse::{self, Part};
-use crate::evaluate::collections::{Kind, Map};
-use crate::evaluate::value::{Evaluated, Value, error};
+use super::urlparse::{self, UrlPart};
+use crate::evaluate::collections::{Map, MapKind};
+use crate::evaluate::value::{Evaluated, Value, eval_error};
 
 #[derive(Debug, Default)]
 pub(in crate::evaluate) struct Url {
@@ -35,14 +35,14 @@ impl Url {
     }
 
     fn escaped_path(&self) -> String {
-        let is_valid = |byte: u8| b"!'()*[]%".contains(&byte) || !urlparse::needs_escape(byte, Part::Path);
+        let is_valid = |byte: u8| b"!'()*[]%".contains(&byte) || !urlparse::needs_escape(byte, UrlPart::Path);
         if self.path == "*" || self.path.bytes().all(is_valid) {
             return self.path.clone();
         }
-        let path = urlparse::unescape(&self.path, Part::Path).unwrap_or_default();
+        let path = urlparse::unescape(&self.path, UrlPart::Path).unwrap_or_default();
         let mut escaped = String::with_capacity(path.len());
         for byte in path.bytes() {
-            if urlparse::needs_escape(byte, Part::Path) {
+            if urlparse::needs_escape(byte, UrlPart::Path) {
                 // Writing to a string does not fail.
                 let _ = write!(escaped, "%{byte:02X}");
             } else {
@@ -61,14 +61,14 @@ impl Url {
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if let (Ok(name), Ok(value)) =
-                (urlparse::unescape(name, Part::Query), urlparse::unescape(value, Part::Query))
+                (urlparse::unescape(name, UrlPart::Query), urlparse::unescape(value, UrlPart::Query))
             {
                 values.entry(name).or_default().push(Value::string(value));
             }
         }
         Map::of_names(
             values.into_iter().map(|(name, values)| (name.into(), Value::list(values))),
-            Kind::Values,
+            MapKind::Values,
         )
     }
 }
@@ -96,11 +96,12 @@ impl fmt::Display for Url {
     }
 }
 
-pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
         ("url", [Value::String(text)]) => {
             let url = urlparse::parse_request(text).and_then(|_| urlparse::parse_reference(text));
-            let failed = |problem| error(format!("URL parse error during conversion from string: {problem}"));
+            let failed =
+                |problem| eval_error(format!("URL parse error during conversion from string: {problem}"));
             url.map_or_else(failed, |url| Ok(Value::Url(Arc::new(url))))
         }
         ("isURL", [Value::String(text)]) => Ok(Value::Bool(urlparse::parse_request(text).is_ok())),

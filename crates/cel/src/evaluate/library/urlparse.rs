@@ -7,7 +7,7 @@ use super::url::Url;
 
 /// A part of a URL, which determines its escaping rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum UrlPart {
     Host,
     Zone,
     UserPassword,
@@ -26,7 +26,7 @@ pub(super) fn parse_reference(text: &str) -> Result<Url, String> {
     let (front, fragment) = text.split_once('#').unwrap_or((text, ""));
     let problem = |problem| format!("parse {}: {problem}", quote(text));
     let mut url = parse(front, false).map_err(|what| format!("parse {}: {what}", quote(front)))?;
-    unescape(fragment, Part::Fragment).map_err(problem)?;
+    unescape(fragment, UrlPart::Fragment).map_err(problem)?;
     fragment.clone_into(&mut url.fragment);
     Ok(url)
 }
@@ -43,7 +43,7 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
         text.clone_into(&mut url.path);
         return Ok(url);
     }
-    let (scheme, rest) = scheme(text)?;
+    let (scheme, rest) = split_scheme(text)?;
     url.scheme = scheme.to_ascii_lowercase();
     let (mut rest, query) = match rest.split_once('?') {
         Some((rest, query)) => (rest, Some(query)),
@@ -70,12 +70,12 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
         url.has_authority = true;
         (url.user, url.host) = parse_authority(authority)?;
     }
-    unescape(rest, Part::Path)?;
+    unescape(rest, UrlPart::Path)?;
     rest.clone_into(&mut url.path);
     Ok(url)
 }
 
-fn scheme(text: &str) -> Result<(&str, &str), String> {
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => {}
@@ -103,8 +103,8 @@ fn parse_authority(authority: &str) -> Result<(Option<String>, String), String> 
         return Err("net/url: invalid userinfo".to_owned());
     }
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    unescape(name, Part::UserPassword)?;
-    unescape(password, Part::UserPassword)?;
+    unescape(name, UrlPart::UserPassword)?;
+    unescape(password, UrlPart::UserPassword)?;
     Ok((Some(user.to_owned()), host))
 }
 
@@ -121,8 +121,8 @@ fn parse_host(host: &str) -> Result<String, String> {
             return bad_port(port);
         }
         let literal = match literal.find("%25").and_then(|zone| literal.split_at_checked(zone)) {
-            Some((address, zone)) => unescape(address, Part::Host)? + &unescape(zone, Part::Zone)?,
-            None => unescape(literal, Part::Host)?,
+            Some((address, zone)) => unescape(address, UrlPart::Host)? + &unescape(zone, UrlPart::Zone)?,
+            None => unescape(literal, UrlPart::Host)?,
         };
         return match netparse::parse_address(&literal) {
             Err(problem) => Err(format!("invalid host: {problem}")),
@@ -136,7 +136,7 @@ fn parse_host(host: &str) -> Result<String, String> {
     {
         return bad_port(port);
     }
-    unescape(host, Part::Host)
+    unescape(host, UrlPart::Host)
 }
 
 /// True if the text is empty, or a colon followed by digits.
@@ -146,16 +146,16 @@ pub(super) fn is_optional_port(port: &str) -> bool {
 }
 
 /// Removes percent-encoding like Go's `unescape`.
-pub(super) fn unescape(text: &str, part: Part) -> Result<String, String> {
+pub(super) fn unescape(text: &str, part: UrlPart) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
         match (byte, after) {
             (b'%', &[high, low, ref behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let value = hexadecimal(high) << 4 | hexadecimal(low);
+                let value = hex_digit_value(high) << 4 | hex_digit_value(low);
                 let is_bad = match part {
-                    Part::Host => value < 0x80 && value != b'%',
-                    Part::Zone => value != b'%' && value != b' ' && needs_escape(value, Part::Host),
+                    UrlPart::Host => value < 0x80 && value != b'%',
+                    UrlPart::Zone => value != b'%' && value != b' ' && needs_escape(value, UrlPart::Host),
                     _ => false,
                 };
                 if is_bad {
@@ -165,12 +165,15 @@ pub(super) fn unescape(text: &str, part: Part) -> Result<String, String> {
                 rest = behind;
             }
             (b'%', _) => return bad_escape(rest),
-            (b'+', _) if part == Part::Query => {
+            (b'+', _) if part == UrlPart::Query => {
                 out.push(b' ');
                 rest = after;
             }
             (byte, _) => {
-                if matches!(part, Part::Host | Part::Zone) && byte.is_ascii() && needs_escape(*byte, part) {
+                if matches!(part, UrlPart::Host | UrlPart::Zone)
+                    && byte.is_ascii()
+                    && needs_escape(*byte, part)
+                {
                     let character = quote(&char::from(*byte).to_string());
                     return Err(format!("invalid character {character} in host name"));
                 }
@@ -187,20 +190,20 @@ fn bad_escape(rest: &[u8]) -> Result<String, String> {
     Err(format!("invalid URL escape {}", tollgate_formats::gofmt::quote_bytes(shown)))
 }
 
-fn hexadecimal(digit: u8) -> u8 {
+fn hex_digit_value(digit: u8) -> u8 {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).unwrap_or_default()
 }
 
 /// True if the byte must be percent-encoded, like Go's `shouldEscape`.
-pub(super) fn needs_escape(byte: u8, part: Part) -> bool {
+pub(super) fn needs_escape(byte: u8, part: UrlPart) -> bool {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         return false;
     }
     match part {
-        Part::Host | Part::Zone => !b"!$&'()*+,;=:[]<>\"".contains(&byte),
-        Part::Path => !b"$&+,/:;=@".contains(&byte),
-        Part::UserPassword => !b"$&+,;=".contains(&byte),
-        Part::Query => true,
-        Part::Fragment => !b"$&+,/:;=?@!()*".contains(&byte),
+        UrlPart::Host | UrlPart::Zone => !b"!$&'()*+,;=:[]<>\"".contains(&byte),
+        UrlPart::Path => !b"$&+,/:;=@".contains(&byte),
+        UrlPart::UserPassword => !b"$&+,;=".contains(&byte),
+        UrlPart::Query => true,
+        UrlPart::Fragment => !b"$&+,/:;=?@!()*".contains(&byte),
     }
 }

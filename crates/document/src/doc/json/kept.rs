@@ -5,45 +5,49 @@
 //!
 //! Invariant: a value that is kept whole is what [`super::parse`] makes of its bytes.
 
-use super::{Fault, Reader, SyntaxError, span};
-use crate::doc::repeat_template::NONE;
+use super::{BoxedSyntaxError, Reader, SyntaxError, span};
+use crate::doc::repeat_template::NO_TEMPLATE;
 use crate::doc::{Builder, Doc, Syntax, Value, ValueKind};
 
 /// The parts of a value that are kept when it is read. A value of an unexpected type is kept completely, so
 /// that the caller can report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keep {
+pub enum KeptFields {
     /// The whole value is kept.
     All,
     /// Only these members of an object, each with the parts to keep.
-    Fields(&'static [(&'static str, Keep)]),
+    Fields(&'static [(&'static str, KeptFields)]),
     /// All members of an object are kept: of these as much as is given beside the name, of the others everything.
-    AllBut(&'static [(&'static str, Keep)]),
+    AllBut(&'static [(&'static str, KeptFields)]),
     /// Every item of a list is kept, of each as much as is given.
-    Items(&'static Keep),
+    Items(&'static KeptFields),
     /// Nothing is kept, not even the key.
     Nothing,
 }
 
-impl Keep {
+impl KeptFields {
     /// The parts to keep of the member `key`.
-    fn member(&self, key: &[u8]) -> Keep {
-        let find = |fields: &'static [(&'static str, Keep)]| {
+    fn for_member(&self, key: &[u8]) -> KeptFields {
+        let find = |fields: &'static [(&'static str, KeptFields)]| {
             fields.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, keep)| *keep)
         };
         match *self {
-            Keep::All | Keep::Items(_) => Keep::All,
-            Keep::Nothing => Keep::Nothing,
-            Keep::Fields(fields) => find(fields).unwrap_or(Keep::Nothing),
-            Keep::AllBut(fields) => find(fields).unwrap_or(Keep::All),
+            KeptFields::All | KeptFields::Items(_) => KeptFields::All,
+            KeptFields::Nothing => KeptFields::Nothing,
+            KeptFields::Fields(fields) => find(fields).unwrap_or(KeptFields::Nothing),
+            KeptFields::AllBut(fields) => find(fields).unwrap_or(KeptFields::All),
         }
     }
 }
 
 /// Only the fields that identify an object: name, namespace and version.
-const IDENTITY: Keep = Keep::Fields(&[(
+const IDENTITY_FIELDS: KeptFields = KeptFields::Fields(&[(
     "metadata",
-    Keep::Fields(&[("name", Keep::All), ("namespace", Keep::All), ("resourceVersion", Keep::All)]),
+    KeptFields::Fields(&[
+        ("name", KeptFields::All),
+        ("namespace", KeptFields::All),
+        ("resourceVersion", KeptFields::All),
+    ]),
 )]);
 
 /// An object that was read from a part of a text.
@@ -57,8 +61,8 @@ pub struct KeptPart<'a> {
 
 /// Reads the parts of a JSON text that `keep` selects. Fails if they have more than `most` keys and values.
 /// Text after the value is ignored.
-pub fn parse_kept<'a>(source: &'a str, keep: &Keep, most: usize) -> Result<Doc<'a>, SyntaxError> {
-    let mut reader = Reader { most, ..Reader::of(source) };
+pub fn parse_kept<'a>(source: &'a str, keep: &KeptFields, most: usize) -> Result<Doc<'a>, SyntaxError> {
+    let mut reader = Reader { most, ..Reader::from_source(source) };
     let mut out = Builder::with_capacity(source, Syntax::Json, 64);
     reader.read_kept(&mut out, keep).map_err(|fault| *fault)?;
     Ok(out.finish())
@@ -75,15 +79,18 @@ pub struct ObjectWithDeferredMember<'a> {
 
 impl<'a> ObjectWithDeferredMember<'a> {
     /// Reads all members of the object in `source` except `member`, whose value is skipped and can be read later.
-    pub fn open(source: &'a str, member: &str) -> Result<ObjectWithDeferredMember<'a>, SyntaxError> {
-        let mut reader = Reader::of(source);
+    pub fn parse_deferring(
+        source: &'a str,
+        member: &str,
+    ) -> Result<ObjectWithDeferredMember<'a>, SyntaxError> {
+        let mut reader = Reader::from_source(source);
         let mut out = Builder::with_capacity(source, Syntax::Json, 64);
         let mut found = None;
         reader.skip_space();
         let read = if reader.peek() == Some(b'{') {
             reader.read_members(&mut out, &mut |reader, key, out| {
                 if key != member.as_bytes() {
-                    return reader.read_kept_member(out, &Keep::All);
+                    return reader.read_kept_member(out, &KeptFields::All);
                 }
                 reader.skip_key()?;
                 reader.skip_space();
@@ -91,7 +98,7 @@ impl<'a> ObjectWithDeferredMember<'a> {
                 reader.skip_value()
             })
         } else {
-            reader.read_kept(&mut out, &Keep::All)
+            reader.read_kept(&mut out, &KeptFields::All)
         };
         read.map_err(|fault| *fault)?;
         reader.skip_space();
@@ -102,7 +109,7 @@ impl<'a> ObjectWithDeferredMember<'a> {
     }
 
     /// Returns the object without the deferred member.
-    pub fn rest(&self) -> Value<'_> {
+    pub fn without_deferred_member(&self) -> Value<'_> {
         self.rest.root()
     }
 
@@ -114,19 +121,19 @@ impl<'a> ObjectWithDeferredMember<'a> {
 
     /// Reads the parts of the deferred member that `keep` names. If they have more than `most` keys and values, only
     /// its name is read. An absent member gives an empty document.
-    pub fn value(&self, keep: &Keep, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
-        let mut reader = Reader::of(self.source);
+    pub fn read_deferred_member(&self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
+        let mut reader = Reader::from_source(self.source);
         match self.member {
             Some(at) => reader.at = at,
             None => reader.at = self.source.len(),
         }
-        reader.read_part(keep, most)
+        reader.read_kept_or_identity(keep, most)
     }
 
     /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::value`] reads the member;
     /// none if it is not a list.
-    pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> KeptParts<'a, 'k> {
-        let mut reader = Reader::of(self.source);
+    pub fn read_deferred_items<'k>(&self, keep: &'k KeptFields, most: usize) -> KeptParts<'a, 'k> {
+        let mut reader = Reader::from_source(self.source);
         reader.at = match self.member {
             Some(at) if self.source.as_bytes().get(at) == Some(&b'[') => at + 1,
             _ => self.source.len(),
@@ -138,7 +145,7 @@ impl<'a> ObjectWithDeferredMember<'a> {
 /// Iterates over the objects in the deferred member; ends after an error.
 pub struct KeptParts<'a, 'k> {
     reader: Reader<'a>,
-    keep: &'k Keep,
+    keep: &'k KeptFields,
     most: usize,
 }
 
@@ -151,7 +158,7 @@ impl<'a> Iterator for KeptParts<'a, '_> {
         if matches!(reader.peek(), None | Some(b']')) {
             return None;
         }
-        let part = reader.read_part(self.keep, self.most);
+        let part = reader.read_kept_or_identity(self.keep, self.most);
         reader.skip_space();
         if reader.peek() == Some(b',') {
             reader.at += 1;
@@ -165,12 +172,12 @@ impl<'a> Iterator for KeptParts<'a, '_> {
 
 /// Reads one member, whose key begins at the reader's position and is given as the second argument.
 type ReadMember<'r, 'a, 'o> =
-    &'r mut dyn FnMut(&mut Reader<'a>, &[u8], &mut Builder<'o>) -> Result<(), Fault>;
+    &'r mut dyn FnMut(&mut Reader<'a>, &[u8], &mut Builder<'o>) -> Result<(), BoxedSyntaxError>;
 
 impl<'a> Reader<'a> {
     /// Reads the parts that `keep` names of the value that begins here, or only its name if they have more than `most`
     /// keys and values. At the end of the text, the document is empty.
-    fn read_part(&mut self, keep: &Keep, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
+    fn read_kept_or_identity(&mut self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let start = self.at;
         self.most = most;
         let mut out = Builder::with_capacity(self.source, Syntax::Json, 64).with_repeat_copying();
@@ -181,7 +188,7 @@ impl<'a> Reader<'a> {
                 drop(out);
                 (self.at, self.most, self.base) = (start, usize::MAX, 0);
                 let mut out = Builder::with_capacity(self.source, Syntax::Json, 16);
-                self.read_kept(&mut out, &IDENTITY).map_err(|fault| *fault)?;
+                self.read_kept(&mut out, &IDENTITY_FIELDS).map_err(|fault| *fault)?;
                 Ok(KeptPart { doc: out.finish(), is_whole: false })
             }
             Err(fault) => Err(*fault),
@@ -190,21 +197,23 @@ impl<'a> Reader<'a> {
 
     /// Reads the parts that `keep` names of the value that begins here. Recursion ends with `keep`, whose depth is
     /// fixed.
-    fn read_kept(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
+    fn read_kept(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         match (keep, self.peek()) {
-            (Keep::Nothing, _) => self.skip_value(),
-            (Keep::Fields(_) | Keep::AllBut(_), Some(b'{')) => self
-                .read_members(out, &mut |reader, key, out| reader.read_kept_member(out, &keep.member(key))),
-            (Keep::Items(keep), Some(b'[')) => {
+            (KeptFields::Nothing, _) => self.skip_value(),
+            (KeptFields::Fields(_) | KeptFields::AllBut(_), Some(b'{')) => self
+                .read_members(out, &mut |reader, key, out| {
+                    reader.read_kept_member(out, &keep.for_member(key))
+                }),
+            (KeptFields::Items(keep), Some(b'[')) => {
                 self.open_container(out, ValueKind::Array);
-                while self.has_next(out, b']')? {
+                while self.advance_or_close(out, b']')? {
                     self.read_kept(out, keep)?;
                 }
                 Ok(())
             }
             _ => {
-                (self.template, self.base) = (NONE, out.depth());
+                (self.template, self.base) = (NO_TEMPLATE, out.depth());
                 let read = self.read_document(out);
                 self.base = 0;
                 read
@@ -213,9 +222,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens the object that begins here, and calls `read` for each of its members.
-    fn read_members<'o>(&mut self, out: &mut Builder<'o>, read: ReadMember<'_, 'a, 'o>) -> Result<(), Fault> {
+    fn read_members<'o>(
+        &mut self,
+        out: &mut Builder<'o>,
+        read: ReadMember<'_, 'a, 'o>,
+    ) -> Result<(), BoxedSyntaxError> {
         self.open_container(out, ValueKind::Object);
-        while self.has_next(out, b'}')? {
+        while self.advance_or_close(out, b'}')? {
             let (start, end) = (self.at + 1, self.plain_end());
             let bytes = self.bytes;
             // A key with escapes is none that anybody asks for.
@@ -226,8 +239,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the member whose key begins at the current position, or skips it if nothing of it is kept.
-    fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
-        if matches!(keep, Keep::Nothing) {
+    fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
+        if matches!(keep, KeptFields::Nothing) {
             self.skip_key()?;
             return self.skip_value();
         }
@@ -245,9 +258,9 @@ impl<'a> Reader<'a> {
 
     /// Moves to the next member or item of the innermost container and returns true; at its end, closes it and returns
     /// false. `end` is its closing bracket.
-    fn has_next(&mut self, out: &mut Builder<'_>, end: u8) -> Result<bool, Fault> {
+    fn advance_or_close(&mut self, out: &mut Builder<'_>, end: u8) -> Result<bool, BoxedSyntaxError> {
         if out.len() > self.most {
-            return Err(Box::new(self.too_dense()));
+            return Err(Box::new(self.too_many_nodes_error()));
         }
         self.skip_space();
         match self.peek() {
@@ -269,7 +282,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past a key and its colon.
-    fn skip_key(&mut self) -> Result<(), Fault> {
+    fn skip_key(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_string()?;
         self.skip_space();
         if self.peek() != Some(b':') {
@@ -280,7 +293,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past a value of any size, by its brackets and quotes alone.
-    fn skip_value(&mut self) -> Result<(), Fault> {
+    fn skip_value(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         let mut depth = 0_usize;
         loop {
@@ -312,7 +325,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past the string whose opening quote is at the current position.
-    fn skip_string(&mut self) -> Result<(), Fault> {
+    fn skip_string(&mut self) -> Result<(), BoxedSyntaxError> {
         self.at = self.plain_end();
         loop {
             match self.peek() {
@@ -330,13 +343,19 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keep, KeptPart, ObjectWithDeferredMember};
+    use super::{KeptFields, KeptPart, ObjectWithDeferredMember};
 
-    const KEEP: Keep = Keep::Fields(&[
-        ("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing), ("labels", Keep::Nothing)])),
+    const KEEP: KeptFields = KeptFields::Fields(&[
+        (
+            "metadata",
+            KeptFields::AllBut(&[("managedFields", KeptFields::Nothing), ("labels", KeptFields::Nothing)]),
+        ),
         (
             "spec",
-            Keep::Fields(&[("list", Keep::Items(&Keep::Fields(&[("name", Keep::All)]))), ("all", Keep::All)]),
+            KeptFields::Fields(&[
+                ("list", KeptFields::Items(&KeptFields::Fields(&[("name", KeptFields::All)]))),
+                ("all", KeptFields::All),
+            ]),
         ),
     ]);
 
@@ -351,17 +370,17 @@ mod tests {
         let text = format!(
             r#"{{"kind":"L","items":[{object},{{"metadata":{{}}}} , 5],"metadata":{{"continue":"c"}}}}"#
         );
-        let list = ObjectWithDeferredMember::open(&text, "items").unwrap();
+        let list = ObjectWithDeferredMember::parse_deferring(&text, "items").unwrap();
         assert!(list.member_can_be_list());
-        assert_eq!(list.rest().to_json(), r#"{"kind":"L","metadata":{"continue":"c"}}"#);
-        let items: Vec<_> = list.items(&KEEP, 100).map(|item| json(&item.unwrap())).collect();
+        assert_eq!(list.without_deferred_member().to_json(), r#"{"kind":"L","metadata":{"continue":"c"}}"#);
+        let items: Vec<_> = list.read_deferred_items(&KEEP, 100).map(|item| json(&item.unwrap())).collect();
         let first = r#"{"metadata":{"name":"x","uid":"u"},"spec":{"all":{"deep":[[{"k":"A"}]]},"list":[{"name":"1"},{},{"name":"2"}]}}"#;
         let expected = [first, r#"{"metadata":{}}"#, "5"].map(|text| (text.to_owned(), true));
         assert_eq!(items, expected);
         let text = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        let event = ObjectWithDeferredMember::open(&text, "object").unwrap();
-        assert_eq!(json(&event.value(&KEEP, 100).unwrap()), (first.to_owned(), true));
-        assert_eq!(event.rest().to_json(), r#"{"type":"ADDED"}"#);
+        let event = ObjectWithDeferredMember::parse_deferring(&text, "object").unwrap();
+        assert_eq!(json(&event.read_deferred_member(&KEEP, 100).unwrap()), (first.to_owned(), true));
+        assert_eq!(event.without_deferred_member().to_json(), r#"{"type":"ADDED"}"#);
     }
 
     #[test]
@@ -370,8 +389,9 @@ mod tests {
             let text = format!(
                 r#"{{"items":[{{"metadata":{{"name":"x","namespace":"n","uid":"u"}},"spec":{{"all":{many}}}}},{{"metadata":{{"name":"y"}}}}]}}"#
             );
-            let list = ObjectWithDeferredMember::open(&text, "items").unwrap();
-            let items: Vec<_> = list.items(&KEEP, 14).map(|item| json(&item.unwrap())).collect();
+            let list = ObjectWithDeferredMember::parse_deferring(&text, "items").unwrap();
+            let items: Vec<_> =
+                list.read_deferred_items(&KEEP, 14).map(|item| json(&item.unwrap())).collect();
             let expected = [
                 (r#"{"metadata":{"name":"x","namespace":"n"}}"#.to_owned(), false),
                 (r#"{"metadata":{"name":"y"}}"#.to_owned(), true),
@@ -385,15 +405,19 @@ mod tests {
         for text in
             ["", "{", r#"{"items":[{"a":1]}"#, r#"{"items":[}"#, r#"{"a":1} x"#, r#"{"items" 1}"#, "{]"]
         {
-            let items = ObjectWithDeferredMember::open(text, "items")
-                .map(|list| list.items(&KEEP, 9).any(|item| item.is_err()));
+            let items = ObjectWithDeferredMember::parse_deferring(text, "items")
+                .map(|list| list.read_deferred_items(&KEEP, 9).any(|item| item.is_err()));
             assert!(items.is_err() || items == Ok(true), "{text}: {items:?}");
         }
         for (text, has_list) in
             [(r#"{"items":null}"#, true), ("{}", true), (r#"{"items":{}}"#, false), ("[]", true)]
         {
-            let list = ObjectWithDeferredMember::open(text, "items").unwrap();
-            assert_eq!((list.items(&KEEP, 9).count(), list.member_can_be_list()), (0, has_list), "{text}");
+            let list = ObjectWithDeferredMember::parse_deferring(text, "items").unwrap();
+            assert_eq!(
+                (list.read_deferred_items(&KEEP, 9).count(), list.member_can_be_list()),
+                (0, has_list),
+                "{text}"
+            );
         }
     }
 }

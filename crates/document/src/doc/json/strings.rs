@@ -3,14 +3,14 @@
 //! Nearly all strings are plain and stay in the source; the others are put together as Go does it, lone surrogates
 //! and all.
 
-use super::{Fault, Reader, span};
+use super::{BoxedSyntaxError, Reader, span};
 use crate::doc::{Builder, ValueKind};
 
 impl Reader<'_> {
     /// Reads the string whose opening quote is at the current position.
     #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
     #[inline(always)]
-    pub(super) fn read_string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    pub(super) fn read_string(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
@@ -30,7 +30,11 @@ impl Reader<'_> {
 
     /// Reads a string that has no escapes up to the byte `end`, where an escape or an error begins.
     #[cold]
-    pub(super) fn read_escaped_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
+    pub(super) fn read_escaped_string(
+        &mut self,
+        out: &mut Builder<'_>,
+        end: usize,
+    ) -> Result<(), BoxedSyntaxError> {
         let start = self.at;
         self.at = end;
         self.escaped.clear();
@@ -38,12 +42,12 @@ impl Reader<'_> {
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
         self.read_escapes()?;
-        out.owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
+        out.write_owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
     /// Reads a string from its first escape or error to the closing quote, and appends it to `escaped`.
-    fn read_escapes(&mut self) -> Result<(), Fault> {
+    fn read_escapes(&mut self) -> Result<(), BoxedSyntaxError> {
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -70,7 +74,7 @@ impl Reader<'_> {
     }
 
     /// Reads one escape, such as `\n` or `\u0041`, and appends its character to `escaped`.
-    fn read_escape(&mut self) -> Result<(), Fault> {
+    fn read_escape(&mut self) -> Result<(), BoxedSyntaxError> {
         self.at += 1;
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -91,7 +95,7 @@ impl Reader<'_> {
     }
 
     /// Reads the digits after `\u`, and a second escape if both are a surrogate pair. Half a pair becomes U+FFFD.
-    fn read_unicode_escape(&mut self) -> Result<(), Fault> {
+    fn read_unicode_escape(&mut self) -> Result<(), BoxedSyntaxError> {
         let unit = self.read_hex4()?;
         if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
             let back = self.at;
@@ -110,7 +114,7 @@ impl Reader<'_> {
     }
 
     /// Reads the four hexadecimal digits of a `\u` escape.
-    fn read_hex4(&mut self) -> Result<u32, Fault> {
+    fn read_hex4(&mut self) -> Result<u32, BoxedSyntaxError> {
         let mut unit = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));

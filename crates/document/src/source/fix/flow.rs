@@ -8,7 +8,7 @@ use crate::doc::{Syntax, Value};
 impl Editor<'_> {
     /// Removes an item or member in brackets with the comma before it; `before` is the end of the one before. `None` if
     /// more than a comma is between them.
-    pub(super) fn remove_flow(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
+    pub(super) fn remove_flow_part(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
         let between = self.text(before..part.start);
         let mut rest = between.split(',');
         let is_comma = rest.next().is_some_and(|text| text.trim().is_empty())
@@ -18,7 +18,7 @@ impl Editor<'_> {
 
     /// Adds a member after the last one of an object in brackets, in the layout of the last one. `None` if it is not
     /// sure where.
-    pub(super) fn insert_flow(&self, object: Value<'_>, member: &str) -> Option<Vec<Replacement>> {
+    pub(super) fn insert_flow_member(&self, object: Value<'_>, member: &str) -> Option<Vec<Replacement>> {
         let whole = Self::bytes(object);
         let Some((key, value)) = object.members().last() else {
             let inside = whole.start + 1..whole.end.checked_sub(1)?;

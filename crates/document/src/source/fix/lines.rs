@@ -8,12 +8,13 @@ use crate::doc::Value;
 impl Editor<'_> {
     /// The first byte of the line that a byte is in.
     pub(super) fn line_start(&self, at: usize) -> usize {
-        self.lines.line_at(self.document.offset + at).start.saturating_sub(self.document.offset)
+        self.lines.line_range_at(self.document.offset + at).start.saturating_sub(self.document.offset)
     }
 
     /// The end of the line that contains the byte `at`, without the line break.
     pub(super) fn line_end(&self, at: usize) -> usize {
-        let end = self.lines.line_at(self.document.offset + at).end.saturating_sub(self.document.offset);
+        let end =
+            self.lines.line_range_at(self.document.offset + at).end.saturating_sub(self.document.offset);
         end.min(self.source.len())
     }
 
@@ -38,7 +39,7 @@ impl Editor<'_> {
     }
 
     /// The starts of the lines that begin inside of `bytes`, without the line in which `bytes` begins.
-    fn further_lines(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
+    fn line_starts_after_first(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
         let breaks = self.text(bytes.clone()).bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts: Vec<usize> = breaks.map(|(at, _)| bytes.start + at + 1).collect();
         starts.into_iter()
@@ -47,7 +48,7 @@ impl Editor<'_> {
     /// Indents the lines of `bytes`, except the first one and blank ones, by `by` columns.
     pub(super) fn indent(&self, bytes: Range<usize>, by: usize) -> Vec<Replacement> {
         let is_blank = |start: usize| self.text(start..self.line_end(start)).trim().is_empty();
-        let lines = self.further_lines(bytes).filter(|start| !is_blank(*start));
+        let lines = self.line_starts_after_first(bytes).filter(|start| !is_blank(*start));
         lines.map(|start| (start..start, " ".repeat(by))).collect()
     }
 
@@ -55,7 +56,7 @@ impl Editor<'_> {
     /// `None` if another line has.
     pub(super) fn dedent(&self, bytes: Range<usize>, by: usize) -> Option<Vec<Replacement>> {
         let mut out = Vec::new();
-        for start in self.further_lines(bytes) {
+        for start in self.line_starts_after_first(bytes) {
             let line = self.text(start..self.line_end(start));
             let has = line.len() - line.trim_start_matches(' ').len();
             let is_content = !line.trim().is_empty() && !line.trim_start().starts_with('#');
@@ -72,7 +73,7 @@ impl Editor<'_> {
     /// Removes the lines of `bytes`, whose value is `value`, and keeps comments. `None` if `bytes` does not begin a
     /// line, or if a comment might be part of a value.
     pub(super) fn remove_lines(&self, bytes: Range<usize>, value: Value<'_>) -> Option<Vec<Replacement>> {
-        let is_simple = |inner: Value<'_>| inner.size() > 1 || self.is_one_line(inner);
+        let is_simple = |inner: Value<'_>| inner.node_count() > 1 || self.is_one_line(inner);
         if !self.begins_line(bytes.start) || !value.descendants().all(is_simple) {
             return None;
         }
@@ -80,7 +81,7 @@ impl Editor<'_> {
         let ends: Vec<usize> = value.descendants().map(|inner| Self::bytes(inner).end).collect();
         let mut out: Vec<Replacement> = Vec::new();
         let first = self.line_start(bytes.start);
-        for start in std::iter::once(first).chain(self.further_lines(first..bytes.end)) {
+        for start in std::iter::once(first).chain(self.line_starts_after_first(first..bytes.end)) {
             let end = self.line_end(start);
             let next = (end + self.line_break(start).len()).min(self.source.len());
             let indent = self.text(start..end).len() - self.text(start..end).trim_start_matches(' ').len();

@@ -35,7 +35,7 @@ impl<'d> Editor<'d> {
 
     /// Replaces a list by its only item. `None` if it does not have exactly one, or if comments would be lost.
     pub(super) fn unwrap_list(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
-        let (list, item) = (target.value, target.value.at(0));
+        let (list, item) = (target.value, target.value.item(0));
         if list.kind() != ValueKind::Array || list.len() != 1 {
             return None;
         }

@@ -6,7 +6,7 @@ use crate::finding::NewValue;
 
 impl<'d> Editor<'d> {
     /// Removes an item or a member. `None` if it is the only one of its container, or if it is not sure what to remove.
-    pub(super) fn remove(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+    pub(super) fn remove_item_or_member(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
         if target.parent.len() < 2 {
             return None;
         }
@@ -18,7 +18,7 @@ impl<'d> Editor<'d> {
             let before =
                 target.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
             // The first one has no comma before it.
-            return self.remove_flow(before.map(|bytes| bytes.end).max()?, part);
+            return self.remove_flow_part(before.map(|bytes| bytes.end).max()?, part);
         }
         match target.key {
             Some(_) => self.remove_lines(part, target.value),
@@ -48,7 +48,7 @@ impl<'d> Editor<'d> {
         // Its value has no quotes to go by.
         let member = format!("{}: {}", self.string_text(key, like), self.scalar_text(value, ""));
         if self.is_flow(object) {
-            return self.insert_flow(object, &member);
+            return self.insert_flow_member(object, &member);
         }
         let (first, of_first) = object.members().next()?;
         let column = self.key_column(first)?;
@@ -67,8 +67,8 @@ impl<'d> Editor<'d> {
         }
         let part = Self::bytes(key).start..self.member_end(key, from.value)?;
         if self.is_flow(from.parent) {
-            let mut out = self.remove(from)?;
-            out.extend(self.insert_flow(object, self.text(part)).filter(|_| self.is_flow(object))?);
+            let mut out = self.remove_item_or_member(from)?;
+            out.extend(self.insert_flow_member(object, self.text(part)).filter(|_| self.is_flow(object))?);
             return Some(out);
         }
         if self.is_flow(object) {

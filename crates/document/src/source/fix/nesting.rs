@@ -41,7 +41,7 @@ impl<'d> Editor<'d> {
     }
 
     /// Replaces an object by its members. `None` if one of their keys exists outside, or if comments would be lost.
-    pub(super) fn unnest(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+    pub(super) fn replace_by_members(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
         let (key, object) = (target.key?, target.value);
         let (first, _) = object.members().next()?;
         let (last, of_last) = object.members().last()?;

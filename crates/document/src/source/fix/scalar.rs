@@ -8,7 +8,7 @@ use crate::source::scalar::{self, ScalarValue};
 impl Editor<'_> {
     /// Replaces a scalar or an empty container. `None` if it is on several lines, is not written, or has an anchor or a
     /// tag.
-    pub(super) fn set(&self, target: EditTarget<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
+    pub(super) fn set_scalar(&self, target: EditTarget<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
         let written = self.source_text(target.value);
         let is_container = matches!(target.value.kind(), ValueKind::Array | ValueKind::Object);
         // A block scalar has no quotes to keep, and nothing is no text to replace.
@@ -52,7 +52,7 @@ impl Editor<'_> {
         if like.starts_with('\'') {
             return format!("'{}'", text.replace('\'', "''"));
         }
-        if is_plain(text) { text.to_owned() } else { double_quoted(text) }
+        if needs_no_quotes(text) { text.to_owned() } else { double_quoted(text) }
     }
 
     /// True if the value is written on one line and is not a block scalar.
@@ -76,7 +76,7 @@ impl Editor<'_> {
 }
 
 /// True if YAML reads the text as this very string without quotes, wherever it stands.
-fn is_plain(text: &str) -> bool {
+fn needs_no_quotes(text: &str) -> bool {
     let is_harmless =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-');
     text.starts_with(|letter: char| letter.is_ascii_alphanumeric())

@@ -2,7 +2,7 @@
 
 use crate::field::{FieldPath, Path};
 use crate::finding::{Edit, Fix, NewValue};
-use crate::source::{Lines, apply, documents};
+use crate::source::{LineIndex, apply, documents};
 
 /// Parses a path such as `a.0.b`.
 fn path(text: &str) -> FieldPath {
@@ -20,7 +20,7 @@ fn path(text: &str) -> FieldPath {
 
 fn edited(text: &str, edit: Edit) -> Option<String> {
     let document = documents(text).next().expect("a document").expect("readable");
-    let fix = document.text_fix(&Lines::of(text), &Fix::safe("", edit))?;
+    let fix = document.text_fix(&LineIndex::from_text(text), &Fix::safe("", edit))?;
     let edited = apply(text, &fix.edits);
     assert!(documents(&edited).all(|document| document.is_ok()), "{edited}");
     Some(edited)

@@ -5,7 +5,7 @@
 
 use super::{kind_names_of, probable_group, removed_kind_advice, split_api_version};
 use tollgate_api::conform::suggest::nearest;
-use tollgate_api::conform::{Schema, conform};
+use tollgate_api::conform::{Schema, decode_by_schema};
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{NameSet, Value};
@@ -13,7 +13,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
 /// Maximum number of nodes of an object that is converted, because each candidate version takes one decoding.
-const MAX_NODES: usize = 20_000;
+const MAX_CONVERTED_NODES: usize = 20_000;
 
 /// Returns the fix that corrects `apiVersion` and `kind` of an object that is not served; `None` if there is not
 /// exactly one right answer.
@@ -30,7 +30,7 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
     let known = kind_names_of(group);
     let name =
         known.iter().find(|name| **name == kind).copied().or_else(|| nearest(kind, known.into_iter()))?;
-    let kind_of = ApiKind::of(group, name)?;
+    let kind_of = ApiKind::from_group_and_name(group, name)?;
     let rename = (name != kind).then(|| Fix::replace(Path::ROOT.field("kind").owned(), kind, name));
     let served = profile.versions(kind_of);
     if group == written_group && served.iter().any(|version| version.name() == written_version) {
@@ -42,7 +42,7 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
     let meant = newest_first.iter().find(|version| version.name() == written_version).copied();
     let candidates = meant.map_or(newest_first, |version| vec![version]);
     let (version, edits) = candidates.into_iter().find_map(|version| {
-        let reshape = reshaping_edits(object, kind_of, version, profile)?;
+        let reshape = conversion_edits(object, kind_of, version, profile)?;
         Some((version, reshape))
     })?;
     let new = format!("{group}/{}", version.name());
@@ -50,7 +50,7 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
     let mut fix = Fix::replace(Path::ROOT.field("apiVersion").owned(), api_version, new);
     // Without a release nobody knows which versions the cluster serves.
     if meant.is_none() && !profile.is_release {
-        fix = fix.changing_a_value();
+        fix = fix.marked_unsafe();
     }
     if let Some(rename) = rename {
         fix.edits.extend(rename.edits);
@@ -65,18 +65,22 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
 
 /// Returns the edits that convert an object to the shape of a version: empty if it has that shape, `None` if it cannot
 /// be converted or is too large.
-fn reshaping_edits(
+fn conversion_edits(
     object: Value<'_>,
     kind: ApiKind,
     version: Version,
     profile: &Profile,
 ) -> Option<Vec<Edit>> {
-    if object.size() > MAX_NODES {
+    if object.node_count() > MAX_CONVERTED_NODES {
         return None;
     }
-    let schema =
-        Schema { root: fields::root(kind, version), version, fields: profile.fields, unread: NameSet::NONE };
-    let conformed = conform(object, schema);
+    let schema = Schema {
+        root: fields::root_struct(kind, version),
+        version,
+        fields: profile.fields,
+        unread: NameSet::NONE,
+    };
+    let conformed = decode_by_schema(object, schema);
     if !conformed.errors.is_empty() || conformed.left_out != [0; 2] {
         return None;
     }

@@ -77,32 +77,40 @@ pub struct PatchedDevice<'d> {
 
 /// ResourceSlicePatches sorted so that each overrides the ones before it, ready to be applied to slices.
 #[derive(Debug)]
-pub struct PatchLayers<'d>(Vec<PatchLayer<'d>>);
+pub struct PatchesByPrecedence<'d>(Vec<CompiledPatch<'d>>);
 
 /// One ResourceSlicePatch, with the class and expressions of its filter compiled, if it has any.
 #[derive(Debug)]
-struct PatchLayer<'d> {
+struct CompiledPatch<'d> {
     precedence: PatchPrecedence<'d>,
     patch: SlicePatch<'d>,
     criteria: Option<CompiledCriteria>,
 }
 
-impl<'d> PatchLayers<'d> {
+impl<'d> PatchesByPrecedence<'d> {
     /// Prepares patches. Classes are looked up in the snapshot.
-    pub fn new(patches: &[SlicePatch<'d>], snapshot: &Snapshot, profile: &Profile) -> PatchLayers<'d> {
+    pub fn new(
+        patches: &[SlicePatch<'d>],
+        snapshot: &Snapshot,
+        profile: &Profile,
+    ) -> PatchesByPrecedence<'d> {
         let layer = |patch: &SlicePatch<'d>| {
             let criteria = class_criteria(*patch)
                 .map(|criteria| CompiledCriteria::new(&criteria, snapshot, &profile.selectors));
             let is_conditional = matches!(criteria, Some(CompiledCriteria::Unknown));
-            PatchLayer { precedence: PatchPrecedence::of(*patch, is_conditional), patch: *patch, criteria }
+            CompiledPatch {
+                precedence: PatchPrecedence::from_patch(*patch, is_conditional),
+                patch: *patch,
+                criteria,
+            }
         };
-        let mut layers: Vec<PatchLayer<'d>> = patches.iter().map(layer).collect();
+        let mut layers: Vec<CompiledPatch<'d>> = patches.iter().map(layer).collect();
         layers.sort_by(|one, other| one.precedence.cmp_precedence(&other.precedence));
-        PatchLayers(layers)
+        PatchesByPrecedence(layers)
     }
 
     /// True if the patch of that name has a class, and the state has no classes.
-    pub fn is_conditional(&self, patch: &str) -> bool {
+    pub fn is_uncertain_patch(&self, patch: &str) -> bool {
         self.0.iter().any(|layer| layer.precedence.name == patch && layer.precedence.is_conditional)
     }
 
@@ -110,7 +118,7 @@ impl<'d> PatchLayers<'d> {
     /// are omitted.
     pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
         let devices = slice.devices().iter().filter_map(|device| {
-            let selecting: Vec<&PatchLayer<'d>> =
+            let selecting: Vec<&CompiledPatch<'d>> =
                 self.0.iter().filter(|layer| layer.selects(slice, device, version)).collect();
             if selecting.is_empty() {
                 return None;
@@ -146,14 +154,14 @@ fn class_criteria(patch: SlicePatch<'_>) -> Option<ClassCriteria> {
     Some(ClassCriteria { class, expressions: cel_expressions(filter.selectors()) })
 }
 
-impl PatchLayer<'_> {
+impl CompiledPatch<'_> {
     /// True if the patch selects the device: by driver, pool and name, and by class and expressions as far as these
     /// are known.
     fn selects(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
         let Some(filter) = self.patch.spec().devices().filter() else { return true };
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
-            let attributes = device.body(version).rule_selector_device(slice.driver());
+            let attributes = device.body(version).device_for_rule_selectors(slice.driver());
             matches!(
                 criteria.evaluate_device(attributes.as_ref()),
                 SelectionResult::Selected | SelectionResult::Unknown
@@ -177,7 +185,7 @@ impl<'d> PatchedDevice<'d> {
         if overwritten.is_none() {
             self.taints.push(applied);
         }
-        if applied.source.is_conditional() {
+        if applied.source.has_unknown_criteria() {
             self.overwritten_if_selected.extend(overwritten);
         } else {
             self.overwritten_if_selected.retain(|known| !is_same(known));
@@ -199,14 +207,14 @@ impl<'d> PatchedDevice<'d> {
     }
 
     /// True if its taints depend on classes, and the state has no classes.
-    pub fn is_conditional(&self) -> bool {
-        self.steps.iter().any(|step| step.applied.source.is_conditional())
+    pub fn has_uncertain_taints(&self) -> bool {
+        self.steps.iter().any(|step| step.applied.source.has_unknown_criteria())
     }
 }
 
 impl TaintOrigin<'_> {
     /// True if the taint comes from a patch whose filter has a class, and the state has no classes.
-    fn is_conditional(self) -> bool {
+    fn has_unknown_criteria(self) -> bool {
         matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
     }
 }
@@ -225,7 +233,7 @@ impl SourcedTaint<'_> {
 
 impl<'d> PatchPrecedence<'d> {
     /// Reads the fields that determine the precedence of a patch.
-    fn of(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
+    fn from_patch(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
         PatchPrecedence {
             name: patch.metadata().name(),
             priority: patch.spec().devices().priority(),
@@ -247,7 +255,7 @@ impl<'d> PatchPrecedence<'d> {
     }
 
     /// Returns why this patch wins over the other, in a few words.
-    fn reason_over(&self, other: &PatchPrecedence<'_>) -> String {
+    fn why_wins_over(&self, other: &PatchPrecedence<'_>) -> String {
         let time = |created: Option<Timestamp>| created.map_or("not created yet".to_owned(), gotime::rfc3339);
         if self.name == other.name && self.created == other.created {
             "later in the same patch".to_owned()
@@ -291,7 +299,7 @@ impl fmt::Display for PatchStep<'_> {
             return write!(f, "{source} {verb} {}", self.applied);
         };
         let why = match (source, before.source) {
-            (TaintOrigin::Patch(new), TaintOrigin::Patch(old)) => new.reason_over(&old),
+            (TaintOrigin::Patch(new), TaintOrigin::Patch(old)) => new.why_wins_over(&old),
             (TaintOrigin::Patch(_), TaintOrigin::Driver) => "a patch overrides the slice".to_owned(),
             (TaintOrigin::Driver, _) => "later in the same list".to_owned(),
         };

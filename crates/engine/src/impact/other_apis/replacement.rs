@@ -17,10 +17,10 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// Value of `taintReplacementTimeSeconds` if the FoundationDBCluster does not set it.
 const DEFAULT_REPLACEMENT_SECONDS: i64 = 1800;
 /// Value of `maxConcurrentReplacements` if the FoundationDBCluster does not set it.
-const DEFAULT_CONCURRENT: i64 = 1;
+const DEFAULT_CONCURRENT_REPLACEMENTS: i64 = 1;
 /// Labels that name a pod's cluster and process group unless `spec.labels` sets others.
 const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
-const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
+const PROCESS_GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
 
 /// The FoundationDBCluster, nodes and pods from which [`forecast_replacements`] computes replacements.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl NodeTaintCondition {
 
 /// A process group whose node has a taint that the cluster acts on.
 #[derive(Clone, Debug)]
-pub struct ProcessGroup<'d> {
+pub struct TaintedProcessGroup<'d> {
     /// ID of the process group; the name of the pod if it has no such label.
     pub id: &'d str,
     pub pod: &'d str,
@@ -86,7 +86,7 @@ pub struct ProcessGroup<'d> {
 #[derive(Clone, Debug, Default)]
 pub struct ReplacementForecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.
-    pub groups: Vec<ProcessGroup<'d>>,
+    pub groups: Vec<TaintedProcessGroup<'d>>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -101,7 +101,7 @@ pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Replacement
         forecast.notes.push("not enabled: taintReplacementOptions is not set".to_owned());
         return forecast;
     }
-    for pod in input.pods.iter().filter(|pod| belongs_to(input.cluster, **pod)) {
+    for pod in input.pods.iter().filter(|pod| pod_belongs_to_cluster(input.cluster, **pod)) {
         let node_name = pod.get("spec").get("nodeName").str();
         let is_it = |node: &&Value<'d>| node.get("metadata").get("name").str() == node_name;
         let Some(node) = input.nodes.iter().find(is_it) else {
@@ -111,14 +111,14 @@ pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Replacement
             }
             continue;
         };
-        forecast.groups.extend(process_group(input, options, *pod, *node));
+        forecast.groups.extend(tainted_process_group(input, options, *pod, *node));
     }
     schedule_replacements(input, replacements, &mut forecast);
     forecast
 }
 
 /// True if the labels and namespace of the pod belong to the FoundationDB cluster.
-fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
+fn pod_belongs_to_cluster(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
     let (metadata, own) = (ObjectMeta::of(pod.get("metadata")), cluster.metadata());
     let wanted = cluster.json().get("spec").get("labels").get("matchLabels");
     let has = |key: &str, value: &str| metadata.labels().get(key).str() == value;
@@ -144,13 +144,13 @@ fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
 fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
     let metadata = pod.get("metadata");
     let configured = cluster.json().get("spec").get("labels").get("processGroupIDLabels");
-    let names = configured.items().map(Value::str).chain(GROUP_LABELS);
+    let names = configured.items().map(Value::str).chain(PROCESS_GROUP_LABELS);
     let mut ids = names.map(|label| metadata.get("labels").get(label).str());
     ids.find(|id| !id.is_empty()).unwrap_or_else(|| metadata.get("name").str())
 }
 
 /// Returns the option for a taint key, as (key, seconds): the one with that key, else the one with the key `*`.
-fn option_for<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d str, i64)> {
+fn replacement_option<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d str, i64)> {
     let with = |wanted: &str| {
         let usable = |option: TaintOption<'d>| Some((option.key()?, option.duration_in_seconds()?));
         options.iter().filter_map(usable).find(|(key, seconds)| *key == wanted && *seconds >= 0)
@@ -160,27 +160,27 @@ fn option_for<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d 
 
 /// Returns the process group of a pod; `None` if no option applies to a taint of its node. If several apply, the one
 /// that replaces it first counts.
-fn process_group<'d>(
+fn tainted_process_group<'d>(
     input: ReplacementInput<'_, 'd>,
     options: List<'d, TaintOption<'d>>,
     pod: Value<'d>,
     node: Value<'d>,
-) -> Option<ProcessGroup<'d>> {
-    let taints: List<'d, Taint<'d>> = List::of(node.get("spec").get("taints"));
+) -> Option<TaintedProcessGroup<'d>> {
+    let taints: List<'d, Taint<'d>> = List::from_json(node.get("spec").get("taints"));
     let node = node.get("metadata").get("name").str();
     let id = process_group_id(input.cluster, pod);
     let since = |condition| condition_since(input, id, condition);
     // What the operator has recorded in the status is decided.
     let [recorded, marked] = [NodeTaintCondition::Detected, NodeTaintCondition::Replacing].map(since);
-    let mut found: Option<ProcessGroup<'d>> = None;
+    let mut found: Option<TaintedProcessGroup<'d>> = None;
     for taint in taints.iter() {
-        let Some(option) = option_for(options, taint.key()) else { continue };
+        let Some(option) = replacement_option(options, taint.key()) else { continue };
         let detected = taint.time_added().or(recorded).or(marked).unwrap_or(input.now).min(input.now);
         let replacing = add_seconds(detected, option.1);
-        let sooner = |known: &ProcessGroup<'_>| is_later(known.replacing, replacing);
+        let sooner = |known: &TaintedProcessGroup<'_>| is_later(known.replacing, replacing);
         let since = found.as_ref().map_or(detected, |known| known.detected.min(detected));
         if found.as_ref().is_none_or(sooner) {
-            found = Some(ProcessGroup {
+            found = Some(TaintedProcessGroup {
                 id,
                 pod: pod.get("metadata").get("name").str(),
                 node,
@@ -242,14 +242,15 @@ fn schedule_replacements(
     forecast: &mut ReplacementForecast<'_>,
 ) {
     forecast.groups.sort_by(|one, other| {
-        let key = |group: &ProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
+        let key = |group: &TaintedProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
         key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
     });
     if replacements.enabled() != Some(true) {
         let note = "automatic replacements are off: process groups are marked, but they are replaced only with `enabled: true`";
         return forecast.notes.push(note.to_owned());
     }
-    let max_concurrent = replacements.max_concurrent_replacements().unwrap_or(DEFAULT_CONCURRENT);
+    let max_concurrent =
+        replacements.max_concurrent_replacements().unwrap_or(DEFAULT_CONCURRENT_REPLACEMENTS);
     let Ok(max_concurrent @ 1..) = usize::try_from(max_concurrent) else {
         let note = format!("maxConcurrentReplacements is {max_concurrent}, so nothing is replaced");
         return forecast.notes.push(note);
@@ -289,7 +290,7 @@ fn schedule_replacements(
     }
 }
 
-impl fmt::Display for ProcessGroup<'_> {
+impl fmt::Display for TaintedProcessGroup<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, seconds) = self.option;
         let by = if key == "*" { "`*`" } else { "its key" };

@@ -32,7 +32,7 @@ struct CanonicalWriter {
 }
 
 impl CanonicalWriter {
-    fn text(&mut self, node: &IdedExpr) -> String {
+    fn node_text(&mut self, node: &IdedExpr) -> String {
         match &node.expr {
             Expr::Unspecified => "unspecified".to_owned(),
             Expr::Ident(name) => match self.scope.iter().rposition(|known| known == name) {
@@ -43,21 +43,22 @@ impl CanonicalWriter {
             Expr::Call(call) => self.call_text(node, call),
             Expr::Select(select) => {
                 let what = if select.test { "?" } else { "" };
-                format!("{}.{what}{}", self.text(&select.operand), select.field)
+                format!("{}.{what}{}", self.node_text(&select.operand), select.field)
             }
             Expr::List(list) => {
-                let items: Vec<String> = list.elements.iter().map(|element| self.text(element)).collect();
+                let items: Vec<String> =
+                    list.elements.iter().map(|element| self.node_text(element)).collect();
                 format!("[{:?};{}]", list.optional_indices, items.join(","))
             }
             Expr::Map(map) => self.entries_text("", &map.entries),
             Expr::Struct(made) => self.entries_text(&made.type_name, &made.entries),
             Expr::Comprehension(each) => {
-                let (range, start) = (self.text(&each.iter_range), self.text(&each.accu_init));
+                let (range, start) = (self.node_text(&each.iter_range), self.node_text(&each.accu_init));
                 let outside = self.scope.len();
                 self.scope.push(each.iter_var.clone());
                 self.scope.extend(each.iter_var2.clone());
                 self.scope.push(each.accu_var.clone());
-                let parts = [&each.loop_cond, &each.loop_step, &each.result].map(|part| self.text(part));
+                let parts = [&each.loop_cond, &each.loop_step, &each.result].map(|part| self.node_text(part));
                 self.scope.truncate(outside);
                 format!("each{}({range};{start};{})", u8::from(each.iter_var2.is_some()), parts.join(";"))
             }
@@ -78,11 +79,12 @@ impl CanonicalWriter {
                 _ => format!("{name}({})", parts.join(",")),
             };
         }
-        let mut arguments: Vec<String> = call.args.iter().map(|argument| self.text(argument)).collect();
+        let mut arguments: Vec<String> = call.args.iter().map(|argument| self.node_text(argument)).collect();
         if matches!(name, operators::EQUALS | operators::NOT_EQUALS) {
             arguments.sort();
         }
-        let target = call.target.as_ref().map(|target| format!("{}.", self.text(target))).unwrap_or_default();
+        let target =
+            call.target.as_ref().map(|target| format!("{}.", self.node_text(target))).unwrap_or_default();
         format!("{target}{name}({})", arguments.join(","))
     }
 
@@ -94,7 +96,7 @@ impl CanonicalWriter {
                     self.collect_operands(argument, operator, into);
                 }
             }
-            _ => _ = into.insert(self.text(node)),
+            _ => _ = into.insert(self.node_text(node)),
         }
     }
 
@@ -102,10 +104,10 @@ impl CanonicalWriter {
         let mut out = format!("{name}{{");
         for entry in entries {
             let (key, value, optional) = match &entry.expr {
-                EntryExpr::MapEntry(entry) => (self.text(&entry.key), &entry.value, entry.optional),
+                EntryExpr::MapEntry(entry) => (self.node_text(&entry.key), &entry.value, entry.optional),
                 EntryExpr::StructField(field) => (field.field.clone(), &field.value, field.optional),
             };
-            let value = self.text(value);
+            let value = self.node_text(value);
             // Writing to a `String` cannot fail.
             _ = write!(out, "{optional} {key}: {value},");
         }

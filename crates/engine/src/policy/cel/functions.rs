@@ -21,7 +21,7 @@ use ::cel::{Env, ExecutionError, extensions};
 
 use super::library;
 use super::meter::{charge, stop_for_depth};
-use super::tree::{List, Map};
+use super::tree::{SharedList, SharedMap};
 
 /// Internal function that charges for an iteration of a loop; it returns false if the budget is exhausted, which ends
 /// the loop.
@@ -32,20 +32,20 @@ pub(super) const CHARGE_ITEM: &str = "__turn";
 /// Internal function that charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
 /// Internal function that charges for formatting an operand with everything in it, and returns it.
-pub(super) const CHARGE_DEEP: &str = "__whole";
+pub(super) const CHARGE_WHOLE_VALUE: &str = "__whole";
 /// Internal function that converts a list or map of the interpreter into one that is shared instead of
 /// copied.
-pub(super) const SHARE: &str = "__share";
+pub(super) const SHARE_FUNCTION: &str = "__share";
 
 /// Internal function that returns a value that can have fields as it is, and an empty map for every other value.
-pub(super) const FIELDS: &str = "__fields";
+pub(super) const FIELDS_FUNCTION: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
-const MAX_DEPTH: u64 = 200;
+const MAX_VALUE_DEPTH: u64 = 200;
 
 /// CEL operators that read whole values, each with the internal function that replaces it and charges for what it
 /// reads.
-pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
+pub(super) const REPLACED_OPERATORS: &[(&str, &str, Function)] = &[
     (operators::EQUALS, "__equals", |arguments| equal_operands(&arguments).map(boolean)),
     (operators::NOT_EQUALS, "__differs", |arguments| equal_operands(&arguments).map(|equal| boolean(!equal))),
     (operators::ADD, "__add", add),
@@ -53,14 +53,16 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
     (operators::MULTIPLY, "__multiply", multiply),
     (operators::DIVIDE, "__divide", divide),
     (operators::MODULO, "__modulo", modulo),
-    (operators::IN, "__in", is_in),
-    (operators::LESS, "__less", |arguments| ordered(operators::LESS, &arguments, Ordering::is_lt)),
+    (operators::IN, "__in", in_operator),
+    (operators::LESS, "__less", |arguments| compare_operands(operators::LESS, &arguments, Ordering::is_lt)),
     (operators::LESS_EQUALS, "__at_most", |arguments| {
-        ordered(operators::LESS_EQUALS, &arguments, Ordering::is_le)
+        compare_operands(operators::LESS_EQUALS, &arguments, Ordering::is_le)
     }),
-    (operators::GREATER, "__greater", |arguments| ordered(operators::GREATER, &arguments, Ordering::is_gt)),
+    (operators::GREATER, "__greater", |arguments| {
+        compare_operands(operators::GREATER, &arguments, Ordering::is_gt)
+    }),
     (operators::GREATER_EQUALS, "__at_least", |arguments| {
-        ordered(operators::GREATER_EQUALS, &arguments, Ordering::is_ge)
+        compare_operands(operators::GREATER_EQUALS, &arguments, Ordering::is_ge)
     }),
 ];
 
@@ -69,7 +71,7 @@ pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// Creates the CEL environment of policies: the standard library, the strings extension, the Kubernetes libraries, and
 /// the internal functions that charge for steps.
-pub(super) fn env() -> Env {
+pub(super) fn cel_environment() -> Env {
     let mut env = Env::stdlib();
     // No name is declared twice: they are generated, or the extension is added once.
     let added = [
@@ -78,12 +80,12 @@ pub(super) fn env() -> Env {
         env.add_overload(CHARGE_ITEM, CHARGE_ITEM, vec![INT_TYPE, DYN_TYPE], charge_item),
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
         library::declare_functions(&mut env),
-        env.add_overload(CHARGE_DEEP, CHARGE_DEEP, vec![DYN_TYPE], charge_deep),
-        env.add_overload(SHARE, SHARE, vec![DYN_TYPE], shared_container),
-        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], value_with_fields),
+        env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_whole_value),
+        env.add_overload(SHARE_FUNCTION, SHARE_FUNCTION, vec![DYN_TYPE], shared_container),
+        env.add_overload(FIELDS_FUNCTION, FIELDS_FUNCTION, vec![DYN_TYPE], value_with_fields),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
-    for (_, ours, function) in OPERATORS {
+    for (_, ours, function) in REPLACED_OPERATORS {
         let added = env.add_overload(ours, ours, vec![DYN_TYPE, DYN_TYPE], *function);
         debug_assert!(added.is_ok());
     }
@@ -122,10 +124,10 @@ fn charge_item<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> 
 
 fn charge_operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
-    if charge(value_size(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
+    if charge(read_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
 }
 
-fn charge_deep<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn charge_whole_value<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if charge_nested(value.as_ref(), 0) { Ok(value) } else { Err(budget_exhausted()) }
 }
@@ -133,11 +135,11 @@ fn charge_deep<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> 
 /// Charges for formatting a value and everything in it, by the size and depth of each part; false if the steps do not
 /// suffice. A number may have 400 digits.
 fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
-    if depth > MAX_DEPTH {
+    if depth > MAX_VALUE_DEPTH {
         stop_for_depth();
         return false;
     }
-    if !charge(100 + (2 + depth) * value_size(value)) {
+    if !charge(100 + (2 + depth) * read_cost(value)) {
         return false;
     }
     let is_map = value.get_type().kind() == Kind::Map;
@@ -160,8 +162,8 @@ fn shared_container<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b,
         return Ok(value);
     }
     match value.into_owned().into_builtin() {
-        Some(Builtin::List(list)) => Ok(CowVal::owned(List::computed(list))),
-        Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::computed(map))),
+        Some(Builtin::List(list)) => Ok(CowVal::owned(SharedList::from_computed(list))),
+        Some(Builtin::Map(map)) => Ok(CowVal::owned(SharedMap::from_computed(map))),
         _ => Err(budget_exhausted()),
     }
 }
@@ -174,17 +176,17 @@ fn value_with_fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b
         return Err(ExecutionError::function_error("has", "a list has no fields"));
     }
     let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
-    Ok(if has_fields { value } else { CowVal::owned(Map::computed(CelMap::default())) })
+    Ok(if has_fields { value } else { CowVal::owned(SharedMap::from_computed(CelMap::default())) })
 }
 
 /// Returns the steps for reading a value once: an eighth of the length of a text, or the number of items.
-pub(super) fn value_size(value: &(dyn Val + '_)) -> u64 {
+pub(super) fn read_cost(value: &(dyn Val + '_)) -> u64 {
     let length = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         text.inner().len() / 8
     } else if let Some(bytes) = value.downcast_ref::<CelBytes<'_>>() {
         bytes.inner().len() / 8
     } else if let Some(optional) = value.downcast_ref::<CelOptional<'_>>() {
-        return optional.option().map_or(0, value_size);
+        return optional.option().map_or(0, read_cost);
     } else {
         let size = value.as_sizer().map_or(0, |sizer| *sizer.size().inner());
         debug_assert!(size >= 0, "a value that costs nothing could be read forever");
@@ -220,7 +222,7 @@ fn charged_operands<'a, 'b, 'v>(
     arguments: &'a [CowVal<'b, 'v>],
 ) -> Result<(&'a (dyn Val + 'v), &'a (dyn Val + 'v)), ExecutionError> {
     let [left, right] = arguments else { return Err(no_such_overload(operator, [])) };
-    charge_steps(value_size(left.as_ref()) + value_size(right.as_ref()))?;
+    charge_steps(read_cost(left.as_ref()) + read_cost(right.as_ref()))?;
     Ok((left.as_ref(), right.as_ref()))
 }
 
@@ -250,16 +252,16 @@ arithmetic!(divide, operators::DIVIDE, as_divider, div);
 arithmetic!(modulo, operators::MODULO, as_modder, modulo);
 
 /// Implements `in`. A list is charged for each comparison, a map for one lookup.
-fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn in_operator<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let [item, container] = arguments.as_slice() else { return Err(budget_exhausted()) };
     let (item, container) = (item.as_ref(), container.as_ref());
-    charge_steps(1 + value_size(item))?;
+    charge_steps(1 + read_cost(item))?;
     let found = container.as_container().ok_or_else(|| no_such_overload(operators::IN, [item, container]))?;
     found.contains(item).map(boolean)
 }
 
 /// Implements `<`, `<=`, `>` and `>=`; `holds` decides which orders make the operator true.
-fn ordered<'b, 'v>(
+fn compare_operands<'b, 'v>(
     operator: &str,
     arguments: &[CowVal<'_, '_>],
     holds: fn(Ordering) -> bool,
@@ -281,11 +283,11 @@ pub(super) fn compare(
 /// True if two values are equal, whichever types represent them. Charges for each compared value, and stops the
 /// evaluation at values that are nested too deep.
 pub(super) fn deep_equals(left: &(dyn Val + '_), right: &(dyn Val + '_)) -> bool {
-    equals_at(left, right, 0)
+    equals_at_depth(left, right, 0)
 }
 
-fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool {
-    if depth > MAX_DEPTH {
+fn equals_at_depth(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool {
+    if depth > MAX_VALUE_DEPTH {
         stop_for_depth();
         return false;
     }
@@ -296,7 +298,7 @@ fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool 
         charge(1);
         return false;
     }
-    let sizes = (value_size(left), value_size(right));
+    let sizes = (read_cost(left), read_cost(right));
     if !charge(1 + sizes.0.max(sizes.1)) || sizes.0 != sizes.1 {
         return false;
     }
@@ -307,7 +309,7 @@ fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool 
             loop {
                 match (one.next(), other.next()) {
                     (None, None) => return true,
-                    (Some(one), Some(other)) if equals_at(one, other, depth + 1) => {}
+                    (Some(one), Some(other)) if equals_at_depth(one, other, depth + 1) => {}
                     _ => return false,
                 }
             }
@@ -317,7 +319,7 @@ fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool 
             let Some(mut keys) = left.as_iterable().map(|keys| keys.iter()) else { return false };
             while let Some(key) = keys.next() {
                 match (one.get(key), other.get(key)) {
-                    (Ok(one), Ok(other)) if equals_at(one.as_ref(), other.as_ref(), depth + 1) => {}
+                    (Ok(one), Ok(other)) if equals_at_depth(one.as_ref(), other.as_ref(), depth + 1) => {}
                     _ => return false,
                 }
             }
@@ -328,7 +330,7 @@ fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool 
             match (optional(left), optional(right)) {
                 (Some(one), Some(other)) => match (one.option(), other.option()) {
                     (None, None) => true,
-                    (Some(one), Some(other)) => equals_at(one, other, depth + 1),
+                    (Some(one), Some(other)) => equals_at_depth(one, other, depth + 1),
                     _ => false,
                 },
                 _ => left.equals(right),

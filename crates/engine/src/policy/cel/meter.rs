@@ -22,42 +22,42 @@ enum StopReason {
 
 thread_local! {
     static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
-    static STOPPED: Cell<Option<StopReason>> = const { Cell::new(None) };
+    static STOP_REASON: Cell<Option<StopReason>> = const { Cell::new(None) };
 }
 
 /// Starts an evaluation with this number of steps.
 pub(super) fn start_evaluation(steps: u64) {
     STEPS_LEFT.set(steps);
-    STOPPED.set(None);
+    STOP_REASON.set(None);
 }
 
 /// Returns the steps that the current evaluation has left; 0 once it is stopped.
 pub(super) fn steps_left() -> u64 {
-    if STOPPED.get().is_some() { 0 } else { STEPS_LEFT.get() }
+    if STOP_REASON.get().is_some() { 0 } else { STEPS_LEFT.get() }
 }
 
 /// Takes steps from the budget of the current evaluation; false, and the evaluation is stopped, if there are not enough
 /// left.
 pub(super) fn charge(steps: u64) -> bool {
-    if STOPPED.get().is_some() {
+    if STOP_REASON.get().is_some() {
         return false;
     }
     let left = STEPS_LEFT.get().checked_sub(steps);
     STEPS_LEFT.set(left.unwrap_or_default());
     if left.is_none() {
-        STOPPED.set(Some(StopReason::Steps));
+        STOP_REASON.set(Some(StopReason::Steps));
     }
     left.is_some()
 }
 
 /// Stops the evaluation because a value is nested too deep to be compared or formatted.
 pub(super) fn stop_for_depth() {
-    STOPPED.set(STOPPED.get().or(Some(StopReason::Depth)));
+    STOP_REASON.set(STOP_REASON.get().or(Some(StopReason::Depth)));
 }
 
 /// Returns why the current evaluation was stopped, as a text; `None` if it was not.
 pub(super) fn stop_reason() -> Option<&'static str> {
-    STOPPED.get().map(|stop| match stop {
+    STOP_REASON.get().map(|stop| match stop {
         StopReason::Steps => "exceeds the step limit",
         StopReason::Depth => "compares or formats a value that is nested deeper than 200 levels",
     })

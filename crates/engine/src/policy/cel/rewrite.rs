@@ -14,16 +14,17 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::functions::{
-    CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, FIELDS, OPERATORS, SHARE,
+    CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_WHOLE_VALUE, FIELDS_FUNCTION, REPLACED_OPERATORS,
+    SHARE_FUNCTION,
 };
-use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
+use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS};
 use super::library::strings::REPLACED_FUNCTIONS;
 use super::library::{QUALIFIED_FUNCTIONS, check_literal};
 
 /// Steps for storing an element of a list, in addition to its nodes.
-const ELEMENT_COST: i64 = 3;
+const LIST_ELEMENT_COST: i64 = 3;
 /// Steps for storing an entry of a map, in addition to its nodes.
-const ENTRY_COST: i64 = 10;
+const MAP_ENTRY_COST: i64 = 10;
 
 /// Rewrites one expression, and collects what its evaluation needs to know: its depth, and the names that it reads.
 #[derive(Debug, Default)]
@@ -72,9 +73,9 @@ impl Rewriter {
             Expr::Map(mut map) => {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                        self.nodes += ENTRY_COST;
-                        entry.key = charge_operand(self.rewrite(std::mem::take(&mut entry.key)));
-                        entry.value = charge_item(0, self.rewrite(std::mem::take(&mut entry.value)));
+                        self.nodes += MAP_ENTRY_COST;
+                        entry.key = operand_charge_call(self.rewrite(std::mem::take(&mut entry.key)));
+                        entry.value = item_charge_call(0, self.rewrite(std::mem::take(&mut entry.value)));
                     }
                 }
                 wrap_in_share(id, Expr::Map(map))
@@ -82,7 +83,8 @@ impl Rewriter {
             Expr::Select(mut select) => {
                 self.names.insert(select.field.clone());
                 let operand = self.rewrite(std::mem::take(&mut select.operand));
-                *select.operand = if select.test { function_call(FIELDS, vec![operand]) } else { operand };
+                *select.operand =
+                    if select.test { function_call(FIELDS_FUNCTION, vec![operand]) } else { operand };
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
@@ -105,8 +107,8 @@ impl Rewriter {
     /// Rewrites a list literal, and charges for copying its elements.
     fn rewrite_list(&mut self, list: ListExpr) -> ListExpr {
         let mut element = |element| {
-            self.nodes += ELEMENT_COST;
-            charge_item(0, self.rewrite(element))
+            self.nodes += LIST_ELEMENT_COST;
+            item_charge_call(0, self.rewrite(element))
         };
         ListExpr {
             elements: list.elements.into_iter().map(&mut element).collect(),
@@ -134,8 +136,8 @@ impl Rewriter {
             .map(|argument| {
                 let argument = self.rewrite(argument);
                 match (is_named, writes) {
-                    (true, true) => function_call(CHARGE_DEEP, vec![argument]),
-                    (true, false) => charge_operand(argument),
+                    (true, true) => function_call(CHARGE_WHOLE_VALUE, vec![argument]),
+                    (true, false) => operand_charge_call(argument),
                     (false, _) => argument,
                 }
             })
@@ -153,17 +155,17 @@ impl Rewriter {
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
             let target = self.rewrite(*target);
-            call.target = Some(Box::new(if is_qualified { target } else { charge_operand(target) }));
+            call.target = Some(Box::new(if is_qualified { target } else { operand_charge_call(target) }));
         }
         // `matches(a, b)` is `a.matches(b)`.
         if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
             call.target = Some(Box::new(call.args.remove(0)));
         }
         let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
-        let patterns = if is_fixed { FIXED_FUNCTIONS } else { COMPUTED_FUNCTIONS };
+        let patterns = if is_fixed { LITERAL_PATTERN_FUNCTIONS } else { COMPUTED_PATTERN_FUNCTIONS };
         let mut names = patterns.iter().chain(REPLACED_FUNCTIONS);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
-        let charging = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
+        let charging = REPLACED_OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
         let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
         if let Some(replacement) = replacement {
             replacement.clone_into(&mut call.func_name);
@@ -211,7 +213,7 @@ impl Rewriter {
         loop_.iter_range = self.rewrite(loop_.iter_range);
         if appends {
             // Before its first iteration, `map` reserves memory for its last.
-            loop_.iter_range = charge_operand(loop_.iter_range);
+            loop_.iter_range = operand_charge_call(loop_.iter_range);
         }
         loop_.accu_init = self.rewrite_unshared(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
@@ -224,16 +226,16 @@ impl Rewriter {
         loop_.result = self.rewrite(loop_.result);
         if !is_result {
             // `optMap` is a loop without iterations; its result is copied.
-            loop_.result = charge_item(0, loop_.result);
+            loop_.result = item_charge_call(0, loop_.result);
         }
         self.scope.truncate(self.scope.len().saturating_sub(depth));
         let cost = 3 + self.nodes;
         self.nodes = before + 1;
         if appends {
-            loop_.loop_step = charge_inside(step, cost);
+            loop_.loop_step = charge_in_loop_step(step, cost);
         } else {
             loop_.loop_step = step;
-            loop_.loop_cond = logical_and(charge_iteration(cost), loop_.loop_cond);
+            loop_.loop_cond = logical_and(iteration_charge_call(cost), loop_.loop_cond);
         }
         loop_
     }
@@ -261,18 +263,18 @@ impl Rewriter {
 
 /// Adds the charge for an iteration to the step of a loop without changing the form that the interpreter recognizes: in
 /// the condition of `cond ? accu + [x] : accu`, in the item of `accu + [x]`, and around any other step.
-fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
-    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
+fn charge_in_loop_step(step: IdedExpr, cost: i64) -> IdedExpr {
+    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return item_charge_call(cost, step) };
     if call.func_name == operators::CONDITIONAL {
         if let Some(condition) = call.args.first_mut() {
-            *condition = logical_and(charge_iteration(cost), std::mem::take(condition));
+            *condition = logical_and(iteration_charge_call(cost), std::mem::take(condition));
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
             set_item_cost(element, cost);
         }
     } else {
-        return charge_item(cost, IdedExpr { id, expr: Expr::Call(call) });
+        return item_charge_call(cost, IdedExpr { id, expr: Expr::Call(call) });
     }
     IdedExpr { id, expr: Expr::Call(call) }
 }
@@ -299,11 +301,11 @@ fn joined_literals(call: &CallExpr) -> Option<String> {
     }
 }
 
-fn charge_iteration(cost: i64) -> IdedExpr {
+fn iteration_charge_call(cost: i64) -> IdedExpr {
     function_call(CHARGE_ITERATION, vec![integer_literal(cost)])
 }
 
-fn charge_item(cost: i64, value: IdedExpr) -> IdedExpr {
+fn item_charge_call(cost: i64, value: IdedExpr) -> IdedExpr {
     function_call(CHARGE_ITEM, vec![integer_literal(cost), value])
 }
 
@@ -319,7 +321,7 @@ fn set_item_cost(item: &mut IdedExpr, cost: i64) {
 /// Wraps an expression that creates a list or map, so that copies of the result share it.
 fn wrap_in_share(id: u64, made: Expr) -> Expr {
     Expr::Call(CallExpr {
-        func_name: SHARE.to_owned(),
+        func_name: SHARE_FUNCTION.to_owned(),
         target: None,
         args: vec![IdedExpr { id, expr: made }],
     })
@@ -340,6 +342,6 @@ fn logical_and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
 }
 
 /// Wraps an operand in a call that charges for reading it; a literal, whose cost is known, is returned as it is.
-fn charge_operand(node: IdedExpr) -> IdedExpr {
+fn operand_charge_call(node: IdedExpr) -> IdedExpr {
     if matches!(node.expr, Expr::Literal(_)) { node } else { function_call(CHARGE_OPERAND, vec![node]) }
 }

@@ -7,7 +7,7 @@ mod costs;
 use std::time::{Duration, Instant};
 
 use super::{Program, Variables};
-use tollgate_cel::Target;
+use tollgate_cel::ExpressionPurpose;
 use tollgate_document::doc::{self, Value};
 
 const OBJECT: &str = r#"{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{"count":3,"share":0.5,"on":true,"none":null,
@@ -15,7 +15,7 @@ const OBJECT: &str = r#"{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{"cou
 
 /// Compiles a condition. Returns the first error if it is invalid.
 pub(super) fn compiled(expression: &str) -> Result<Program, String> {
-    let compiled = Program::compile(expression, Target::Condition);
+    let compiled = Program::compile(expression, ExpressionPurpose::Condition);
     compiled.map(|(program, _)| program).map_err(|faults| faults[0].message.clone())
 }
 
@@ -255,7 +255,7 @@ fn damaged_expressions_never_panic() {
         let mut damaged: String = letters[..at].iter().collect();
         damaged.push_str(bits[roll(bits.len())]);
         damaged.extend(&letters[(at + gone).min(letters.len())..]);
-        if let Err(faults) = Program::compile(&damaged, Target::Condition) {
+        if let Err(faults) = Program::compile(&damaged, ExpressionPurpose::Condition) {
             assert!(faults.iter().all(|fault| fault.at <= damaged.len()));
             refused += 1;
         } else {

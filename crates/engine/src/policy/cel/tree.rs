@@ -24,9 +24,9 @@ use super::meter::charge;
 use tollgate_document::doc::{Value, ValueKind};
 
 /// Steps for making a value of a JSON item, or a copy of it for another list.
-const ITEM_COST: u64 = 2;
+const JSON_ITEM_COST: u64 = 2;
 /// Steps for making values of a member of a JSON object and sorting it in.
-const MEMBER_COST: u64 = 4;
+const JSON_MEMBER_COST: u64 = 4;
 
 /// A value of a JSON document, as the CEL interpreter reads it.
 #[derive(Clone, Debug)]
@@ -36,25 +36,25 @@ pub(super) enum JsonVal<'d> {
     Int(CelInt),
     Double(CelDouble),
     Str(CelString<'d>),
-    List(List<'d>),
-    Map(Map<'d>),
+    List(SharedList<'d>),
+    Map(SharedMap<'d>),
 }
 
 /// A CEL list: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
-pub(super) enum List<'d> {
+pub(super) enum SharedList<'d> {
     Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
     Computed(Arc<Computed<CelList<'d>>>),
 }
 
 /// A CEL map: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
-pub(super) enum Map<'d> {
-    Json { object: Value<'d>, members: OnceLock<Arc<Vec<Member<'d>>>> },
+pub(super) enum SharedMap<'d> {
+    Json { object: Value<'d>, members: OnceLock<Arc<Vec<JsonMember<'d>>>> },
     Computed(Arc<Computed<CelMap<'d>>>),
 }
 
-type Member<'d> = (CelString<'d>, JsonVal<'d>);
+type JsonMember<'d> = (CelString<'d>, JsonVal<'d>);
 
 /// A list or map that an expression made, such as the result of `map`.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(super) struct Computed<T> {
 
 impl<'d> JsonVal<'d> {
     /// Converts a JSON value; an absent value becomes null.
-    pub(super) fn of(value: Value<'d>) -> JsonVal<'d> {
+    pub(super) fn from_json(value: Value<'d>) -> JsonVal<'d> {
         match value.kind() {
             ValueKind::Null => JsonVal::Null(CelNull),
             ValueKind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
@@ -75,8 +75,8 @@ impl<'d> JsonVal<'d> {
                 None => JsonVal::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
             },
             ValueKind::String => JsonVal::Str(CelString::from(value.text())),
-            ValueKind::Array => JsonVal::List(List::Json { list: value, items: OnceLock::new() }),
-            ValueKind::Object => JsonVal::Map(Map::Json { object: value, members: OnceLock::new() }),
+            ValueKind::Array => JsonVal::List(SharedList::Json { list: value, items: OnceLock::new() }),
+            ValueKind::Object => JsonVal::Map(SharedMap::Json { object: value, members: OnceLock::new() }),
         }
     }
 
@@ -102,11 +102,11 @@ fn digits_cost(value: Value<'_>) -> u64 {
     if value.kind() == ValueKind::Number { (value.text().len() / 8) as u64 } else { 0 }
 }
 
-impl<'d> List<'d> {
+impl<'d> SharedList<'d> {
     /// Wraps a list that an expression made, so that copies of it share the items.
-    pub(super) fn computed(list: CelList<'d>) -> List<'d> {
+    pub(super) fn from_computed(list: CelList<'d>) -> SharedList<'d> {
         let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
-        List::Computed(Arc::new(Computed { container: list, loop_cost }))
+        SharedList::Computed(Arc::new(Computed { container: list, loop_cost }))
     }
 }
 
@@ -116,12 +116,12 @@ fn json_items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>
         let (count, digits) =
             list.items().fold((0, 0), |(count, digits), item| (count + 1, digits + digits_cost(item)));
         // Nothing is remembered if the steps do not suffice: they may suffice for the next expression.
-        if !charge(ITEM_COST * count as u64 + digits) {
+        if !charge(JSON_ITEM_COST * count as u64 + digits) {
             return &[];
         }
         made.get_or_init(|| {
             let mut items = Vec::with_capacity(count);
-            items.extend(list.items().map(JsonVal::of));
+            items.extend(list.items().map(JsonVal::from_json));
             Arc::new(items)
         });
     }
@@ -130,12 +130,15 @@ fn json_items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>
 
 /// Returns the members of a JSON object, sorted by key, which are made and charged for on first use; empty if the steps
 /// do not suffice.
-fn json_members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) -> &'b [Member<'d>] {
+fn json_members<'b, 'd>(
+    object: Value<'d>,
+    made: &'b OnceLock<Arc<Vec<JsonMember<'d>>>>,
+) -> &'b [JsonMember<'d>] {
     if made.get().is_none() {
         let (count, texts) = object.members().fold((0, 0), |(count, texts), (key, value)| {
             (count + 1, texts + (key.text().len() / 8) as u64 + digits_cost(value))
         });
-        if !charge(MEMBER_COST * count as u64 + texts) {
+        if !charge(JSON_MEMBER_COST * count as u64 + texts) {
             return &[];
         }
         made.get_or_init(|| {
@@ -151,10 +154,9 @@ fn json_members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>
             });
             let mut members = Vec::with_capacity(keys.len());
             // On the tape, a value follows its key.
-            members.extend(
-                keys.into_iter()
-                    .map(|key| (CelString::from(key.text()), JsonVal::of(key.doc().value(key.index() + 1)))),
-            );
+            members.extend(keys.into_iter().map(|key| {
+                (CelString::from(key.text()), JsonVal::from_json(key.doc().value_at(key.index() + 1)))
+            }));
             Arc::new(members)
         });
     }
@@ -211,7 +213,7 @@ macro_rules! container_methods {
     };
 }
 
-impl Val for List<'_> {
+impl Val for SharedList<'_> {
     container_methods!(&types::LIST_TYPE);
 
     fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn Adder + 'v)>
@@ -222,11 +224,11 @@ impl Val for List<'_> {
     }
 }
 
-impl Val for Map<'_> {
+impl Val for SharedMap<'_> {
     container_methods!(&types::MAP_TYPE);
 }
 
-impl Adder for List<'_> {
+impl Adder for SharedList<'_> {
     fn add<'b, 'v>(&'b self, other: &(dyn Val + 'v)) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,
@@ -235,18 +237,18 @@ impl Adder for List<'_> {
             return Err(no_such_overload("_+_", [self as &dyn Val, other]));
         };
         let count = u64::try_from(*self.size().inner() + *count.inner()).unwrap_or_default();
-        charge_steps(ITEM_COST * count)?;
+        charge_steps(JSON_ITEM_COST * count)?;
         let mut all: Vec<Box<dyn Val + 'v>> = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
         for mut items in [self.iter(), more.iter()] {
             while let Some(item) = items.next() {
                 all.push(item.clone_as_boxed());
             }
         }
-        Ok(CowVal::owned(List::computed(CelList::from(all))))
+        Ok(CowVal::owned(SharedList::from_computed(CelList::from(all))))
     }
 }
 
-impl Container for List<'_> {
+impl Container for SharedList<'_> {
     fn contains(&self, value: &dyn Val) -> Result<bool, ExecutionError> {
         let mut items = self.iter();
         while let Some(item) = items.next() {
@@ -258,14 +260,14 @@ impl Container for List<'_> {
     }
 }
 
-impl Indexer for List<'_> {
+impl Indexer for SharedList<'_> {
     fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,
     {
         let (list, made) = match self {
-            List::Json { list, items } => (*list, items),
-            List::Computed(made) => return charge_for_found(made.container.get(index)),
+            SharedList::Json { list, items } => (*list, items),
+            SharedList::Computed(made) => return charge_for_lookup(made.container.get(index)),
         };
         let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
         let number =
@@ -291,7 +293,7 @@ impl Indexer for List<'_> {
 }
 
 /// Charges for a value that was found in a container made by an expression, because the interpreter may copy it.
-fn charge_for_found<'b, 'v>(
+fn charge_for_lookup<'b, 'v>(
     found: Result<CowVal<'b, 'v>, ExecutionError>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let found = found?;
@@ -299,57 +301,57 @@ fn charge_for_found<'b, 'v>(
     Ok(found)
 }
 
-impl Iterable for List<'_> {
+impl Iterable for SharedList<'_> {
     fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
     where
         Self: 'v,
     {
         match self {
-            List::Json { list, items: made } => Box::new(Items(json_items(*list, made).iter())),
-            List::Computed(made) if charge(made.loop_cost) => made.container.iter(),
-            List::Computed(_) => Box::new(Items([].iter())),
+            SharedList::Json { list, items: made } => Box::new(ItemIterator(json_items(*list, made).iter())),
+            SharedList::Computed(made) if charge(made.loop_cost) => made.container.iter(),
+            SharedList::Computed(_) => Box::new(ItemIterator([].iter())),
         }
     }
 }
 
-impl Sizer for List<'_> {
+impl Sizer for SharedList<'_> {
     fn size(&self) -> CelInt {
         match self {
-            List::Json { list, items } => {
+            SharedList::Json { list, items } => {
                 cel_int(items.get().map_or_else(|| list.len(), |items| items.len()))
             }
-            List::Computed(made) => made.container.size(),
+            SharedList::Computed(made) => made.container.size(),
         }
     }
 }
 
-impl Zeroer for List<'_> {
+impl Zeroer for SharedList<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
-            List::Json { list, .. } => list.is_empty(),
-            List::Computed(made) => made.container.is_zero_value(),
+            SharedList::Json { list, .. } => list.is_empty(),
+            SharedList::Computed(made) => made.container.is_zero_value(),
         }
     }
 }
 
-impl<'d> Map<'d> {
+impl<'d> SharedMap<'d> {
     /// Wraps a map that an expression made, so that copies of it share the entries.
-    pub(super) fn computed(map: CelMap<'d>) -> Map<'d> {
+    pub(super) fn from_computed(map: CelMap<'d>) -> SharedMap<'d> {
         let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
-        Map::Computed(Arc::new(Computed { container: map, loop_cost }))
+        SharedMap::Computed(Arc::new(Computed { container: map, loop_cost }))
     }
 }
 
-impl Container for Map<'_> {
+impl Container for SharedMap<'_> {
     fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
         match self {
-            Map::Json { .. } => Ok(self.get(key).is_ok()),
-            Map::Computed(made) => made.container.contains(key),
+            SharedMap::Json { .. } => Ok(self.get(key).is_ok()),
+            SharedMap::Computed(made) => made.container.contains(key),
         }
     }
 }
 
-impl Indexer for Map<'_> {
+impl Indexer for SharedMap<'_> {
     fn get<'b, 'v>(&'b self, key: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,
@@ -359,8 +361,8 @@ impl Indexer for Map<'_> {
         let length = name.map_or(0, str::len) as u64;
         charge_steps(1 + length / 8)?;
         let (object, made) = match self {
-            Map::Json { object, members } => (*object, members),
-            Map::Computed(made) => return charge_for_found(made.container.get(key)),
+            SharedMap::Json { object, members } => (*object, members),
+            SharedMap::Computed(made) => return charge_for_lookup(made.container.get(key)),
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
         let members = json_members(object, made);
@@ -379,51 +381,53 @@ impl Indexer for Map<'_> {
     }
 }
 
-impl Iterable for Map<'_> {
+impl Iterable for SharedMap<'_> {
     fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
     where
         Self: 'v,
     {
         match self {
-            Map::Json { object, members: made } => Box::new(Keys(json_members(*object, made).iter())),
-            Map::Computed(made) if charge(made.loop_cost) => made.container.iter(),
-            Map::Computed(_) => Box::new(Keys([].iter())),
+            SharedMap::Json { object, members: made } => {
+                Box::new(KeyIterator(json_members(*object, made).iter()))
+            }
+            SharedMap::Computed(made) if charge(made.loop_cost) => made.container.iter(),
+            SharedMap::Computed(_) => Box::new(KeyIterator([].iter())),
         }
     }
 }
 
-impl Sizer for Map<'_> {
+impl Sizer for SharedMap<'_> {
     fn size(&self) -> CelInt {
         match self {
             // Duplicates do not count.
-            Map::Json { object, members: made } => cel_int(json_members(*object, made).len()),
-            Map::Computed(made) => made.container.size(),
+            SharedMap::Json { object, members: made } => cel_int(json_members(*object, made).len()),
+            SharedMap::Computed(made) => made.container.size(),
         }
     }
 }
 
-impl Zeroer for Map<'_> {
+impl Zeroer for SharedMap<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
-            Map::Json { object, .. } => object.is_empty(),
-            Map::Computed(made) => made.container.is_zero_value(),
+            SharedMap::Json { object, .. } => object.is_empty(),
+            SharedMap::Computed(made) => made.container.is_zero_value(),
         }
     }
 }
 
 /// Iterates over the items of a JSON list, for the interpreter.
-struct Items<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
+struct ItemIterator<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
 
-impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
+impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for ItemIterator<'b, 'd> {
     fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
         self.0.next().map(JsonVal::as_val)
     }
 }
 
 /// Iterates over the keys of a JSON object, for the interpreter.
-struct Keys<'b, 'd>(std::slice::Iter<'b, Member<'d>>);
+struct KeyIterator<'b, 'd>(std::slice::Iter<'b, JsonMember<'d>>);
 
-impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
+impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for KeyIterator<'b, 'd> {
     fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
         self.0.next().map(|(key, _)| key as _)
     }

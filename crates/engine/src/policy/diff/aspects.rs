@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::expressions::{ComparedExpressions, DeniedWhileUnavailable};
 use super::names::{Alphabet, NamePattern, sample_names};
-use super::{Effect, policy_title};
+use super::{ChangeEffect, policy_title};
 use crate::admission::Operation;
 use crate::policy::parameters::ComparedParameters;
 use crate::policy::taint::ComparedTaints;
 use crate::policy::taint_rule::ComparedRuleLimits;
 use crate::policy::toleration::{ComparedDefaults, ComparedTolerations};
 use crate::policy::{MatchedPolicy, Policy};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of differences of one kind that are described for one combination of policies.
-const MAX_DESCRIBED: usize = 8;
+const MAX_DESCRIBED_DIFFERENCES: usize = 8;
 
 /// What sample requests have in common: kind of object, operation, user and time.
 pub(in crate::policy) struct SampleContext<'c> {
@@ -46,7 +46,7 @@ impl<'c> SampleContext<'c> {
     /// there are too many combinations.
     fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
         let globs: BTreeSet<&str> = globs.collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::plain).collect();
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::without_prefix).collect();
         let found = sample_names(&patterns, alphabet);
         self.incomplete.set(self.incomplete.get() || !found.complete);
         found.names
@@ -55,7 +55,7 @@ impl<'c> SampleContext<'c> {
 
 /// A property of requests that policies restrict, such as tolerations. Two policy sets are compared aspect by
 /// aspect.
-pub(in crate::policy) trait Aspect<'s>: Sized {
+pub(in crate::policy) trait ComparedAspect<'s>: Sized {
     /// A sample value of this aspect.
     type Sample: Clone;
 
@@ -66,7 +66,7 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Self;
 
     /// Returns the level at which the policies report the sample; `None` if they allow it.
-    fn level(&self, sample: &Self::Sample) -> Option<Level>;
+    fn level(&self, sample: &Self::Sample) -> Option<FindingLevel>;
 
     fn describe(sample: &Self::Sample) -> String;
 
@@ -82,12 +82,12 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
     }
 
     /// Returns the word for the result of a request at this level, such as `denied`.
-    fn result_word(level: Option<Level>) -> &'static str {
+    fn result_word(level: Option<FindingLevel>) -> &'static str {
         match level {
             None => "allowed",
-            Some(Level::Audit) => "audited",
-            Some(Level::Warn) => "warned",
-            Some(Level::Deny) => "denied",
+            Some(FindingLevel::Audit) => "audited",
+            Some(FindingLevel::Warn) => "warned",
+            Some(FindingLevel::Deny) => "denied",
         }
     }
 }
@@ -95,7 +95,7 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
 /// A difference between two sets of policies, independent of where it occurs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct FoundDifference {
-    pub(super) effect: Effect,
+    pub(super) effect: ChangeEffect,
     pub(super) what: String,
     pub(super) before: &'static str,
     pub(super) after: &'static str,
@@ -105,9 +105,9 @@ const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it canno
 
 impl FoundDifference {
     /// Creates the difference between two values of `failurePolicy`, where true means `Ignore`.
-    pub(super) fn failure_policy(before: bool, after: bool) -> FoundDifference {
+    pub(super) fn from_failure_policies(before: bool, after: bool) -> FoundDifference {
         let result = |ignores: bool| if ignores { "allowed" } else { "refused" };
-        let effect = if after { Effect::Wider } else { Effect::Stricter };
+        let effect = if after { ChangeEffect::Wider } else { ChangeEffect::Stricter };
         FoundDifference {
             effect,
             what: CANNOT_EVALUATE.to_owned(),
@@ -146,7 +146,7 @@ struct ComparedSets<'c, 's> {
 }
 
 impl<'s> ComparedSets<'_, 's> {
-    fn compare_aspect<A: Aspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
+    fn compare_aspect<A: ComparedAspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
         let both: Vec<MatchedPolicy<'s>> = self.before.iter().chain(self.after).copied().collect();
         let (old, new) = (A::of(self.before, self.circumstances), A::of(self.after, self.circumstances));
         let mut by_levels: BTreeMap<_, Vec<A::Sample>> = BTreeMap::new();
@@ -172,11 +172,11 @@ impl<'s> ComparedSets<'_, 's> {
         }
         for ((before, after, is_replaced), samples) in by_levels {
             let effect = match before > after {
-                _ if is_replaced => Effect::Unknown,
-                true => Effect::Wider,
-                false => Effect::Stricter,
+                _ if is_replaced => ChangeEffect::Unknown,
+                true => ChangeEffect::Wider,
+                false => ChangeEffect::Stricter,
             };
-            for sample in A::most_informative(samples).into_iter().take(MAX_DESCRIBED) {
+            for sample in A::most_informative(samples).into_iter().take(MAX_DESCRIBED_DIFFERENCES) {
                 let policies = self.responsible_policies::<A>(&sample, after);
                 let (what, before, after) =
                     (A::describe(&sample), A::result_word(before), A::result_word(after));
@@ -187,7 +187,11 @@ impl<'s> ComparedSets<'_, 's> {
 
     /// Returns the policies whose change causes the difference: undoing the change of one of them removes it. If no
     /// single change causes it, all changed policies that match.
-    fn responsible_policies<A: Aspect<'s>>(&self, sample: &A::Sample, after: Option<Level>) -> Vec<String> {
+    fn responsible_policies<A: ComparedAspect<'s>>(
+        &self,
+        sample: &A::Sample,
+        after: Option<FindingLevel>,
+    ) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
         let titles: BTreeSet<String> = both.map(|matched| policy_title(matched.policy)).collect();
         let titles: Vec<String> = titles.into_iter().filter(|title| self.changed.contains(title)).collect();

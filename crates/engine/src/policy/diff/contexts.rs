@@ -22,12 +22,12 @@ use tollgate_document::doc;
 use tollgate_formats::gofmt;
 
 /// Maximum number of combinations of labels that are compared.
-const MAX_LABELS: usize = 512;
+const MAX_LABEL_COMBINATIONS: usize = 512;
 /// Maximum number of combinations of namespaces and labels that are compared.
-const MAX_NAMESPACES: usize = 20_000;
+const MAX_SAMPLE_NAMESPACES: usize = 20_000;
 /// Sample label value that no selector names.
-const OTHER_VALUE: &str = "any-other";
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+const UNLISTED_LABEL_VALUE: &str = "any-other";
+const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// All requests for one kind of object and one operation to which the same policies apply, with the sample namespaces
 /// that they are in.
@@ -73,7 +73,7 @@ struct SampleNamespace {
 
 impl SampleRequests {
     /// Creates the sample requests for these policies. If `namespaces` is given, only these namespaces exist.
-    pub(super) fn of(
+    pub(super) fn from_policies(
         old: &[Arc<Policy>],
         new: &[Arc<Policy>],
         namespaces: Option<&Namespaces>,
@@ -92,7 +92,7 @@ impl SampleRequests {
         };
         contexts.namespaces = samples.iter().map(|sample| sample.title.clone()).collect();
         let mut kinds: Vec<ApiKind> = Vec::new();
-        for kind in PolicyKind::ALL.into_iter().flat_map(PolicyKind::resources) {
+        for kind in PolicyKind::ALL.into_iter().flat_map(PolicyKind::applicable_kinds) {
             let is_used = policies.iter().any(|policy| policy.scope.includes_kind(*kind));
             if is_used && !kinds.contains(kind) {
                 kinds.push(*kind);
@@ -107,7 +107,7 @@ impl SampleRequests {
     }
 
     /// Returns the sample users for objects of a kind.
-    pub(super) fn users_of(&self, kind: ApiKind) -> &[SampleUser] {
+    pub(super) fn users_for_kind(&self, kind: ApiKind) -> &[SampleUser] {
         self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
@@ -123,11 +123,11 @@ impl SampleRequests {
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
             policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::plain).collect();
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::without_prefix).collect();
         let names = self.names_noting_gaps(sample_names(&patterns, Alphabet::Namespace), "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
-            let known = values.entry(key).or_insert_with(|| [None, Some(OTHER_VALUE)].into());
+            let known = values.entry(key).or_insert_with(|| [None, Some(UNLISTED_LABEL_VALUE)].into());
             known.extend(value.map(Some));
         }
         let mut sets: Vec<Vec<(&str, &str)>> = vec![Vec::new()];
@@ -140,7 +140,7 @@ impl SampleRequests {
                     longer.push(set);
                 }
             }
-            if longer.len() > MAX_LABELS || longer.len() * names.len() > MAX_NAMESPACES {
+            if longer.len() > MAX_LABEL_COMBINATIONS || longer.len() * names.len() > MAX_SAMPLE_NAMESPACES {
                 self.incomplete.push("the labels of namespaces have too many combinations".to_owned());
                 break;
             }
@@ -152,9 +152,9 @@ impl SampleRequests {
                 let mut labels = String::from("{");
                 for (index, (key, value)) in set.iter().enumerate() {
                     labels.push_str(if index > 0 { "," } else { "" });
-                    gofmt::json_string(&mut labels, key);
+                    gofmt::push_json_string(&mut labels, key);
                     labels.push(':');
-                    gofmt::json_string(&mut labels, value);
+                    gofmt::push_json_string(&mut labels, value);
                 }
                 labels.push('}');
                 let texts: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -176,8 +176,9 @@ impl SampleRequests {
             all.filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
         for operation in [Operation::Create, Operation::Update] {
             let applying = |namespace: Option<&str>, labels: Labels<'_>| -> Vec<usize> {
-                let applies =
-                    |policy: &Policy| policy.scope.applies(operation, namespace, labels) == ScopeMatch::Yes;
+                let applies = |policy: &Policy| {
+                    policy.scope.match_request(operation, namespace, labels) == ScopeMatch::Yes
+                };
                 ours.iter().filter(|(_, policy)| applies(policy)).map(|(index, _)| *index).collect()
             };
             if !kind.is_namespaced() {
@@ -208,22 +209,27 @@ impl SampleRequests {
         let all = |list: fn(&Policy) -> Vec<&str>| -> BTreeSet<&str> {
             ours.iter().flat_map(|(_, policy)| list(policy)).collect()
         };
-        let users = all(|policy| policy.exempt.users().collect());
-        let accounts = all(|policy| policy.exempt.service_accounts().collect());
-        let groups = all(|policy| policy.exempt.groups().chain(acknowledging_group_globs(policy)).collect());
+        let users = all(|policy| policy.exempt.user_globs().collect());
+        let accounts = all(|policy| policy.exempt.service_account_globs().collect());
+        let groups =
+            all(|policy| policy.exempt.group_globs().chain(acknowledging_group_globs(policy)).collect());
         let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
-            let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::plain).collect();
+            let patterns: Vec<NamePattern<'_>> =
+                globs.iter().copied().map(NamePattern::without_prefix).collect();
             sample_names(&patterns, Alphabet::Any)
         };
         let mut names = self.names_noting_gaps(plain(&users), "users");
         let group_names = self.names_noting_gaps(plain(&groups), "groups");
-        let as_users = users.iter().map(|glob| NamePattern { glob, before: SERVICE_ACCOUNT, slash: ':' });
+        let as_users =
+            users.iter().map(|glob| NamePattern { glob, before: SERVICE_ACCOUNT_PREFIX, slash: ':' });
         let account_patterns: Vec<NamePattern<'_>> =
-            as_users.chain(accounts.iter().copied().map(NamePattern::plain)).collect();
+            as_users.chain(accounts.iter().copied().map(NamePattern::without_prefix)).collect();
         let account_names = sample_names(&account_patterns, Alphabet::ServiceAccount);
         let account_names = self.names_noting_gaps(account_names, "service accounts");
         names.extend(
-            account_names.iter().map(|name| format!("{SERVICE_ACCOUNT}{}", name.replacen('/', ":", 1))),
+            account_names
+                .iter()
+                .map(|name| format!("{SERVICE_ACCOUNT_PREFIX}{}", name.replacen('/', ":", 1))),
         );
         let mut sets: BTreeSet<(usize, Vec<&str>)> = BTreeSet::from([(0, Vec::new())]);
         sets.extend(group_names.iter().map(|group| (1, vec![group.as_str()])));
@@ -233,8 +239,9 @@ impl SampleRequests {
             (left.len(), left)
         };
         for (_, policy) in &ours {
-            let exempt: Vec<&str> = policy.exempt.groups().collect();
-            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging_group_globs(policy)).collect();
+            let exempt: Vec<&str> = policy.exempt.group_globs().collect();
+            let either: Vec<&str> =
+                policy.exempt.group_globs().chain(acknowledging_group_globs(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
         let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), SampleUser> = BTreeMap::new();
@@ -243,7 +250,7 @@ impl SampleRequests {
             for name in &names {
                 let json = user_json(name, groups);
                 let Ok(user) = doc::parse(&json) else { continue };
-                let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.exempts(user.root());
+                let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.exempts_user(user.root());
                 let exempt: BTreeSet<usize> = ours.iter().filter(exempts).map(|(index, _)| *index).collect();
                 let limiting = ours
                     .iter()
@@ -257,7 +264,8 @@ impl SampleRequests {
                     let is_named = |globs: &BTreeSet<&str>, name: &str| {
                         globs.iter().any(|pattern| *pattern != "*" && glob::matches(pattern, name))
                     };
-                    let account = name.strip_prefix(SERVICE_ACCOUNT).map(|name| name.replacen(':', "/", 1));
+                    let account =
+                        name.strip_prefix(SERVICE_ACCOUNT_PREFIX).map(|name| name.replacen(':', "/", 1));
                     let title = match (account, groups.as_slice()) {
                         (Some(account), []) => Some(format!("service account {account}")),
                         (None, []) if !is_named(&users, name) => None,
@@ -296,11 +304,11 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
 /// Returns the `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
     let mut json = String::from("{\"username\":");
-    gofmt::json_string(&mut json, name);
+    gofmt::push_json_string(&mut json, name);
     json.push_str(",\"groups\":[");
     for (index, group) in groups.iter().enumerate() {
         json.push_str(if index > 0 { "," } else { "" });
-        gofmt::json_string(&mut json, group);
+        gofmt::push_json_string(&mut json, group);
     }
     json.push_str("]}");
     json

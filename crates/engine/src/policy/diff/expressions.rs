@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Aspect, SampleContext, level_at};
+use super::{ComparedAspect, SampleContext, level_at};
 use crate::policy::cel::canonical;
 use crate::policy::kind::PolicyKind;
 use crate::policy::{MatchedPolicy, Policy};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
 
@@ -77,7 +77,7 @@ pub(super) struct ComparedExpressions<'s> {
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for ComparedExpressions<'s> {
+impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
     type Sample = SampleOutcome;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleOutcome> {
@@ -104,7 +104,7 @@ impl<'s> Aspect<'s> for ComparedExpressions<'s> {
         ComparedExpressions { policies: with_parts.collect(), now: circumstances.now }
     }
 
-    fn level(&self, sample: &SampleOutcome) -> Option<Level> {
+    fn level(&self, sample: &SampleOutcome) -> Option<FindingLevel> {
         let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
             SampleOutcome::Fails(part) => validations.contains(part),
             SampleOutcome::CannotEvaluate(part) => {
@@ -130,7 +130,7 @@ impl<'s> Aspect<'s> for ComparedExpressions<'s> {
 /// (`onUnavailable: Deny`).
 pub(super) struct DeniedWhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 
-impl<'s> Aspect<'s> for DeniedWhileUnavailable<'s> {
+impl<'s> ComparedAspect<'s> for DeniedWhileUnavailable<'s> {
     type Sample = PolicyKind;
 
     fn samples(_: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<PolicyKind> {
@@ -141,11 +141,11 @@ impl<'s> Aspect<'s> for DeniedWhileUnavailable<'s> {
         DeniedWhileUnavailable(policies.to_vec())
     }
 
-    fn level(&self, sample: &PolicyKind) -> Option<Level> {
+    fn level(&self, sample: &PolicyKind) -> Option<FindingLevel> {
         let is_closed = |matched: &MatchedPolicy<'_>| {
             matched.policy.spec.kind() == *sample && matched.policy.fails_closed
         };
-        self.0.iter().any(is_closed).then_some(Level::Deny)
+        self.0.iter().any(is_closed).then_some(FindingLevel::Deny)
     }
 
     fn describe(sample: &PolicyKind) -> String {

@@ -10,9 +10,9 @@ use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_formats::gofmt;
 
 /// Maximum number of characters of a value that are shown.
-const MAX_SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 /// Values nested deeper than this are compared as a whole.
-const MAX_DEPTH: usize = 64;
+const MAX_COMPARED_DEPTH: usize = 64;
 
 /// The fields of `spec` whose meaning is compared.
 const COMPARED_FIELDS: &[&str] = &[
@@ -86,16 +86,24 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (old.kind(), new.kind()) {
-        (ValueKind::Object, ValueKind::Object) if depth < MAX_DEPTH => {
+        (ValueKind::Object, ValueKind::Object) if depth < MAX_COMPARED_DEPTH => {
             let members = old.members().chain(new.members());
             let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
             for name in names {
                 compare_fields(&below(name), old.get(name), new.get(name), depth + 1, changes);
             }
         }
-        (ValueKind::Array, ValueKind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
+        (ValueKind::Array, ValueKind::Array)
+            if depth < MAX_COMPARED_DEPTH && !(is_flat(old) && is_flat(new)) =>
+        {
             for index in 0..old.len().max(new.len()) {
-                compare_fields(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, changes);
+                compare_fields(
+                    &format!("{at}[{index}]"),
+                    old.item(index),
+                    new.item(index),
+                    depth + 1,
+                    changes,
+                );
             }
         }
         _ => {
@@ -109,7 +117,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
 
 /// Returns a value as JSON, cut to [`MAX_SHOWN`] characters; `None` if it does not exist.
 fn shorten_value(value: Value<'_>) -> Option<String> {
-    value.exists().then(|| gofmt::shorten(&value.to_json(), MAX_SHOWN).into_owned())
+    value.exists().then(|| gofmt::shorten(&value.to_json(), MAX_SHOWN_CHARS).into_owned())
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of combinations of pattern positions that are searched.
-const MAX_STATES: usize = 100_000;
+const MAX_SEARCH_STATES: usize = 100_000;
 /// Maximum number of sample names for a set of patterns.
-const MAX_NAMES: usize = 10_000;
+const MAX_SAMPLE_NAMES: usize = 10_000;
 
 /// The characters that a kind of name can contain, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub(super) struct NamePattern<'p> {
 
 impl<'p> NamePattern<'p> {
     /// Creates a pattern that is applied to names as they are.
-    pub(super) fn plain(glob: &'p str) -> NamePattern<'p> {
+    pub(super) fn without_prefix(glob: &'p str) -> NamePattern<'p> {
         NamePattern { glob, before: "", slash: '/' }
     }
 }
@@ -66,7 +66,7 @@ impl Alphabet {
     }
 
     /// True if a name can continue with `next`; `last` is its last character so far.
-    fn allows(self, last: Option<char>, next: char, slashes: u8) -> bool {
+    fn may_continue_with(self, last: Option<char>, next: char, slashes: u8) -> bool {
         let is_mark = |letter: char| matches!(letter, '-' | '.' | '/' | '_');
         match self {
             Alphabet::Any => true,
@@ -125,12 +125,12 @@ pub(super) fn sample_names(patterns: &[NamePattern<'_>], alphabet: Alphabet) -> 
             let matching = state.at.iter().filter(is_end).map(|(pattern, _)| *pattern).collect();
             found.entry(matching).or_insert_with(|| name.clone());
         }
-        if seen.len() > MAX_STATES || found.len() > MAX_NAMES {
+        if seen.len() > MAX_SEARCH_STATES || found.len() > MAX_SAMPLE_NAMES {
             complete = false;
             break;
         }
         for letter in &letters {
-            if !alphabet.allows(state.last, *letter, state.slashes) {
+            if !alphabet.may_continue_with(state.last, *letter, state.slashes) {
                 continue;
             }
             let mut by_pattern: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -210,7 +210,7 @@ mod tests {
     use crate::policy::glob;
 
     fn names(globs: &[&str], alphabet: Alphabet) -> Vec<String> {
-        let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::plain).collect();
+        let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::without_prefix).collect();
         let found = sample_names(&patterns, alphabet);
         assert!(found.complete);
         found.names
@@ -243,7 +243,8 @@ mod tests {
             before: "system:serviceaccount:",
             slash: ':',
         };
-        let found = sample_names(&[user, NamePattern::plain("*/deployer")], Alphabet::ServiceAccount);
+        let found =
+            sample_names(&[user, NamePattern::without_prefix("*/deployer")], Alphabet::ServiceAccount);
         let is_kube = |name: &&String| name.starts_with("kube-");
         let is_deployer = |name: &&String| name.ends_with("/deployer");
         for (kube, deployer) in [(false, false), (true, false), (false, true), (true, true)] {

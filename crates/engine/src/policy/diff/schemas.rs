@@ -10,7 +10,7 @@ use tollgate_document::doc::{self, Value, ValueKind};
 const ANNOTATION_KEYWORDS: &[&str] =
     &["title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"];
 /// Keywords whose value maps names to schemas.
-const NAMED_SCHEMAS: &[&str] =
+const SCHEMA_MAP_KEYWORDS: &[&str] =
     &["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 /// Keywords whose value is plain JSON and not a schema.
 const LITERAL_KEYWORDS: &[&str] = &["const", "default", "examples"];
@@ -21,7 +21,7 @@ const UNORDERED_KEYWORDS: &[&str] = &["required", "enum", "type", "allOf", "anyO
 pub(in crate::policy) struct CanonicalSchemas<'s>(Vec<(&'s Policy, Vec<Option<String>>)>);
 
 impl<'s> CanonicalSchemas<'s> {
-    pub(in crate::policy) fn of(policies: &[MatchedPolicy<'s>]) -> CanonicalSchemas<'s> {
+    pub(in crate::policy) fn from_policies(policies: &[MatchedPolicy<'s>]) -> CanonicalSchemas<'s> {
         CanonicalSchemas(
             policies.iter().map(|matched| (matched.policy, canonical_schemas_of(matched.policy))).collect(),
         )
@@ -52,8 +52,8 @@ fn canonical_schemas_of(policy: &Policy) -> Vec<Option<String>> {
         let field = format!("spec.{list}[{index}].schemaFile");
         let file = policy.schema_files.iter().find(|(name, _)| *name == field);
         let text = match file {
-            Some((_, text)) => doc::parse(text).ok().map(|parsed| schema_text(parsed.root())),
-            None => item.get("schema").exists().then(|| schema_text(item.get("schema"))),
+            Some((_, text)) => doc::parse(text).ok().map(|parsed| canonical_schema_text(parsed.root())),
+            None => item.get("schema").exists().then(|| canonical_schema_text(item.get("schema"))),
         };
         text.filter(|text| !matches!(text.as_str(), "{}" | "true"))
     };
@@ -62,7 +62,7 @@ fn canonical_schemas_of(policy: &Policy) -> Vec<Option<String>> {
 
 /// Returns a text that is equal for schemas that differ only in annotations, in the order of keys, or in the order of
 /// lists where it does not matter.
-fn schema_text(schema: Value<'_>) -> String {
+fn canonical_schema_text(schema: Value<'_>) -> String {
     if schema.kind() != ValueKind::Object {
         return schema.to_json();
     }
@@ -70,14 +70,14 @@ fn schema_text(schema: Value<'_>) -> String {
     let mut members: Vec<String> = members
         .map(|(key, value)| {
             let text = match key.text() {
-                name if NAMED_SCHEMAS.contains(&name) => sorted_object(value, schema_text),
-                name if LITERAL_KEYWORDS.contains(&name) => sorted_object(value, literal_text),
-                "enum" => sorted_list(value, literal_text),
-                name if UNORDERED_KEYWORDS.contains(&name) => sorted_list(value, schema_text),
+                name if SCHEMA_MAP_KEYWORDS.contains(&name) => sorted_object(value, canonical_schema_text),
+                name if LITERAL_KEYWORDS.contains(&name) => sorted_object(value, sorted_json),
+                "enum" => sorted_list(value, sorted_json),
+                name if UNORDERED_KEYWORDS.contains(&name) => sorted_list(value, canonical_schema_text),
                 _ if value.kind() == ValueKind::Array => {
-                    format!("[{}]", value.items().map(schema_text).collect::<Vec<_>>().join(","))
+                    format!("[{}]", value.items().map(canonical_schema_text).collect::<Vec<_>>().join(","))
                 }
-                _ => schema_text(value),
+                _ => canonical_schema_text(value),
             };
             format!("{:?}:{text}", key.text())
         })
@@ -88,10 +88,10 @@ fn schema_text(schema: Value<'_>) -> String {
 }
 
 /// Returns a JSON value with the keys of all objects sorted.
-fn literal_text(value: Value<'_>) -> String {
+fn sorted_json(value: Value<'_>) -> String {
     match value.kind() {
-        ValueKind::Object => sorted_object(value, literal_text),
-        ValueKind::Array => format!("[{}]", value.items().map(literal_text).collect::<Vec<_>>().join(",")),
+        ValueKind::Object => sorted_object(value, sorted_json),
+        ValueKind::Array => format!("[{}]", value.items().map(sorted_json).collect::<Vec<_>>().join(",")),
         _ => value.to_json(),
     }
 }

@@ -7,14 +7,14 @@
 use super::super::entries::TolerationEntry;
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, PolicyDraft};
-use super::taints::{live_allowed, live_denied};
-use super::text::{Expr, string_literal};
-use crate::tolerance::coverage::{Effects, KeyPattern};
+use super::taints::{permanent_deny_entries, unexpired_allow_entries};
+use super::text::{BoolExpr, string_literal};
+use crate::tolerance::coverage::{EffectSet, KeyPattern};
 use tollgate_api::profile::ApiKind;
 
 /// CEL expression for the tolerations of each request and of each of its alternatives, as maps. `any` is true if the
 /// toleration matches every value; a toleration without `tolerationSeconds` has -1.
-const TOLERATIONS: &str = "\
+const TOLERATIONS_EXPRESSION: &str = "\
 variables.requests.map(r,
   (has(r.tolerations) ? [r.tolerations] : [])
   + (has(r.exactly) && has(r.exactly.tolerations) ? [r.exactly.tolerations] : [])
@@ -35,15 +35,15 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
         "has({spec}.devices) && has({spec}.devices.requests) && {spec}.devices.requests != null ? \
          {spec}.devices.requests : []"
     );
-    draft.variable("requests", requests);
-    draft.variable("tolerations", TOLERATIONS);
+    draft.declare_variable("requests", requests);
+    draft.declare_variable("tolerations", TOLERATIONS_EXPRESSION);
     let policies: Vec<BoundPolicy<'_>> =
         draft.policies.iter().filter(|bound| toleration_policy(bound).is_some()).cloned().collect();
-    require_allowed(draft, &policies);
+    require_allow_entry(draft, &policies);
     for bound in &policies {
         let Some(policy) = toleration_policy(bound) else { continue };
-        let entries = live_denied(draft, bound.source, &policy.deny, |entry| &entry.terms);
-        let denied = Expr::any(entries.into_iter().map(|entry| is_denied(&entry)));
+        let entries = permanent_deny_entries(draft, bound.source, &policy.deny, |entry| &entry.terms);
+        let denied = BoolExpr::any(entries.into_iter().map(|entry| is_denied(&entry)));
         require_for_tolerations(
             draft,
             bound.binds.clone(),
@@ -54,7 +54,12 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     let keyed = |bound: &&BoundPolicy<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
     for bound in policies.iter().filter(keyed) {
         let message = bound.source.message("a toleration must set `key`");
-        require_for_tolerations(draft, bound.binds.clone(), Expr::relation("t.key != ''"), message);
+        require_for_tolerations(
+            draft,
+            bound.binds.clone(),
+            BoolExpr::from_comparison("t.key != ''"),
+            message,
+        );
     }
 }
 
@@ -63,116 +68,123 @@ fn toleration_policy<'s>(bound: &BoundPolicy<'s>) -> Option<&'s super::super::to
 }
 
 /// Requires that a test is true for every toleration `t`, if the policies bind.
-fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: Expr, test: Expr, message: String) {
+fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: BoolExpr, test: BoolExpr, message: String) {
     let every = match test {
-        Expr::Always => Expr::Always,
-        test => Expr::call(format!("variables.tolerations.all(r, r.all(l, l.all(t,\n{}\n)))", test.text())),
+        BoolExpr::Always => BoolExpr::Always,
+        test => BoolExpr::from_call(format!(
+            "variables.tolerations.all(r, r.all(l, l.all(t,\n{}\n)))",
+            test.text()
+        )),
     };
-    draft.validate(&binds.not().or(every), message);
+    draft.add_validation(&binds.not().or(every), message);
 }
 
 /// Requires that the allow entries cover every toleration, if a policy with an allow list binds.
-fn require_allowed(draft: &mut PolicyDraft<'_>, policies: &[BoundPolicy<'_>]) {
-    let mut grants: Vec<(Expr, TolerationEntry)> = Vec::new();
+fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[BoundPolicy<'_>]) {
+    let mut grants: Vec<(BoolExpr, TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
     for bound in policies {
         let Some(policy) = toleration_policy(bound) else { continue };
         let entries: Vec<TolerationEntry> = policy.allowed_entries().cloned().collect();
-        for entry in live_allowed(draft, bound.source, &entries, |entry| &entry.terms) {
+        for entry in unexpired_allow_entries(draft, bound.source, &entries, |entry| &entry.terms) {
             grants.push((bound.matches.clone(), entry));
         }
         if policy.has_allow_list() {
             restricting.push(bound);
         }
     }
-    let binds = Expr::any(restricting.iter().map(|bound| bound.binds.clone()));
-    if binds == Expr::Never {
+    let binds = BoolExpr::any(restricting.iter().map(|bound| bound.binds.clone()));
+    if binds == BoolExpr::Never {
         return;
     }
-    let covering = |effect: Effects| {
+    let covering = |effect: EffectSet| {
         let entries = grants.iter().filter(|(_, entry)| entry.entry.effects.contains(effect));
-        let limited = effect == Effects::NO_EXECUTE;
-        Expr::any(group_keys(entries, limited))
+        let limited = effect == EffectSet::NO_EXECUTE;
+        BoolExpr::any(grouped_key_tests(entries, limited))
     };
-    let effects = [Effects::NO_SCHEDULE, Effects::NO_EXECUTE, Effects::OTHER].map(covering);
-    let none = Expr::equals("t.effect", "None");
+    let effects = [EffectSet::NO_SCHEDULE, EffectSet::NO_EXECUTE, EffectSet::OTHER_EFFECTS].map(covering);
+    let none = BoolExpr::equals_literal("t.effect", "None");
     let covered = match effects {
         [scheduled, executed, other] if scheduled == executed && executed == other => none.or(scheduled),
-        [scheduled, executed, other] => Expr::all([
-            Expr::is_in("t.effect", &["None", "NoExecute"]).or(scheduled),
-            Expr::is_in("t.effect", &["None", "NoSchedule"]).or(executed),
-            Expr::is_in("t.effect", &["", "None", "NoSchedule", "NoExecute"]).or(other),
+        [scheduled, executed, other] => BoolExpr::all([
+            BoolExpr::is_in("t.effect", &["None", "NoExecute"]).or(scheduled),
+            BoolExpr::is_in("t.effect", &["None", "NoSchedule"]).or(executed),
+            BoolExpr::is_in("t.effect", &["", "None", "NoSchedule", "NoExecute"]).or(other),
         ]),
     };
     let names: Vec<&str> = restricting.iter().map(|bound| &*bound.source.policy.name).collect();
-    let message = super::taints::not_allowed_by("a toleration is not allowed", &names);
+    let message = super::taints::missing_allow_message("a toleration is not allowed", &names);
     require_for_tolerations(draft, binds, covered, message);
 }
 
 /// Returns one test for all entries of the same policy with the same values and seconds, so that only the keys differ
 /// within it.
-fn group_keys<'e>(entries: impl Iterator<Item = &'e (Expr, TolerationEntry)>, limited: bool) -> Vec<Expr> {
-    let mut groups: Vec<(Expr, Vec<&KeyPattern>)> = Vec::new();
+fn grouped_key_tests<'e>(
+    entries: impl Iterator<Item = &'e (BoolExpr, TolerationEntry)>,
+    limited: bool,
+) -> Vec<BoolExpr> {
+    let mut groups: Vec<(BoolExpr, Vec<&KeyPattern>)> = Vec::new();
     for (matches, TolerationEntry { entry, .. }) in entries {
         let values = match &entry.values {
-            None => Expr::Always,
+            None => BoolExpr::Always,
             Some(values) => {
                 let values: Vec<&str> = values.iter().map(|value| &**value).collect();
-                Expr::call("!t.any").and(Expr::is_in("t.value", &values))
+                BoolExpr::from_call("!t.any").and(BoolExpr::is_in("t.value", &values))
             }
         };
         let seconds = match entry.seconds.filter(|_| limited) {
-            None => Expr::Always,
-            Some(most) => {
-                Expr::relation("t.seconds >= 0").and(Expr::relation(format!("t.seconds <= {most}")))
-            }
+            None => BoolExpr::Always,
+            Some(most) => BoolExpr::from_comparison("t.seconds >= 0")
+                .and(BoolExpr::from_comparison(format!("t.seconds <= {most}"))),
         };
-        let terms = Expr::all([matches.clone(), values, seconds]);
+        let terms = BoolExpr::all([matches.clone(), values, seconds]);
         match groups.iter_mut().find(|(known, _)| *known == terms) {
             Some((_, keys)) => keys.push(&entry.keys),
             None => groups.push((terms, vec![&entry.keys])),
         }
     }
-    let in_group = |(terms, keys): (Expr, Vec<&KeyPattern>)| {
+    let in_group = |(terms, keys): (BoolExpr, Vec<&KeyPattern>)| {
         let exact = |keys: &&KeyPattern| matches!(keys, KeyPattern::Exact(_));
         let (exact, open): (Vec<&KeyPattern>, Vec<&KeyPattern>) = keys.into_iter().partition(exact);
         let exact: Vec<&str> = exact
             .into_iter()
             .filter_map(|keys| if let KeyPattern::Exact(key) = keys { Some(&**key) } else { None })
             .collect();
-        terms.and(Expr::is_in("t.key", &exact).or(Expr::any(open.into_iter().map(matches_key))))
+        terms.and(BoolExpr::is_in("t.key", &exact).or(BoolExpr::any(open.into_iter().map(matches_key))))
     };
     groups.into_iter().map(in_group).collect()
 }
 
 /// Returns the test whether the key of the toleration `t` is one of these keys.
-fn matches_key(keys: &KeyPattern) -> Expr {
+fn matches_key(keys: &KeyPattern) -> BoolExpr {
     match keys {
-        KeyPattern::Any => Expr::Always,
-        KeyPattern::Prefix(prefix) => Expr::call(format!("t.key.startsWith({})", string_literal(prefix))),
-        KeyPattern::Exact(key) => Expr::equals("t.key", key),
+        KeyPattern::Any => BoolExpr::Always,
+        KeyPattern::Prefix(prefix) => {
+            BoolExpr::from_call(format!("t.key.startsWith({})", string_literal(prefix)))
+        }
+        KeyPattern::Exact(key) => BoolExpr::equals_literal("t.key", key),
     }
 }
 
 /// Returns the test whether the toleration `t` matches a taint that the deny entry includes.
-fn is_denied(entry: &TolerationEntry) -> Expr {
+fn is_denied(entry: &TolerationEntry) -> BoolExpr {
     let entry = &entry.entry;
-    let effects = if entry.effects.contains(Effects::ALL) {
-        Expr::Always
+    let effects = if entry.effects.contains(EffectSet::ALL) {
+        BoolExpr::Always
     } else {
         let names: Vec<&str> = std::iter::once("").chain(entry.effects.names()).collect();
-        Expr::is_in("t.effect", &names)
+        BoolExpr::is_in("t.effect", &names)
     };
     let keys = match matches_key(&entry.keys) {
-        Expr::Always => Expr::Always,
-        test => Expr::equals("t.key", "").or(test),
+        BoolExpr::Always => BoolExpr::Always,
+        test => BoolExpr::equals_literal("t.key", "").or(test),
     };
     let values = match &entry.values {
-        None => Expr::Always,
+        None => BoolExpr::Always,
         Some(values) => {
             let values: Vec<&str> = values.iter().map(|value| &**value).collect();
-            Expr::call("t.any").or(Expr::is_in("t.value", &values))
+            BoolExpr::from_call("t.any").or(BoolExpr::is_in("t.value", &values))
         }
     };
-    Expr::all([keys, values, effects])
+    BoolExpr::all([keys, values, effects])
 }

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::expressions::{self, Conditions};
+use super::expressions::{self, ExportedConditions};
 use super::omission::Omission;
 use super::source::ExportedPolicy;
-use super::text::{Expr, string_list};
+use super::text::{BoolExpr, string_list};
 use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_formats::gotime::Timestamp;
 
@@ -32,9 +32,9 @@ pub(super) struct PolicyDraft<'d> {
 pub(super) struct BoundPolicy<'d> {
     pub(super) source: &'d ExportedPolicy<'d>,
     /// Whether the policy applies to the request, so that its allow entries count.
-    pub(super) matches: Expr,
+    pub(super) matches: BoolExpr,
     /// Whether it also restricts the user.
-    pub(super) binds: Expr,
+    pub(super) binds: BoolExpr,
 }
 
 impl<'d> PolicyDraft<'d> {
@@ -53,7 +53,7 @@ impl<'d> PolicyDraft<'d> {
         if kind.is_namespaced() {
             let labels =
                 "has(namespaceObject.metadata.labels) ? dyn(namespaceObject.metadata.labels) : dyn({})";
-            draft.variable("namespaceLabels", labels);
+            draft.declare_variable("namespaceLabels", labels);
         }
         expressions::declare_object_variables(&mut draft);
         for source in sources {
@@ -70,7 +70,7 @@ impl<'d> PolicyDraft<'d> {
     }
 
     /// Declares a variable, and returns the expression that reads it.
-    pub(super) fn variable(&mut self, name: &str, expression: impl Into<String>) -> String {
+    pub(super) fn declare_variable(&mut self, name: &str, expression: impl Into<String>) -> String {
         if !self.variables.iter().any(|known| known.name == name) {
             self.variables.push(NamedExpression { name: name.to_owned(), expression: expression.into() });
         }
@@ -78,56 +78,56 @@ impl<'d> PolicyDraft<'d> {
     }
 
     /// Declares a variable for a test and returns the test that reads it. A constant test is returned as it is.
-    pub(super) fn test_variable(&mut self, name: &str, test: Expr) -> Expr {
+    pub(super) fn declare_test_variable(&mut self, name: &str, test: BoolExpr) -> BoolExpr {
         match test {
-            Expr::When(_) => Expr::call(self.variable(name, test.text())),
+            BoolExpr::When(_) => BoolExpr::from_call(self.declare_variable(name, test.text())),
             constant => constant,
         }
     }
 
     /// Adds a validation to the exported policy: the test must be true, or the request is denied with the message.
-    pub(super) fn validate(&mut self, test: &Expr, message: String) {
-        if *test != Expr::Always {
+    pub(super) fn add_validation(&mut self, test: &BoolExpr, message: String) {
+        if *test != BoolExpr::Always {
             self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
         }
     }
 
     /// Adds a validation that admits the request if its test cannot be evaluated.
-    pub(super) fn validate_leniently(&mut self, test: &Expr, message: String) {
+    pub(super) fn add_lenient_validation(&mut self, test: &BoolExpr, message: String) {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }
 
     /// Adds a policy, and declares variables for whether it applies to the request and binds the user.
     fn add_policy(&mut self, source: &'d ExportedPolicy<'d>) {
         let scope = source.matches_scope(self.kind);
-        if scope == Expr::Never {
+        if scope == BoolExpr::Never {
             return;
         }
         let conditions = expressions::export_conditions(source, self.kind, self.omissions);
         let matches = match &conditions {
-            Conditions::Exact(test) => scope.and(test.clone()),
-            Conditions::None | Conditions::LeftOut => scope,
+            ExportedConditions::Exact(test) => scope.and(test.clone()),
+            ExportedConditions::None | ExportedConditions::LeftOut => scope,
         };
-        let matches = self.test_variable(&format!("matches_{}", source.id), matches);
-        let exempt = source.exempts();
+        let matches = self.declare_test_variable(&format!("matches_{}", source.id), matches);
+        let exempt = source.exempts_user();
         let binds = match conditions {
-            Conditions::LeftOut => Expr::Never,
-            _ if source.only_grants => Expr::Never,
-            _ if exempt == Expr::Never => matches.clone(),
+            ExportedConditions::LeftOut => BoolExpr::Never,
+            _ if source.only_grants => BoolExpr::Never,
+            _ if exempt == BoolExpr::Never => matches.clone(),
             _ => {
                 let binds = matches.clone().and(exempt.not());
-                self.test_variable(&format!("binds_{}", source.id), binds)
+                self.declare_test_variable(&format!("binds_{}", source.id), binds)
             }
         };
-        if let Conditions::Exact(_) = conditions {
-            let evaluated = Expr::relation(format!("{} in [true, false]", matches.text()));
-            self.validate(&evaluated, source.message("the match conditions cannot be evaluated"));
+        if let ExportedConditions::Exact(_) = conditions {
+            let evaluated = BoolExpr::from_comparison(format!("{} in [true, false]", matches.text()));
+            self.add_validation(&evaluated, source.message("the match conditions cannot be evaluated"));
         }
         self.policies.push(BoundPolicy { source, matches, binds });
     }
 
     /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
-    pub(super) fn finish(mut self, action: Level) -> Vec<AdmissionPolicy> {
+    pub(super) fn into_admission_policies(mut self, action: FindingLevel) -> Vec<AdmissionPolicy> {
         self.check_version_and_shape();
         let match_conditions = match_conditions(self.kind);
         let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
@@ -159,14 +159,16 @@ impl<'d> PolicyDraft<'d> {
         let shape = match self.kind {
             ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => {
                 let known = "has(r.exactly) || has(r.firstAvailable) || has(r.deviceClassName)";
-                Expr::call(format!("variables.requests.all(r, {known})"))
+                BoolExpr::from_call(format!("variables.requests.all(r, {known})"))
             }
-            ApiKind::DeviceTaintRule => Expr::call("has(object.spec.taint)"),
-            _ => Expr::Always,
+            ApiKind::DeviceTaintRule => BoolExpr::from_call("has(object.spec.taint)"),
+            _ => BoolExpr::Always,
         };
-        let version =
-            Expr::relation(format!("request.kind.version in {}", string_list(versions.iter().copied())));
-        let binds = Expr::any(self.policies.iter().map(|policy| policy.binds.clone()));
+        let version = BoolExpr::from_comparison(format!(
+            "request.kind.version in {}",
+            string_list(versions.iter().copied())
+        ));
+        let binds = BoolExpr::any(self.policies.iter().map(|policy| policy.binds.clone()));
         let test = binds.not().or(version.and(shape));
         let message = format!(
             "the exported policies do not support this API version; supported versions: {}",

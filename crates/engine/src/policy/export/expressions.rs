@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use super::draft::PolicyDraft;
 use super::omission::{Omission, OmissionReason};
 use super::source::{ExportedPolicy, one_line};
-use super::text::Expr;
+use super::text::BoolExpr;
 use tollgate_api::profile::ApiKind;
-use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
+use tollgate_cel::{ADMISSION_POLICY_ENV, Expression, ExpressionPurpose};
 
 /// How the match conditions of a policy are exported.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Conditions {
+pub(super) enum ExportedConditions {
     None,
-    Exact(Expr),
+    Exact(BoolExpr),
     /// The expressions cannot be exported.
     LeftOut,
 }
@@ -27,23 +27,23 @@ pub(super) fn export_conditions(
     source: &ExportedPolicy<'_>,
     kind: ApiKind,
     omissions: &mut BTreeSet<Omission>,
-) -> Conditions {
+) -> ExportedConditions {
     let mut tests = Vec::new();
     let mut is_left_out = false;
     let list = source.spec.get("matchConditions");
     if list.is_empty() {
-        return Conditions::None;
+        return ExportedConditions::None;
     }
     if ignores_failures(source) {
         let message = "the restrictions of the policy are left out: with `failurePolicy: Ignore`, the policy also \
                        applies if a match condition fails, which cannot be expressed";
         omissions.insert(source.omission("spec.matchConditions", OmissionReason::IgnoredFailure, message));
-        return Conditions::LeftOut;
+        return ExportedConditions::LeftOut;
     }
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
         match compile_for_api_server(text) {
-            Ok(expression) => tests.push(Expr::call(with_variables(text, &expression, kind))),
+            Ok(expression) => tests.push(BoolExpr::from_call(bind_variables(text, &expression, kind))),
             Err(why) => {
                 let field = format!("spec.matchConditions[{index}].expression");
                 let message = format!("the restrictions of the policy are left out: {why}");
@@ -52,7 +52,7 @@ pub(super) fn export_conditions(
             }
         }
     }
-    if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Expr::all(tests)) }
+    if is_left_out { ExportedConditions::LeftOut } else { ExportedConditions::Exact(BoolExpr::all(tests)) }
 }
 
 /// Adds the `validations` of all policies in the draft, and lists those that cannot be exported as omissions.
@@ -91,12 +91,12 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
             // In a variable, because the message about an error contains the whole expression of the validation, and the
             // API server drops warnings with line breaks.
             let name = format!("validation_{}_{index}", source.id);
-            let holds = draft.variable(&name, with_variables(text, &expression, draft.kind));
-            let test = bound.binds.clone().not().or(Expr::call(holds));
+            let holds = draft.declare_variable(&name, bind_variables(text, &expression, draft.kind));
+            let test = bound.binds.clone().not().or(BoolExpr::from_call(holds));
             match ignores_failures(source) {
-                _ if test == Expr::Always => {}
-                true => draft.validate_leniently(&test, source.message(&message)),
-                false => draft.validate(&test, source.message(&message)),
+                _ if test == BoolExpr::Always => {}
+                true => draft.add_lenient_validation(&test, source.message(&message)),
+                false => draft.add_validation(&test, source.message(&message)),
             }
         }
     }
@@ -111,14 +111,14 @@ fn compile_for_api_server(text: &str) -> Result<Expression, String> {
     if text.contains(".format(") {
         return Err("an API server formats numbers, lists and maps differently".to_owned());
     }
-    Expression::compile(text, Target::Condition, &ADMISSION_POLICY).map_err(|faults| {
+    Expression::compile(text, ExpressionPurpose::Condition, &ADMISSION_POLICY_ENV).map_err(|faults| {
         let why = faults.first().map(|fault| one_line(&fault.message)).unwrap_or_default();
         format!("a ValidatingAdmissionPolicy cannot contain the expression: {why}")
     })
 }
 
 /// Returns the expression as a call in which the names of variables have the values that Tollgate gives them.
-fn with_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
+fn bind_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
     // On a line of its own, because the expression may end in a comment.
     let mut text = format!("(\n{}\n)", text.trim());
     if expression.has_unknown_type {
@@ -136,7 +136,7 @@ fn with_variables(text: &str, expression: &Expression, kind: ApiKind) -> String 
 /// True if a variable has another form in Tollgate than in a ValidatingAdmissionPolicy.
 fn is_reshaped(name: &str, kind: ApiKind) -> bool {
     match name {
-        "object" | "oldObject" => item_path(kind).is_some(),
+        "object" | "oldObject" => versioned_items_path(kind).is_some(),
         "namespaceObject" => kind.is_namespaced(),
         _ => true,
     }
@@ -144,15 +144,16 @@ fn is_reshaped(name: &str, kind: ApiKind) -> bool {
 
 /// Declares the variables that expressions of policies read.
 pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
-    if let Some(path) = item_path(draft.kind) {
+    if let Some(path) = versioned_items_path(draft.kind) {
         let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { REQUEST_AS_V1 };
-        draft.variable("object", in_v1("object", path, item));
-        let old = in_v1("oldObject", path, item);
-        draft.variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
+        draft.declare_variable("object", convert_to_v1("object", path, item));
+        let old = convert_to_v1("oldObject", path, item);
+        draft
+            .declare_variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
     }
-    draft.variable("request", VISIBLE_REQUEST);
+    draft.declare_variable("request", VISIBLE_REQUEST);
     if draft.kind.is_namespaced() {
-        draft.variable("namespaceObject", VISIBLE_NAMESPACE);
+        draft.declare_variable("namespaceObject", VISIBLE_NAMESPACE);
     }
 }
 
@@ -167,7 +168,7 @@ const VISIBLE_NAMESPACE: &str = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespac
 
 /// Returns the path to the items whose form differs between API versions: requests of claims, devices of slices; `None`
 /// for other kinds.
-fn item_path(kind: ApiKind) -> Option<&'static [&'static str]> {
+fn versioned_items_path(kind: ApiKind) -> Option<&'static [&'static str]> {
     match kind {
         ApiKind::ResourceClaim => Some(&["spec", "devices", "requests"]),
         ApiKind::ResourceClaimTemplate => Some(&["spec", "spec", "devices", "requests"]),
@@ -184,7 +185,7 @@ const DEVICE_AS_V1: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
 /// Returns a CEL expression for an object in the form of version v1: `item` converts each item at the path.
-fn in_v1(object: &str, path: &[&str], item: &str) -> String {
+fn convert_to_v1(object: &str, path: &[&str], item: &str) -> String {
     let items = format!("v.map(i, {item})");
     let inner = path.iter().rev().fold(items, |inner, field| {
         format!("v.transformMap(k, v, k != '{field}' || v == null ? v : {inner})")

@@ -61,7 +61,7 @@ pub struct Omission {
 
 /// What the export does with a field of `spec` of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Treatment {
+pub(super) enum FieldTreatment {
     /// The field is exported, or the exporting module reports what is omitted.
     Exported,
     /// The field does not affect any verdict of a ValidatingAdmissionPolicy.
@@ -70,9 +70,9 @@ pub(super) enum Treatment {
 }
 
 /// Returns how the export treats a field of `spec` of that kind of policy.
-pub(super) fn field_treatment(kind: PolicyKind, field: &str) -> Treatment {
-    use Treatment::{Exported, LeftOut, NoVerdict};
-    const COUNTS: &str =
+pub(super) fn field_treatment(kind: PolicyKind, field: &str) -> FieldTreatment {
+    use FieldTreatment::{Exported, LeftOut, NoVerdict};
+    const CANNOT_COUNT_MESSAGE: &str =
         "left out: a ValidatingAdmissionPolicy cannot count the devices and pods that a rule affects";
     match (kind, field) {
         (
@@ -96,7 +96,9 @@ pub(super) fn field_treatment(kind: PolicyKind, field: &str) -> Treatment {
             OmissionReason::Time,
             "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time",
         ),
-        (PolicyKind::TaintRule, "maxImpact" | "maxTainted") => LeftOut(OmissionReason::ClusterState, COUNTS),
+        (PolicyKind::TaintRule, "maxImpact" | "maxTainted") => {
+            LeftOut(OmissionReason::ClusterState, CANNOT_COUNT_MESSAGE)
+        }
         (PolicyKind::Parameter, "schemas" | "unknown") => LeftOut(
             OmissionReason::JsonSchema,
             "left out: a ValidatingAdmissionPolicy cannot check parameters against a JSON Schema",

@@ -3,28 +3,28 @@
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
-use super::taints::{self, DriverExpr, is_not_stronger, is_same_taint, taint_map};
-use super::text::{Expr, string_list, string_literal};
+use super::taints::{self, DriverExpr, is_not_stronger, is_same_taint, taint_map_expression};
+use super::text::{BoolExpr, string_list, string_literal};
 use crate::impact::EVICTION_IN_PROGRESS;
 use tollgate_document::doc::Value;
 
-const DRIVER: DriverExpr = DriverExpr { name: "variables.driver", can_be_empty: true };
+const RULE_DRIVER_EXPRESSION: DriverExpr = DriverExpr { name: "variables.driver", can_be_empty: true };
 
 /// The fields of `deviceSelector` that name devices or a class, in all API versions.
-const CRITERIA: [&str; 4] = ["driver", "pool", "device", "deviceClassName"];
+const SELECTOR_FIELDS: [&str; 4] = ["driver", "pool", "device", "deviceClassName"];
 
 /// Returns the test whether an update could make a rule select devices that the stored rule does not select.
-fn selects_more() -> Expr {
+fn selects_more() -> BoolExpr {
     let keeps = format!(
         "{}.all(f, !(f in oldObject.spec.deviceSelector) || (f in object.spec.deviceSelector \
          && object.spec.deviceSelector[f] == oldObject.spec.deviceSelector[f]))",
-        string_list(CRITERIA)
+        string_list(SELECTOR_FIELDS)
     );
     let expressions = "(!has(oldObject.spec.deviceSelector.selectors) \
                        || oldObject.spec.deviceSelector.selectors.all(s, \
                        has(object.spec.deviceSelector.selectors) && s in object.spec.deviceSelector.selectors))";
     // A rule without a selector selects all devices for the scheduler, and none for the eviction controller.
-    Expr::call(format!(
+    BoolExpr::from_call(format!(
         "(has(oldObject.spec.deviceSelector)\n? !has(object.spec.deviceSelector) || !({keeps} && {expressions})\n: \
          has(object.spec.deviceSelector) && object.spec.taint.effect == 'NoExecute')"
     ))
@@ -34,12 +34,12 @@ fn selects_more() -> Expr {
 pub(super) fn reaches_more_condition() -> String {
     let is_within = format!(
         "[{}].all(new, [{}].all(old,\n{}))",
-        taint_map("object.spec.taint"),
-        taint_map("oldObject.spec.taint"),
+        taint_map_expression("object.spec.taint"),
+        taint_map_expression("oldObject.spec.taint"),
         is_same_taint("old", "new").and(is_not_stronger("old", "new")).text()
     );
-    let within = selects_more().not().and(Expr::call(is_within));
-    Expr::relation("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
+    let within = selects_more().not().and(BoolExpr::from_call(is_within));
+    BoolExpr::from_comparison("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
 }
 
 /// The CEL expression for the taint of the new rule.
@@ -49,81 +49,89 @@ const STORED_TAINT: &str = "variables.storedTaint";
 
 /// Adds what TaintPolicies and TaintRulePolicies say about a DeviceTaintRule, as validations.
 pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
-    draft.variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
-    draft.variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
-    draft.variable("taint", taint_map("object.spec.taint"));
-    let stored = taint_map("oldObject.spec.taint");
-    draft.variable("storedTaint", format!("request.operation != 'UPDATE' ? dyn({{}}) : dyn({stored})"));
+    draft.declare_variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
+    draft.declare_variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
+    draft.declare_variable("taint", taint_map_expression("object.spec.taint"));
+    let stored = taint_map_expression("oldObject.spec.taint");
+    draft.declare_variable(
+        "storedTaint",
+        format!("request.operation != 'UPDATE' ? dyn({{}}) : dyn({stored})"),
+    );
     // It is not within what the stored rule reaches, so nothing but the taint of a rule with effect None changes.
     let same_or_none =
-        Expr::equals("variables.taint.effect", "None").or(is_same_taint(STORED_TAINT, NEW_TAINT));
-    let update = Expr::equals("request.operation", "UPDATE");
+        BoolExpr::equals_literal("variables.taint.effect", "None").or(is_same_taint(STORED_TAINT, NEW_TAINT));
+    let update = BoolExpr::equals_literal("request.operation", "UPDATE");
     let excuses =
-        Expr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
-    draft.variable("storedSelectorExcuses", excuses.text());
+        BoolExpr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
+    draft.declare_variable("storedSelectorExcuses", excuses.text());
     export_taint_checks(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
     let ours: Vec<BoundPolicy<'_>> = draft.policies.iter().filter(is_ours).cloned().collect();
     for bound in ours {
-        let binds = bound.binds.clone().and(bound.source.matches_driver(DRIVER.name, DRIVER.can_be_empty));
+        let binds = bound.binds.clone().and(
+            bound.source.matches_driver(RULE_DRIVER_EXPRESSION.name, RULE_DRIVER_EXPRESSION.can_be_empty),
+        );
         require_selector(draft, &bound, &binds);
         require_annotations(draft, &bound, &binds);
         if bound.source.spec.get("twoSteps").bool() == Some(true) {
             let message =
                 "create the rule with `effect: None`, wait for its status, and change only the effect then";
             let test = binds.clone().not().or(respects_two_steps(draft));
-            draft.validate(&test, bound.source.message(message));
+            draft.add_validation(&test, bound.source.message(message));
         }
     }
 }
 
 /// Adds what TaintPolicies say about the taint of a DeviceTaintRule, as validations.
 fn export_taint_checks(draft: &mut PolicyDraft<'_>) {
-    let policies = taints::read_taint_policies(draft, DRIVER);
-    let about_taint = |test: &Expr| Expr::call(format!("[variables.taint].all(t, {})", test.text()));
+    let policies = taints::read_taint_policies(draft, RULE_DRIVER_EXPRESSION);
+    let about_taint =
+        |test: &BoolExpr| BoolExpr::from_call(format!("[variables.taint].all(t, {})", test.text()));
     let not_allowed = taints::is_not_allowed(&policies);
-    if not_allowed != Expr::Never {
-        draft.validate(&about_taint(&not_allowed.not()), taints::not_allowed_message(&policies));
+    if not_allowed != BoolExpr::Never {
+        draft.add_validation(&about_taint(&not_allowed.not()), taints::not_allowed_message(&policies));
     }
     for policy in &policies {
-        let checks =
-            [(policy.denies(), "a taint is denied"), (policy.lacks_data(), "a taint must set `data`")];
-        for (test, what) in checks.into_iter().filter(|(test, _)| *test != Expr::Never) {
-            draft.validate(&about_taint(&test.not()), policy.source.message(what));
+        let checks = [
+            (policy.denies(), "a taint is denied"),
+            (policy.lacks_required_data(), "a taint must set `data`"),
+        ];
+        for (test, what) in checks.into_iter().filter(|(test, _)| *test != BoolExpr::Never) {
+            draft.add_validation(&about_taint(&test.not()), policy.source.message(what));
         }
     }
 }
 
 /// Adds validations for `requireSelector`. An update that reaches no further than the stored rule may lack what the
 /// stored rule lacks.
-fn require_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Expr) {
-    let excused = Expr::call("variables.storedSelectorExcuses");
+fn require_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &BoolExpr) {
+    let excused = BoolExpr::from_call("variables.storedSelectorExcuses");
     for name in bound.source.spec.get("requireSelector").items().map(Value::str) {
-        let has = |field: &str| Expr::call(format!("has(variables.selector.{field})"));
+        let has = |field: &str| BoolExpr::from_call(format!("has(variables.selector.{field})"));
         let (test, what) = if name == "any" {
-            let any = Expr::any(CRITERIA.into_iter().chain(["selectors"]).map(has));
+            let any = BoolExpr::any(SELECTOR_FIELDS.into_iter().chain(["selectors"]).map(has));
             let same = "has(object.spec.deviceSelector) == has(oldObject.spec.deviceSelector)";
-            let test = any.or(excused.clone().and(Expr::relation(same)));
+            let test = any.or(excused.clone().and(BoolExpr::from_comparison(same)));
             (test, "`driver`, `pool` or `device` is required".to_owned())
         } else {
             (has(name).or(excused.clone()), format!("`deviceSelector.{name}` is required"))
         };
-        draft.validate(&binds.clone().not().or(test), bound.source.message(&what));
+        draft.add_validation(&binds.clone().not().or(test), bound.source.message(&what));
     }
 }
 
 /// Adds validations for `requireAnnotations` and `maxAgeSeconds`. An update that reaches no further than the stored
 /// rule may lack what the stored rule lacks.
-fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Expr) {
-    const EXPIRES: &str = "tollgate.dev/expires";
+fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &BoolExpr) {
+    const EXPIRES_ANNOTATION: &str = "tollgate.dev/expires";
     let spec = bound.source.spec;
     let mut names: Vec<&str> = spec.get("requireAnnotations").items().map(Value::str).collect();
-    if names.contains(&EXPIRES) {
+    if names.contains(&EXPIRES_ANNOTATION) {
         let message = "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time";
         let field = "spec.requireAnnotations";
         draft.omissions.insert(bound.source.omission(field, OmissionReason::Time, message));
     } else if spec.get("maxAgeSeconds").exists() {
-        names.push(EXPIRES);
+        names.push(EXPIRES_ANNOTATION);
     }
     for name in names {
         let key = string_literal(name);
@@ -131,40 +139,41 @@ fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, bin
             let all = format!("{object}.metadata.annotations");
             format!("(has({all}) && {key} in {all} ? [{all}[{key}]] : [])")
         };
-        let is_set = Expr::call(format!("{}.exists(a, a.trim() != '')", value("object")));
-        let is_stored = Expr::relation(format!("{} == {}", value("object"), value("oldObject")));
-        let excused = Expr::call("variables.storedSelectorExcuses").and(is_stored);
+        let is_set = BoolExpr::from_call(format!("{}.exists(a, a.trim() != '')", value("object")));
+        let is_stored = BoolExpr::from_comparison(format!("{} == {}", value("object"), value("oldObject")));
+        let excused = BoolExpr::from_call("variables.storedSelectorExcuses").and(is_stored);
         let message = bound.source.message(&format!("the annotation {name} is required"));
-        draft.validate(&binds.clone().not().or(is_set).or(excused), message);
+        draft.add_validation(&binds.clone().not().or(is_set).or(excused), message);
     }
 }
 
 /// Returns the test for `twoSteps`: the effect is None, or is raised after the controller has reported on the stored
 /// rule.
-fn respects_two_steps(draft: &PolicyDraft<'_>) -> Expr {
-    let none = Expr::equals("object.spec.taint.effect", "None");
+fn respects_two_steps(draft: &PolicyDraft<'_>) -> BoolExpr {
+    let none = BoolExpr::equals_literal("object.spec.taint.effect", "None");
     let selector = "has(object.spec.deviceSelector) == has(oldObject.spec.deviceSelector) \
                     && (!has(object.spec.deviceSelector) \
                     || object.spec.deviceSelector == oldObject.spec.deviceSelector)";
     let before = "oldObject.spec.taint.effect";
-    let not_raised = Expr::equals(before, "NoExecute")
-        .or(Expr::equals(before, "NoSchedule").and(Expr::equals("object.spec.taint.effect", "NoSchedule")));
-    let is_observed = Expr::call("has(oldObject.status)")
-        .and(Expr::call("has(oldObject.status.conditions)"))
-        .and(Expr::call(format!(
+    let not_raised =
+        BoolExpr::equals_literal(before, "NoExecute").or(BoolExpr::equals_literal(before, "NoSchedule")
+            .and(BoolExpr::equals_literal("object.spec.taint.effect", "NoSchedule")));
+    let is_observed = BoolExpr::from_call("has(oldObject.status)")
+        .and(BoolExpr::from_call("has(oldObject.status.conditions)"))
+        .and(BoolExpr::from_call(format!(
             "oldObject.status.conditions.exists(c, c.type == '{EVICTION_IN_PROGRESS}' \
              && has(c.observedGeneration) && c.observedGeneration == oldObject.metadata.generation)"
         )));
     let with_status = draft.profiles.iter().any(|profile| profile.rule_status);
     let without = draft.profiles.iter().any(|profile| !profile.rule_status);
-    let may_raise = Expr::all([
-        if with_status { is_observed } else { Expr::Always },
+    let may_raise = BoolExpr::all([
+        if with_status { is_observed } else { BoolExpr::Always },
         // These releases do not report what a rule would evict.
-        if without { Expr::equals(before, "None") } else { Expr::Always },
+        if without { BoolExpr::equals_literal(before, "None") } else { BoolExpr::Always },
     ]);
-    none.or(Expr::all([
-        Expr::equals("request.operation", "UPDATE"),
-        Expr::call(format!("({selector})")),
+    none.or(BoolExpr::all([
+        BoolExpr::equals_literal("request.operation", "UPDATE"),
+        BoolExpr::from_call(format!("({selector})")),
         is_same_taint(STORED_TAINT, NEW_TAINT),
         not_raised.or(may_raise),
     ]))

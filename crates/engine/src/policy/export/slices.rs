@@ -5,10 +5,12 @@
 //! excused if, for each of them, no more new than stored ones are at least as strong as it.
 
 use super::draft::PolicyDraft;
-use super::taints::{self, DriverExpr, ExportedTaintPolicy, is_not_stronger, is_same_taint, taint_map};
-use super::text::Expr;
+use super::taints::{
+    self, DriverExpr, ExportedTaintPolicy, is_not_stronger, is_same_taint, taint_map_expression,
+};
+use super::text::BoolExpr;
 
-const DRIVER: DriverExpr = DriverExpr { name: "object.spec.driver", can_be_empty: false };
+const SLICE_DRIVER_EXPRESSION: DriverExpr = DriverExpr { name: "object.spec.driver", can_be_empty: false };
 
 /// Adds what TaintPolicies say about the taints of a slice's devices, as validations.
 pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
@@ -17,41 +19,42 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
             "(has({object}.spec.devices) && {object}.spec.devices != null ? {object}.spec.devices : [])\n.filter(d, has(d.taints) || (has(d.basic) && \
              has(d.basic.taints)))\n.map(d, {{'name': dyn(d.name), 'taints': dyn((has(d.taints) ? d.taints : \
              d.basic.taints).map(t,\n{}\n))}})",
-            taint_map("t")
+            taint_map_expression("t")
         )
     };
-    draft.variable("devices", devices("object"));
+    draft.declare_variable("devices", devices("object"));
     // A device goes by its name within a pool.
     let stored = format!(
         "request.operation != 'UPDATE' || object.spec.driver != oldObject.spec.driver || object.spec.pool.name != \
          oldObject.spec.pool.name ? [] : {}",
         devices("oldObject")
     );
-    draft.variable("storedDevices", stored);
-    let policies = taints::read_taint_policies(draft, DRIVER);
+    draft.declare_variable("storedDevices", stored);
+    let policies = taints::read_taint_policies(draft, SLICE_DRIVER_EXPRESSION);
     let not_allowed = taints::is_not_allowed(&policies);
     // The allow lists are evaluated once for all policies.
     for (name, devices) in [("checkedDevices", "devices"), ("storedCheckedDevices", "storedDevices")] {
         let list = match &not_allowed {
-            Expr::Never => "[]".to_owned(),
+            BoolExpr::Never => "[]".to_owned(),
             test => format!("d.taints.filter(t,\n{})", test.text()),
         };
         let checked = format!(
             "variables.{devices}.map(d, {{'name': dyn(d.name), 'taints': dyn(d.taints), 'notAllowed': dyn({list})}})"
         );
-        draft.variable(name, checked);
+        draft.declare_variable(name, checked);
     }
     let closest = taints::named_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
-        let is_closest = if not_allowed == Expr::Never { Expr::Never } else { closest.is_policy(index) };
+        let is_closest =
+            if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.is_policy(index) };
         let message = match policy.denies() {
-            Expr::Never => taints::not_allowed_message(&policies),
+            BoolExpr::Never => taints::not_allowed_message(&policies),
             _ => policy.source.message("a taint is denied or not allowed"),
         };
         let statements = [("taints", policy.denies()), ("notAllowed", is_closest)];
         forbid_taints(draft, policy, "taints", &statements, message);
         let message = policy.source.message("a taint must set `data`");
-        forbid_taints(draft, policy, "data", &[("taints", policy.lacks_data())], message);
+        forbid_taints(draft, policy, "data", &[("taints", policy.lacks_required_data())], message);
     }
 }
 
@@ -61,15 +64,15 @@ fn forbid_taints(
     draft: &mut PolicyDraft<'_>,
     policy: &ExportedTaintPolicy<'_>,
     name: &str,
-    statements: &[(&str, Expr)],
+    statements: &[(&str, BoolExpr)],
     message: String,
 ) {
     let lists: Vec<String> = statements
         .iter()
         .filter_map(|(list, test)| match test {
-            Expr::Never => None,
-            Expr::Always => Some(format!("d.{list}")),
-            test @ Expr::When(_) => Some(format!("d.{list}.filter(t, {})", test.text())),
+            BoolExpr::Never => None,
+            BoolExpr::Always => Some(format!("d.{list}")),
+            test @ BoolExpr::When(_) => Some(format!("d.{list}.filter(t, {})", test.text())),
         })
         .collect();
     if lists.is_empty() {
@@ -82,8 +85,8 @@ fn forbid_taints(
         )
     };
     let id = &policy.source.id;
-    let new = draft.variable(&format!("{name}_{id}"), violating("checkedDevices"));
-    let stored = draft.variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
+    let new = draft.declare_variable(&format!("{name}_{id}"), violating("checkedDevices"));
+    let stored = draft.declare_variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
     let counted = is_same_taint("t", "n").and(is_not_stronger("t", "n"));
     let count = |device: &str| format!("size({device}.taints.filter(t, {}))", counted.text());
     let excused = format!(
@@ -91,6 +94,6 @@ fn forbid_taints(
         count("d"),
         count("s")
     );
-    let none = Expr::relation(format!("size({new}) == 0"));
-    draft.validate(&none.or(Expr::call(excused)), message);
+    let none = BoolExpr::from_comparison(format!("size({new}) == 0"));
+    draft.add_validation(&none.or(BoolExpr::from_call(excused)), message);
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::super::Policy;
 use super::KINDS;
-use super::omission::{Omission, OmissionReason, Treatment, field_treatment};
-use super::text::{Expr, matches_any_glob, matches_glob};
-use crate::rules::Level;
+use super::omission::{FieldTreatment, Omission, OmissionReason, field_treatment};
+use super::text::{BoolExpr, matches_any_glob, matches_glob};
+use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// The label of every namespace that has its name as value.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// CEL expression for NAMESPACE/NAME of a service account, whose user name is `system:serviceaccount:NAMESPACE:NAME`.
-const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
+const SERVICE_ACCOUNT_EXPRESSION: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
      + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
 
 /// A policy while it is exported: its document, and the identifier for the names of its variables.
@@ -25,7 +25,7 @@ pub(super) struct ExportedPolicy<'s> {
     pub(super) spec: Value<'s>,
     /// Identifier of the policy in variable names, unique in the set.
     pub(super) id: String,
-    pub(super) action: Level,
+    pub(super) action: FindingLevel,
     /// True if its allow entries count but it does not deny anything before its `enforceFrom`.
     pub(super) only_grants: bool,
 }
@@ -48,12 +48,14 @@ impl<'s> ExportedPolicy<'s> {
             only_grants: false,
         };
         for (field, _) in spec.members() {
-            if let Treatment::LeftOut(reason, message) = field_treatment(policy.spec.kind(), field.text()) {
+            if let FieldTreatment::LeftOut(reason, message) =
+                field_treatment(policy.spec.kind(), field.text())
+            {
                 omissions.insert(source.omission(format!("spec.{}", field.text()), reason, message));
             }
         }
-        let enforced = gotime::parse(spec.get("enforceFrom").str()).ok().filter(|from| *from > now);
-        if let (Some(from), Level::Deny) = (enforced, policy.action) {
+        let enforced = gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok().filter(|from| *from > now);
+        if let (Some(from), FindingLevel::Deny) = (enforced, policy.action) {
             source.only_grants = true;
             let message = format!(
                 "the restrictions of the policy are left out, because expressions cannot read the time; export the policies \
@@ -101,13 +103,13 @@ impl<'s> ExportedPolicy<'s> {
 
     /// Returns the test whether `spec.match` includes the operation and namespace of a request for objects of that
     /// kind. Drivers are tested by [`ExportedPolicy::matches_driver`].
-    pub(super) fn matches_scope(&self, kind: ApiKind) -> Expr {
+    pub(super) fn matches_scope(&self, kind: ApiKind) -> BoolExpr {
         let scope = self.spec.get("match");
         let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();
         let operations = match (scope.get("operations").exists(), names.contains(&"*")) {
-            (false, _) | (true, true) => Expr::Always,
-            (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => Expr::Always,
-            (true, false) => Expr::is_in("request.operation", &names),
+            (false, _) | (true, true) => BoolExpr::Always,
+            (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => BoolExpr::Always,
+            (true, false) => BoolExpr::is_in("request.operation", &names),
         };
         if !kind.is_namespaced() {
             return operations;
@@ -117,69 +119,69 @@ impl<'s> ExportedPolicy<'s> {
         let included = if namespaces.exists() {
             matches_any_glob(list("namespaces"), "request.namespace")
         } else {
-            Expr::Always
+            BoolExpr::Always
         };
         let excluded = matches_any_glob(list("excludeNamespaces"), "request.namespace");
-        Expr::all([operations, included, excluded.not(), self.matches_namespace_selector()])
+        BoolExpr::all([operations, included, excluded.not(), self.matches_namespace_selector()])
     }
 
     /// Returns the test whether the labels of the namespace match `namespaceSelector`.
-    fn matches_namespace_selector(&self) -> Expr {
+    fn matches_namespace_selector(&self) -> BoolExpr {
         let selector = self.spec.get("match").get("namespaceSelector");
         let labels = selector.get("matchLabels").members();
-        let labels = labels.map(|(key, value)| label_requirement(key.text(), "In", &[value.str()]));
+        let labels = labels.map(|(key, value)| meets_label_requirement(key.text(), "In", &[value.str()]));
         let expressions = selector.get("matchExpressions").items().map(|item| {
             let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
-            label_requirement(item.get("key").str(), item.get("operator").str(), &values)
+            meets_label_requirement(item.get("key").str(), item.get("operator").str(), &values)
         });
-        Expr::all(labels.chain(expressions))
+        BoolExpr::all(labels.chain(expressions))
     }
 
     /// Returns the test whether the policy exempts the user.
-    pub(super) fn exempts(&self) -> Expr {
+    pub(super) fn exempts_user(&self) -> BoolExpr {
         let exempt = self.spec.get("exempt");
         let list = |field: &str| exempt.get(field).items().map(Value::str).collect::<Vec<_>>();
         let users = matches_any_glob(list("users"), "request.userInfo.username");
         let groups = match list("groups").as_slice() {
-            [] => Expr::Never,
+            [] => BoolExpr::Never,
             patterns => {
                 let one = matches_any_glob(patterns.iter().copied(), "g");
-                Expr::call("has(request.userInfo.groups)")
-                    .and(Expr::call(format!("request.userInfo.groups.exists(g, {})", one.text())))
+                BoolExpr::from_call("has(request.userInfo.groups)")
+                    .and(BoolExpr::from_call(format!("request.userInfo.groups.exists(g, {})", one.text())))
             }
         };
-        let accounts =
-            match Expr::any(list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, ACCOUNT))) {
-                Expr::Never => Expr::Never,
-                test => {
-                    Expr::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
-                }
-            };
-        Expr::any([users, groups, accounts])
+        let accounts = match BoolExpr::any(
+            list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, SERVICE_ACCOUNT_EXPRESSION)),
+        ) {
+            BoolExpr::Never => BoolExpr::Never,
+            test => BoolExpr::from_call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')")
+                .and(test),
+        };
+        BoolExpr::any([users, groups, accounts])
     }
 
     /// Returns the test whether `spec.match.drivers` includes a driver. `driver` is an expression for its name; if that
     /// can be empty, an empty name counts as every driver.
-    pub(super) fn matches_driver(&self, driver: &str, can_be_empty: bool) -> Expr {
+    pub(super) fn matches_driver(&self, driver: &str, can_be_empty: bool) -> BoolExpr {
         let drivers = self.spec.get("match").get("drivers");
         if !drivers.exists() {
-            return Expr::Always;
+            return BoolExpr::Always;
         }
-        let empty = if can_be_empty { Expr::equals(driver, "") } else { Expr::Never };
+        let empty = if can_be_empty { BoolExpr::equals_literal(driver, "") } else { BoolExpr::Never };
         empty.or(matches_any_glob(drivers.items().map(Value::str), driver))
     }
 }
 
 /// Returns the test whether the labels of the namespace meet a requirement of a label selector.
-fn label_requirement(key: &str, operator: &str, values: &[&str]) -> Expr {
+fn meets_label_requirement(key: &str, operator: &str, values: &[&str]) -> BoolExpr {
     use super::text::string_literal;
     let labels = "variables.namespaceLabels";
     let key_text = string_literal(key);
-    let (exists, listed) = if key == NAME_LABEL {
-        (Expr::Always, Expr::is_in("request.namespace", values))
+    let (exists, listed) = if key == NAMESPACE_NAME_LABEL {
+        (BoolExpr::Always, BoolExpr::is_in("request.namespace", values))
     } else {
-        let exists = Expr::relation(format!("{key_text} in {labels}"));
-        let listed = Expr::is_in(&format!("{labels}[{key_text}]"), values);
+        let exists = BoolExpr::from_comparison(format!("{key_text} in {labels}"));
+        let listed = BoolExpr::is_in(&format!("{labels}[{key_text}]"), values);
         (exists, listed)
     };
     match operator {

@@ -1,12 +1,12 @@
 //! TaintPolicies: which taints slices and rules may have. What an update excuses is in `slices` and `rules`.
 
-use super::super::entries::{EntryTerms, TaintEntry};
+use super::super::entries::{CommonEntryFields, TaintEntry};
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
 use super::source::{ExportedPolicy, one_line};
-use super::text::{Expr, driver_glob};
-use crate::tolerance::coverage::Effects;
+use super::text::{BoolExpr, matches_driver_glob};
+use crate::tolerance::coverage::EffectSet;
 use tollgate_formats::gotime;
 
 /// CEL expression for the driver of a slice, or of the selector of a rule.
@@ -19,14 +19,17 @@ pub(super) struct DriverExpr {
 
 impl DriverExpr {
     /// Regular expression for `${driver}` in an allow entry.
-    const REGEX: &'static str = "variables.driverRegex";
+    const DRIVER_REGEX_VARIABLE: &'static str = "variables.driverRegex";
     /// Regular expression for `${driver}` in a deny entry. A rule without a driver affects all drivers.
-    const DENIED_REGEX: &'static str = "variables.deniedDriverRegex";
+    const DENIED_REGEX_VARIABLE: &'static str = "variables.deniedDriverRegex";
 
-    fn declare(self, draft: &mut PolicyDraft<'_>) {
+    fn declare_variables(self, draft: &mut PolicyDraft<'_>) {
         let name = self.name;
-        draft.variable("driverRegex", format!("{name}.replace('.', '[.]')"));
-        draft.variable("deniedDriverRegex", format!("{name} == '' ? '.*' : {name}.replace('.', '[.]')"));
+        draft.declare_variable("driverRegex", format!("{name}.replace('.', '[.]')"));
+        draft.declare_variable(
+            "deniedDriverRegex",
+            format!("{name} == '' ? '.*' : {name}.replace('.', '[.]')"),
+        );
     }
 }
 
@@ -35,9 +38,9 @@ impl DriverExpr {
 pub(super) struct ExportedTaintPolicy<'d> {
     pub(super) source: &'d ExportedPolicy<'d>,
     /// Whether its allow entries count for the request.
-    applies: Expr,
+    applies: BoolExpr,
     /// Whether it restricts the request.
-    binds: Expr,
+    binds: BoolExpr,
     allow: Option<Vec<TaintEntry>>,
     deny: Vec<TaintEntry>,
     /// The keys of taints that must have data.
@@ -50,7 +53,7 @@ pub(super) fn read_taint_policies<'d>(
     draft: &mut PolicyDraft<'d>,
     driver: DriverExpr,
 ) -> Vec<ExportedTaintPolicy<'d>> {
-    driver.declare(draft);
+    driver.declare_variables(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
     let ours: Vec<BoundPolicy<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
     let mut policies = Vec::new();
@@ -59,8 +62,9 @@ pub(super) fn read_taint_policies<'d>(
         let scope = source.matches_driver(driver.name, driver.can_be_empty);
         let entries = |list: &str| TaintEntry::read_all(spec.get(list), list);
         let allow = spec.get("allow").exists().then(|| entries("allow"));
-        let allow = allow.map(|entries| live_allowed(draft, source, &entries, |entry| &entry.terms));
-        let deny = live_denied(draft, source, &entries("deny"), |entry| &entry.terms);
+        let allow =
+            allow.map(|entries| unexpired_allow_entries(draft, source, &entries, |entry| &entry.terms));
+        let deny = permanent_deny_entries(draft, source, &entries("deny"), |entry| &entry.terms);
         for (index, item) in spec.get("data").items().enumerate() {
             if item.get("schema").exists() || item.get("schemaFile").exists() {
                 let field = format!("spec.data[{index}].schema");
@@ -78,24 +82,29 @@ pub(super) fn read_taint_policies<'d>(
 
 /// Returns the test whether the taint `t` violates the allow lists: a policy with an allow list binds, and no allow
 /// entry includes the taint.
-pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> Expr {
+pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> BoolExpr {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
-    let binds = Expr::any(restricting.map(|policy| policy.binds.clone()));
+    let binds = BoolExpr::any(restricting.map(|policy| policy.binds.clone()));
     let allowed = policies.iter().flat_map(|policy| {
         let entries = policy.allow.iter().flatten();
-        entries
-            .map(|entry| policy.applies.clone().and(policy.allow_key(&entry.key)).and(includes_terms(entry)))
+        entries.map(|entry| {
+            policy
+                .applies
+                .clone()
+                .and(policy.matches_allow_key(&entry.key))
+                .and(includes_value_and_effect(entry))
+        })
     });
     match binds {
-        Expr::Never => Expr::Never,
-        binds => binds.and(Expr::any(allowed).not()),
+        BoolExpr::Never => BoolExpr::Never,
+        binds => binds.and(BoolExpr::any(allowed).not()),
     }
 }
 
 /// Returns the message about a taint that no allow entry includes.
 pub(super) fn not_allowed_message(policies: &[ExportedTaintPolicy<'_>]) -> String {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
-    not_allowed_by(
+    missing_allow_message(
         "a taint is not allowed",
         &restricting.map(|policy| &*policy.source.policy.name).collect::<Vec<_>>(),
     )
@@ -110,18 +119,18 @@ pub(super) fn named_policy(policies: &[ExportedTaintPolicy<'_>]) -> NamedPolicy 
         return NamedPolicy::Always(*only);
     }
     let with_key = lists.iter().map(|(index, policy)| {
-        let keys = policy.allow.iter().flatten().map(|entry| policy.allow_key(&entry.key));
-        (*index, policy.applies.clone().and(Expr::any(keys)))
+        let keys = policy.allow.iter().flatten().map(|entry| policy.matches_allow_key(&entry.key));
+        (*index, policy.applies.clone().and(BoolExpr::any(keys)))
     });
     let with_entries = lists.iter().map(|(index, policy)| {
         let is_empty = policy.allow.iter().flatten().next().is_none();
-        (*index, if is_empty { Expr::Never } else { policy.applies.clone() })
+        (*index, if is_empty { BoolExpr::Never } else { policy.applies.clone() })
     });
     let binding = lists.iter().map(|(index, policy)| (*index, policy.binds.clone()));
     let choices = with_key.chain(with_entries).chain(binding);
     let mut expression = String::new();
-    for (index, test) in choices.filter(|(_, test)| *test != Expr::Never) {
-        if test == Expr::Always {
+    for (index, test) in choices.filter(|(_, test)| *test != BoolExpr::Never) {
+        if test == BoolExpr::Always {
             return NamedPolicy::By(format!("{expression}{index}"));
         }
         expression.extend(["(", test.text(), ") ? ", &index.to_string(), " : "]);
@@ -140,57 +149,59 @@ pub(super) enum NamedPolicy {
 
 impl NamedPolicy {
     /// Returns the test whether it is the policy with this index.
-    pub(super) fn is_policy(&self, index: usize) -> Expr {
+    pub(super) fn is_policy(&self, index: usize) -> BoolExpr {
         match self {
-            NamedPolicy::Always(only) if *only == index => Expr::Always,
-            NamedPolicy::Always(_) => Expr::Never,
-            NamedPolicy::By(expression) => Expr::relation(format!("({expression}) == {index}")),
+            NamedPolicy::Always(only) if *only == index => BoolExpr::Always,
+            NamedPolicy::Always(_) => BoolExpr::Never,
+            NamedPolicy::By(expression) => BoolExpr::from_comparison(format!("({expression}) == {index}")),
         }
     }
 }
 
 impl ExportedTaintPolicy<'_> {
     /// Returns the test whether the policy binds and a deny entry of it includes the taint `t`.
-    pub(super) fn denies(&self) -> Expr {
+    pub(super) fn denies(&self) -> BoolExpr {
         let driver = (!self.driver.can_be_empty).then_some(self.driver.name);
-        let key = |key: &str| driver_glob(key, "t.key", driver, DriverExpr::DENIED_REGEX);
-        let denied = Expr::any(self.deny.iter().map(|entry| key(&entry.key).and(includes_terms(entry))));
+        let key = |key: &str| matches_driver_glob(key, "t.key", driver, DriverExpr::DENIED_REGEX_VARIABLE);
+        let denied = BoolExpr::any(
+            self.deny.iter().map(|entry| key(&entry.key).and(includes_value_and_effect(entry))),
+        );
         self.binds.clone().and(denied)
     }
 
     /// Returns the test whether the policy binds and requires data that the taint `t` does not have.
-    pub(super) fn lacks_data(&self) -> Expr {
-        let keys = Expr::any(self.data.iter().map(|key| self.allow_key(key)));
-        Expr::all([self.binds.clone(), keys, Expr::call("!t.data")])
+    pub(super) fn lacks_required_data(&self) -> BoolExpr {
+        let keys = BoolExpr::any(self.data.iter().map(|key| self.matches_allow_key(key)));
+        BoolExpr::all([self.binds.clone(), keys, BoolExpr::from_call("!t.data")])
     }
 
     /// Returns the test whether the key of the taint `t` matches the glob of an allow entry.
-    fn allow_key(&self, key: &str) -> Expr {
-        driver_glob(key, "t.key", Some(self.driver.name), DriverExpr::REGEX)
+    fn matches_allow_key(&self, key: &str) -> BoolExpr {
+        matches_driver_glob(key, "t.key", Some(self.driver.name), DriverExpr::DRIVER_REGEX_VARIABLE)
     }
 }
 
 /// Returns the test whether the entry includes the value and the effect of the taint `t`.
-fn includes_terms(entry: &TaintEntry) -> Expr {
+fn includes_value_and_effect(entry: &TaintEntry) -> BoolExpr {
     let values = match &entry.terms.values {
-        None => Expr::Always,
-        Some(values) => Expr::is_in("t.value", &values.iter().map(|value| &**value).collect::<Vec<_>>()),
+        None => BoolExpr::Always,
+        Some(values) => BoolExpr::is_in("t.value", &values.iter().map(|value| &**value).collect::<Vec<_>>()),
     };
-    let effects = if entry.terms.effects.contains(Effects::ALL) {
-        Expr::Always
+    let effects = if entry.terms.effects.contains(EffectSet::ALL) {
+        BoolExpr::Always
     } else {
-        Expr::is_in("t.effect", &entry.terms.effects.names().collect::<Vec<_>>())
+        BoolExpr::is_in("t.effect", &entry.terms.effects.names().collect::<Vec<_>>())
     };
     values.and(effects)
 }
 
 /// Returns the allow entries that have not expired. Those that will expire are exported as if they did not, and listed
 /// as omissions.
-pub(super) fn live_allowed<T: Clone>(
+pub(super) fn unexpired_allow_entries<T: Clone>(
     draft: &mut PolicyDraft<'_>,
     source: &ExportedPolicy<'_>,
     entries: &[T],
-    terms: impl Fn(&T) -> &EntryTerms,
+    terms: impl Fn(&T) -> &CommonEntryFields,
 ) -> Vec<T> {
     let now = Some(draft.now);
     let live: Vec<T> = entries.iter().filter(|entry| !terms(entry).is_expired(now)).cloned().collect();
@@ -208,11 +219,11 @@ pub(super) fn live_allowed<T: Clone>(
 }
 
 /// Returns the deny entries that never expire. Those that will expire are left out, and listed as omissions.
-pub(super) fn live_denied<T: Clone>(
+pub(super) fn permanent_deny_entries<T: Clone>(
     draft: &mut PolicyDraft<'_>,
     source: &ExportedPolicy<'_>,
     entries: &[T],
-    terms: impl Fn(&T) -> &EntryTerms,
+    terms: impl Fn(&T) -> &CommonEntryFields,
 ) -> Vec<T> {
     let now = Some(draft.now);
     for entry in entries.iter().filter(|entry| !terms(entry).is_expired(now)) {
@@ -226,7 +237,7 @@ pub(super) fn live_denied<T: Clone>(
 }
 
 /// Returns the message about something that no allow entry includes. `policies` are the policies with an allow list.
-pub(super) fn not_allowed_by(what: &str, policies: &[&str]) -> String {
+pub(super) fn missing_allow_message(what: &str, policies: &[&str]) -> String {
     /// Maximum number of policies that a message names.
     const MAX_NAMED_POLICIES: usize = 5;
     let named: Vec<&str> = policies.iter().take(MAX_NAMED_POLICIES).copied().collect();
@@ -238,7 +249,7 @@ pub(super) fn not_allowed_by(what: &str, policies: &[&str]) -> String {
 
 /// Returns a CEL map of the fields of a taint that expressions compare; `taint` is an expression for the taint. Times
 /// compare as texts, because the server writes all of them in UTC and without fractions.
-pub(super) fn taint_map(taint: &str) -> String {
+pub(super) fn taint_map_expression(taint: &str) -> String {
     let optional = |field: &str| format!("dyn(has({taint}.{field}) ? {taint}.{field} : '')");
     let effect = format!("{taint}.effect");
     format!(
@@ -249,18 +260,20 @@ pub(super) fn taint_map(taint: &str) -> String {
     )
 }
 
-/// Returns the test whether the taint `new` is not stronger than the taint `old`; both are maps of [`taint_map`].
-pub(super) fn is_not_stronger(old: &str, new: &str) -> Expr {
-    let weaker =
-        Expr::relation(format!("{new}.rank >= 0")).and(Expr::relation(format!("{new}.rank < {old}.rank")));
-    let same = Expr::relation(format!("{old}.effect == {new}.effect"));
-    let earlier = Expr::relation(format!("{old}.time != ''"))
-        .and(Expr::equals(&format!("{new}.time"), "").or(Expr::relation(format!("{new}.time < {old}.time"))));
+/// Returns the test whether the taint `new` is not stronger than the taint `old`; both are maps of [`taint_map_expression`].
+pub(super) fn is_not_stronger(old: &str, new: &str) -> BoolExpr {
+    let weaker = BoolExpr::from_comparison(format!("{new}.rank >= 0"))
+        .and(BoolExpr::from_comparison(format!("{new}.rank < {old}.rank")));
+    let same = BoolExpr::from_comparison(format!("{old}.effect == {new}.effect"));
+    let earlier = BoolExpr::from_comparison(format!("{old}.time != ''")).and(
+        BoolExpr::equals_literal(&format!("{new}.time"), "")
+            .or(BoolExpr::from_comparison(format!("{new}.time < {old}.time"))),
+    );
     weaker.or(same.and(earlier.not()))
 }
 
-/// Returns the test whether two taints, which are maps of [`taint_map`], have the same key and value.
-pub(super) fn is_same_taint(old: &str, new: &str) -> Expr {
-    Expr::relation(format!("{old}.key == {new}.key"))
-        .and(Expr::relation(format!("{old}.value == {new}.value")))
+/// Returns the test whether two taints, which are maps of [`taint_map_expression`], have the same key and value.
+pub(super) fn is_same_taint(old: &str, new: &str) -> BoolExpr {
+    BoolExpr::from_comparison(format!("{old}.key == {new}.key"))
+        .and(BoolExpr::from_comparison(format!("{old}.value == {new}.value")))
 }

@@ -4,8 +4,8 @@ mod evaluate;
 mod requests;
 
 use super::super::kind::PolicyKind;
-use super::super::schema::{Struct, Ty};
-use super::omission::{Omission, OmissionReason, Treatment, field_treatment};
+use super::super::schema::{FieldType, ObjectSchema};
+use super::omission::{FieldTreatment, Omission, OmissionReason, field_treatment};
 use super::{Export, PolicySet};
 use crate::policy::PolicyFile;
 use tollgate_api::profile::Profile;
@@ -21,12 +21,12 @@ fn load(text: &str) -> PolicySet {
 
 /// Exports policies for a release.
 fn export(set: &PolicySet, release: &str) -> Export {
-    set.export(&[Profile::named(release).unwrap()], gotime::parse(NOW).unwrap())
+    set.export(&[Profile::named(release).unwrap()], gotime::parse_rfc3339(NOW).unwrap())
 }
 
-fn spec(kind: PolicyKind) -> &'static Struct {
-    let row = kind.schema().fields.iter().find(|field| field.name == "spec").unwrap();
-    let Ty::Struct(spec) = &row.ty else { panic!("{} has no spec", kind.name()) };
+fn spec(kind: PolicyKind) -> &'static ObjectSchema {
+    let row = kind.document_schema().fields.iter().find(|field| field.name == "spec").unwrap();
+    let FieldType::Object(spec) = &row.ty else { panic!("{} has no spec", kind.name()) };
     spec
 }
 
@@ -37,7 +37,7 @@ fn every_field_is_exported_or_listed() {
         for field in spec(kind).fields {
             let is_unknown = matches!(
                 field_treatment(kind, field.name),
-                Treatment::LeftOut(OmissionReason::UnknownField, _)
+                FieldTreatment::LeftOut(OmissionReason::UnknownField, _)
             );
             assert!(
                 !is_unknown,
@@ -47,7 +47,7 @@ fn every_field_is_exported_or_listed() {
             );
         }
         let later = field_treatment(kind, "aFieldOfALaterRelease");
-        assert!(matches!(later, Treatment::LeftOut(OmissionReason::UnknownField, _)));
+        assert!(matches!(later, FieldTreatment::LeftOut(OmissionReason::UnknownField, _)));
     }
 }
 

@@ -42,7 +42,7 @@ enum Precedence {
 /// A boolean CEL expression. Constants disappear when expressions are joined, so that a policy without conditions costs
 /// nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Expr {
+pub(super) enum BoolExpr {
     Always,
     Never,
     When(ExprText),
@@ -57,157 +57,176 @@ pub(super) struct ExprText {
 
 impl ExprText {
     /// Returns the text, in parentheses if its operator binds less tightly than `binding`.
-    fn within(&self, binding: Precedence) -> String {
+    fn parenthesized_within(&self, binding: Precedence) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
 }
 
-impl Expr {
-    fn when(text: String, binding: Precedence) -> Expr {
-        Expr::When(ExprText { text, binding })
+impl BoolExpr {
+    fn from_text(text: String, binding: Precedence) -> BoolExpr {
+        BoolExpr::When(ExprText { text, binding })
     }
 
     /// Wraps a variable, a call, or another expression that needs no parentheses.
-    pub(super) fn call(text: impl Into<String>) -> Expr {
-        Expr::when(text.into(), Precedence::Call)
+    pub(super) fn from_call(text: impl Into<String>) -> BoolExpr {
+        BoolExpr::from_text(text.into(), Precedence::Call)
     }
 
     /// Wraps a comparison, such as `a == b`.
-    pub(super) fn relation(text: impl Into<String>) -> Expr {
-        Expr::when(text.into(), Precedence::Relation)
+    pub(super) fn from_comparison(text: impl Into<String>) -> BoolExpr {
+        BoolExpr::from_text(text.into(), Precedence::Relation)
     }
 
     /// Compares an expression with a string literal.
-    pub(super) fn equals(subject: &str, text: &str) -> Expr {
-        Expr::relation(format!("{subject} == {}", string_literal(text)))
+    pub(super) fn equals_literal(subject: &str, text: &str) -> BoolExpr {
+        BoolExpr::from_comparison(format!("{subject} == {}", string_literal(text)))
     }
 
     /// Tests whether an expression equals one of several string literals.
-    pub(super) fn is_in(subject: &str, texts: &[&str]) -> Expr {
+    pub(super) fn is_in(subject: &str, texts: &[&str]) -> BoolExpr {
         match texts {
-            [] => Expr::Never,
-            [only] => Expr::equals(subject, only),
-            several => Expr::relation(format!("{subject} in {}", string_list(several.iter().copied()))),
+            [] => BoolExpr::Never,
+            [only] => BoolExpr::equals_literal(subject, only),
+            several => {
+                BoolExpr::from_comparison(format!("{subject} in {}", string_list(several.iter().copied())))
+            }
         }
     }
 
-    pub(super) fn and(self, other: Expr) -> Expr {
-        Expr::all([self, other])
+    pub(super) fn and(self, other: BoolExpr) -> BoolExpr {
+        BoolExpr::all([self, other])
     }
 
-    pub(super) fn or(self, other: Expr) -> Expr {
-        Expr::any([self, other])
+    pub(super) fn or(self, other: BoolExpr) -> BoolExpr {
+        BoolExpr::any([self, other])
     }
 
-    pub(super) fn not(self) -> Expr {
+    pub(super) fn not(self) -> BoolExpr {
         match self {
-            Expr::Always => Expr::Never,
-            Expr::Never => Expr::Always,
-            Expr::When(text) => Expr::call(format!("!{}", text.within(Precedence::Call))),
+            BoolExpr::Always => BoolExpr::Never,
+            BoolExpr::Never => BoolExpr::Always,
+            BoolExpr::When(text) => {
+                BoolExpr::from_call(format!("!{}", text.parenthesized_within(Precedence::Call)))
+            }
         }
     }
 
     /// Joins expressions with `||`: true if one of them is.
-    pub(super) fn any(tests: impl IntoIterator<Item = Expr>) -> Expr {
-        join(tests, Expr::Never, &Expr::Always, " || ", Precedence::Or)
+    pub(super) fn any(tests: impl IntoIterator<Item = BoolExpr>) -> BoolExpr {
+        join(tests, BoolExpr::Never, &BoolExpr::Always, " || ", Precedence::Or)
     }
 
     /// Joins expressions with `&&`: true if all of them are.
-    pub(super) fn all(tests: impl IntoIterator<Item = Expr>) -> Expr {
-        join(tests, Expr::Always, &Expr::Never, " && ", Precedence::And)
+    pub(super) fn all(tests: impl IntoIterator<Item = BoolExpr>) -> BoolExpr {
+        join(tests, BoolExpr::Always, &BoolExpr::Never, " && ", Precedence::And)
     }
 
     /// Returns the CEL expression as a text.
     pub(super) fn text(&self) -> &str {
         match self {
-            Expr::Always => "true",
-            Expr::Never => "false",
-            Expr::When(text) => &text.text,
+            BoolExpr::Always => "true",
+            BoolExpr::Never => "false",
+            BoolExpr::When(text) => &text.text,
         }
     }
 }
 
 /// Joins expressions with an operator: `neutral` ones are dropped, and an `absorbing` one decides the result.
 fn join(
-    tests: impl IntoIterator<Item = Expr>,
-    neutral: Expr,
-    absorbing: &Expr,
+    tests: impl IntoIterator<Item = BoolExpr>,
+    neutral: BoolExpr,
+    absorbing: &BoolExpr,
     operator: &str,
     binding: Precedence,
-) -> Expr {
+) -> BoolExpr {
     let mut parts: Vec<ExprText> = Vec::new();
     for test in tests {
         match test {
             test if test == *absorbing => return test,
-            Expr::When(text) if !parts.contains(&text) => parts.push(text),
+            BoolExpr::When(text) if !parts.contains(&text) => parts.push(text),
             _ => {}
         }
     }
     match parts.len() {
         0 => neutral,
-        1 => parts.pop().map_or(neutral, Expr::When),
+        1 => parts.pop().map_or(neutral, BoolExpr::When),
         _ => {
-            let texts: Vec<String> = parts.iter().map(|part| part.within(binding)).collect();
-            Expr::when(texts.join(operator), binding)
+            let texts: Vec<String> = parts.iter().map(|part| part.parenthesized_within(binding)).collect();
+            BoolExpr::from_text(texts.join(operator), binding)
         }
     }
 }
 
 /// Returns the test whether the expression `subject` matches the glob.
-pub(super) fn matches_glob(pattern: &str, subject: &str) -> Expr {
+pub(super) fn matches_glob(pattern: &str, subject: &str) -> BoolExpr {
     if pattern.contains('?') {
         return matches_regex(pattern, subject);
     }
     match pattern.split('*').collect::<Vec<_>>().as_slice() {
-        [whole] => Expr::equals(subject, whole),
-        parts if parts.iter().all(|part| part.is_empty()) => Expr::Always,
+        [whole] => BoolExpr::equals_literal(subject, whole),
+        parts if parts.iter().all(|part| part.is_empty()) => BoolExpr::Always,
         [start, rest @ ..] if rest.iter().all(|part| part.is_empty()) => {
-            Expr::call(format!("{subject}.startsWith({})", string_literal(start)))
+            BoolExpr::from_call(format!("{subject}.startsWith({})", string_literal(start)))
         }
         [rest @ .., end] if rest.iter().all(|part| part.is_empty()) => {
-            Expr::call(format!("{subject}.endsWith({})", string_literal(end)))
+            BoolExpr::from_call(format!("{subject}.endsWith({})", string_literal(end)))
         }
         _ => matches_regex(pattern, subject),
     }
 }
 
 /// Returns the test whether the expression `subject` matches one of the globs.
-pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> Expr {
+pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> BoolExpr {
     let (exact, open): (Vec<&str>, Vec<&str>) =
         patterns.into_iter().partition(|pattern| !pattern.contains(['*', '?']));
-    Expr::is_in(subject, &exact).or(Expr::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
+    BoolExpr::is_in(subject, &exact)
+        .or(BoolExpr::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
 }
 
 /// Placeholder for the driver in a key glob.
-const DRIVER: &str = super::super::entries::DRIVER_PLACEHOLDER;
+const DRIVER_PLACEHOLDER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 
 /// Returns the test whether the expression `subject` matches a glob with `${driver}`. `driver` is an expression for the
 /// driver name, `driver_regex` one for a regular expression that matches the name.
-pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Expr {
-    if !pattern.contains(DRIVER) {
+pub(super) fn matches_driver_glob(
+    pattern: &str,
+    subject: &str,
+    driver: Option<&str>,
+    driver_regex: &str,
+) -> BoolExpr {
+    if !pattern.contains(DRIVER_PLACEHOLDER) {
         return matches_glob(pattern, subject);
     }
-    if let (Some(driver), Some(rest)) = (driver, pattern.strip_prefix(DRIVER)) {
-        let is_plain = |text: &str| !text.contains(['*', '?']) && !text.contains(DRIVER);
+    if let (Some(driver), Some(rest)) = (driver, pattern.strip_prefix(DRIVER_PLACEHOLDER)) {
+        let is_plain = |text: &str| !text.contains(['*', '?']) && !text.contains(DRIVER_PLACEHOLDER);
         match rest.strip_suffix('*') {
             Some(start) if is_plain(start) => {
-                return Expr::call(format!("{subject}.startsWith({driver} + {})", string_literal(start)));
+                return BoolExpr::from_call(format!(
+                    "{subject}.startsWith({driver} + {})",
+                    string_literal(start)
+                ));
             }
             None if is_plain(rest) => {
-                return Expr::relation(format!("{subject} == {driver} + {}", string_literal(rest)));
+                return BoolExpr::from_comparison(format!(
+                    "{subject} == {driver} + {}",
+                    string_literal(rest)
+                ));
             }
             _ => {}
         }
     }
-    let parts: Vec<String> = pattern.split(DRIVER).map(glob_regex).collect();
+    let parts: Vec<String> = pattern.split(DRIVER_PLACEHOLDER).map(glob_regex).collect();
     let joined = parts.join("\u{0}");
     let texts: Vec<String> = format!("(?s)^{joined}$").split('\u{0}').map(string_literal).collect();
-    Expr::call(format!("{subject}.matches({})", texts.join(&format!(" + {driver_regex} + "))))
+    BoolExpr::from_call(format!("{subject}.matches({})", texts.join(&format!(" + {driver_regex} + "))))
 }
 
 /// Returns the test whether the expression `subject` matches the glob, with a regular expression.
-fn matches_regex(pattern: &str, subject: &str) -> Expr {
-    Expr::call(format!("{subject}.matches({})", string_literal(&format!("(?s)^{}$", glob_regex(pattern)))))
+fn matches_regex(pattern: &str, subject: &str) -> BoolExpr {
+    BoolExpr::from_call(format!(
+        "{subject}.matches({})",
+        string_literal(&format!("(?s)^{}$", glob_regex(pattern)))
+    ))
 }
 
 /// Returns a glob as a regular expression that matches a part of a text.
@@ -229,7 +248,7 @@ fn glob_regex(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expr, driver_glob, matches_any_glob, matches_glob, string_literal};
+    use super::{BoolExpr, matches_any_glob, matches_driver_glob, matches_glob, string_literal};
 
     #[test]
     fn literals_are_never_code() {
@@ -238,15 +257,15 @@ mod tests {
 
     #[test]
     fn tests_are_joined_without_constants_and_with_parentheses() {
-        let named = |name: &str| Expr::call(name);
+        let named = |name: &str| BoolExpr::from_call(name);
         let either = named("a").or(named("b"));
         assert_eq!(either.clone().and(named("c")).text(), "(a || b) && c");
-        assert_eq!(either.clone().and(Expr::Always).text(), "a || b");
-        assert_eq!(either.clone().and(Expr::Never).text(), "false");
+        assert_eq!(either.clone().and(BoolExpr::Always).text(), "a || b");
+        assert_eq!(either.clone().and(BoolExpr::Never).text(), "false");
         assert_eq!(either.clone().or(named("a")).text(), "a || b || a", "only whole parts are compared");
         assert_eq!(either.not().text(), "!(a || b)");
-        assert_eq!(Expr::equals("x", "y").not().text(), "!(x == 'y')");
-        assert_eq!(Expr::Always.not().text(), "false");
+        assert_eq!(BoolExpr::equals_literal("x", "y").not().text(), "!(x == 'y')");
+        assert_eq!(BoolExpr::Always.not().text(), "false");
     }
 
     #[test]
@@ -264,15 +283,18 @@ mod tests {
             assert_eq!(matches_glob(pattern, "x").text(), expected, "{pattern}");
         }
         assert_eq!(matches_any_glob(["a", "b", "c-*"], "x").text(), "x in ['a', 'b'] || x.startsWith('c-')");
-        assert_eq!(matches_any_glob([], "x"), Expr::Never);
+        assert_eq!(matches_any_glob([], "x"), BoolExpr::Never);
     }
 
     #[test]
     fn the_driver_stands_for_its_placeholder() {
-        let allow = |pattern: &str| driver_glob(pattern, "k", Some("d"), "r").text().to_owned();
+        let allow = |pattern: &str| matches_driver_glob(pattern, "k", Some("d"), "r").text().to_owned();
         assert_eq!(allow("${driver}/*"), "k.startsWith(d + '/')");
         assert_eq!(allow("${driver}/a"), "k == d + '/a'");
         assert_eq!(allow("*.${driver}/?"), "k.matches('(?s)^.*[.]' + r + '/.$')");
-        assert_eq!(driver_glob("${driver}/*", "k", None, "r").text(), "k.matches('(?s)^' + r + '/.*$')");
+        assert_eq!(
+            matches_driver_glob("${driver}/*", "k", None, "r").text(),
+            "k.matches('(?s)^' + r + '/.*$')"
+        );
     }
 }

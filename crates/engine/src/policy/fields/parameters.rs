@@ -1,19 +1,23 @@
 //! Fields of a ParameterPolicy.
 
-use super::{DRIVERS, EXCLUDED, LEVELS, NAMESPACES, OPERATIONS, SCHEMA_FILE, SELECTED};
-use crate::policy::schema::{Struct, Ty, field, required};
+use super::{DRIVERS, EXCLUDE_NAMESPACES, LEVELS, NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, SCHEMA_FILE};
+use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
 /// Schema of a ParameterPolicy.
-pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SPEC);
+pub(in crate::policy) static POLICY: ObjectSchema = policy_file!("ParameterPolicy", SPEC);
 
-static SPEC: Struct = policy_spec!(
+static SPEC: ObjectSchema = policy_spec!(
     "ParameterPolicySpec",
     MATCH,
-    field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),
-    field(
+    optional_field(
+        "schemas",
+        FieldType::List(&FieldType::Object(&PARAMETER_SCHEMA)),
+        "JSON Schemas for opaque parameters"
+    ),
+    optional_field(
         "unknown",
-        Ty::OneOf(LEVELS),
+        FieldType::OneOf(LEVELS),
         "What happens to parameters whose apiVersion and kind are not in `schemas` (default: `Allow`)",
     ),
 );
@@ -34,40 +38,44 @@ const MATCH_RESOURCES: &[&str] = &[
     "CronJob",
 ];
 
-static MATCH: Struct = Struct {
+static MATCH: ObjectSchema = ObjectSchema {
     name: "ParameterMatch",
     fields: &[
         NAMESPACES,
-        EXCLUDED,
-        SELECTED,
+        EXCLUDE_NAMESPACES,
+        NAMESPACE_SELECTOR,
         DRIVERS,
         OPERATIONS,
-        field(
+        optional_field(
             "resources",
-            Ty::NonEmptyList(&Ty::OneOf(MATCH_RESOURCES)),
+            FieldType::NonEmptyList(&FieldType::OneOf(MATCH_RESOURCES)),
             "Kinds of objects to include (default: all)",
         ),
     ],
 };
 
 /// Fields of an item of `spec.schemas`: a JSON Schema for the opaque parameters with this apiVersion and kind.
-static PARAMETER_SCHEMA: Struct = Struct {
+static PARAMETER_SCHEMA: ObjectSchema = ObjectSchema {
     name: "ParameterSchema",
     fields: &[
-        field(
+        optional_field(
             "apiVersion",
-            Ty::NonEmptyStr,
+            FieldType::NonEmptyStr,
             "apiVersion of the parameters; omit it for parameters that have no apiVersion",
         ),
-        field("kind", Ty::NonEmptyStr, "kind of the parameters; omit it for parameters that have no kind"),
-        field("schema", Ty::Schema, "JSON Schema for the parameters"),
+        optional_field(
+            "kind",
+            FieldType::NonEmptyStr,
+            "kind of the parameters; omit it for parameters that have no kind",
+        ),
+        optional_field("schema", FieldType::Schema, "JSON Schema for the parameters"),
         SCHEMA_FILE,
     ],
 };
 
 /// Kinds of objects that a ParameterPolicy can apply to; `match.resources` narrows them. Pods carry templates of
 /// classic claims.
-pub(in crate::policy) const RESOURCES: &[ApiKind] = &[
+pub(in crate::policy) const APPLICABLE_KINDS: &[ApiKind] = &[
     ApiKind::ResourceClaim,
     ApiKind::ResourceClaimTemplate,
     ApiKind::DeviceClass,

@@ -1,63 +1,76 @@
 //! Fields of a TaintPolicy.
 
 use super::{
-    DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXPIRES, NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, VALUES,
+    DRIVERS, ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, EXCLUDE_NAMESPACES,
+    NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, SCHEMA_FILE,
 };
-use crate::policy::schema::{Field, Struct, Ty, field, required};
+use crate::policy::schema::{FieldSchema, FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
 /// Schema of a TaintPolicy.
-pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
+pub(in crate::policy) static POLICY: ObjectSchema = policy_file!("TaintPolicy", SPEC);
 
-static SPEC: Struct = policy_spec!(
+static SPEC: ObjectSchema = policy_spec!(
     "TaintPolicySpec",
     MATCH,
-    field("allow", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may be published (default: all)"),
-    field(
+    optional_field(
+        "allow",
+        FieldType::List(&FieldType::Object(&TAINT_ENTRY)),
+        "Taints that may be published (default: all)"
+    ),
+    optional_field(
         "deny",
-        Ty::List(&Ty::Struct(&ENTRY)),
+        FieldType::List(&FieldType::Object(&TAINT_ENTRY)),
         "Taints that must not be published, even if an `allow` entry matches",
     ),
-    field("data", Ty::List(&Ty::Struct(&DATA)), "JSON Schemas for the data of taints, by key"),
-    field("maxEvictionsPerSecond", Ty::Int(1), "Maximum value of `evictionsPerSecond` in a taint"),
+    optional_field(
+        "data",
+        FieldType::List(&FieldType::Object(&DATA_REQUIREMENT)),
+        "JSON Schemas for the data of taints, by key"
+    ),
+    optional_field(
+        "maxEvictionsPerSecond",
+        FieldType::Int(1),
+        "Maximum value of `evictionsPerSecond` in a taint"
+    ),
 );
 
-static MATCH: Struct = Struct {
+static MATCH: ObjectSchema = ObjectSchema {
     name: "TaintMatch",
-    fields: &[NAMESPACES, EXCLUDED, SELECTED, DRIVERS, OPERATIONS, MATCH_RESOURCES],
+    fields: &[NAMESPACES, EXCLUDE_NAMESPACES, NAMESPACE_SELECTOR, DRIVERS, OPERATIONS, MATCH_RESOURCES],
 };
 
-const MATCH_RESOURCES: Field = field(
+const MATCH_RESOURCES: FieldSchema = optional_field(
     "resources",
-    Ty::NonEmptyList(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+    FieldType::NonEmptyList(&FieldType::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
     "Kinds of objects to include (default: all)",
 );
 
-static ENTRY: Struct = Struct {
+static TAINT_ENTRY: ObjectSchema = ObjectSchema {
     name: "TaintEntry",
     fields: &[
-        required(
+        required_field(
             "key",
-            Ty::NonEmptyStr,
+            FieldType::NonEmptyStr,
             "Taint keys, as a glob; `${driver}` stands for the driver in the ResourceSlice or device selector",
         ),
-        VALUES,
+        ENTRY_VALUES,
         ENTRY_EFFECTS,
-        REASON,
-        EXPIRES,
+        ENTRY_REASON,
+        ENTRY_EXPIRES,
     ],
 };
 
-static DATA: Struct = Struct {
+static DATA_REQUIREMENT: ObjectSchema = ObjectSchema {
     name: "TaintData",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Taint keys, as a glob"),
-        field("required", Ty::Bool, "Whether the taint must have data (default: false)"),
-        field("schema", Ty::Schema, "JSON Schema for the data"),
+        required_field("key", FieldType::NonEmptyStr, "Taint keys, as a glob"),
+        optional_field("required", FieldType::Bool, "Whether the taint must have data (default: false)"),
+        optional_field("schema", FieldType::Schema, "JSON Schema for the data"),
         SCHEMA_FILE,
     ],
 };
 
 /// Kinds of objects that a TaintPolicy can apply to; `match.resources` narrows them.
-pub(in crate::policy) const RESOURCES: &[ApiKind] =
+pub(in crate::policy) const APPLICABLE_KINDS: &[ApiKind] =
     &[ApiKind::ResourceSlice, ApiKind::DeviceTaintRule, ApiKind::ResourceSlicePatch];

@@ -1,99 +1,117 @@
 //! Fields of a TaintRulePolicy.
 
-use super::{DRIVERS, EXCLUDED, EXEMPTIONS, LEVELS, NAMESPACES, OPERATIONS, SELECTED};
-use crate::policy::schema::{Struct, Ty, field, required};
+use super::{
+    DRIVERS, EXCLUDE_NAMESPACES, EXEMPTION_LIST, LEVELS, NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS,
+};
+use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
 
 /// Schema of a TaintRulePolicy.
-pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SPEC);
+pub(in crate::policy) static POLICY: ObjectSchema = policy_file!("TaintRulePolicy", SPEC);
 
-static SPEC: Struct = policy_spec!(
+static SPEC: ObjectSchema = policy_spec!(
     "TaintRulePolicySpec",
     MATCH,
-    field(
+    optional_field(
         "requireSelector",
-        Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
+        FieldType::List(&FieldType::OneOf(&["driver", "pool", "device", "any"])),
         "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
     ),
-    field(
+    optional_field(
         "twoSteps",
-        Ty::Bool,
+        FieldType::Bool,
         "Whether a rule must be created with effect `None`; a later update with the same selector and taint can set \
          a stronger effect (default: false)",
     ),
-    field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
-    field(
+    optional_field(
+        "maxImpact",
+        FieldType::Object(&MAX_IMPACT),
+        "Maximum impact of a rule; requires the cluster state"
+    ),
+    optional_field(
         "maxTainted",
-        Ty::Struct(&MAX_TAINTED),
+        FieldType::Object(&MAX_TAINTED),
         "Maximum number of devices that all rules together may taint; requires the cluster state",
     ),
-    field(
+    optional_field(
         "onUnknown",
-        Ty::OneOf(LEVELS),
+        FieldType::OneOf(LEVELS),
         "What happens if `maxImpact` or `maxTainted` applies to a rule but the cluster state is not known \
          (default: `Deny`)",
     ),
-    field(
+    optional_field(
         "acknowledge",
-        Ty::Struct(&ACKNOWLEDGE),
+        FieldType::Object(&ACKNOWLEDGE),
         "Annotation with which users can exceed `maxImpact` and `maxTainted`",
     ),
-    field(
+    optional_field(
         "requireAnnotations",
-        Ty::NonEmptyList(&Ty::OneOf(rule_annotations::ALL)),
+        FieldType::NonEmptyList(&FieldType::OneOf(rule_annotations::ALL)),
         "Annotations that a rule must have",
     ),
-    field(
+    optional_field(
         "maxAgeSeconds",
-        Ty::Int(1),
+        FieldType::Int(1),
         "Maximum age of a rule in seconds; `tollgate.dev/expires` must be set and be at most this long after the \
          rule is created",
     ),
 );
 
-static MATCH: Struct = Struct {
+static MATCH: ObjectSchema = ObjectSchema {
     name: "RuleMatch",
     fields: &[
         NAMESPACES,
-        EXCLUDED,
-        SELECTED,
+        EXCLUDE_NAMESPACES,
+        NAMESPACE_SELECTOR,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::NonEmptyList(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects to include"),
+        optional_field(
+            "resources",
+            FieldType::NonEmptyList(&FieldType::OneOf(&["DeviceTaintRule"])),
+            "Kinds of objects to include",
+        ),
     ],
 };
 
-static MAX_IMPACT: Struct = Struct {
+static MAX_IMPACT: ObjectSchema = ObjectSchema {
     name: "MaxImpact",
     fields: &[
-        field("devices", Ty::Int(0), "Maximum number of devices that a rule may select"),
-        field("pods", Ty::Int(0), "Maximum number of pods that a rule may evict"),
-        field("namespaces", Ty::Int(0), "Maximum number of namespaces in which a rule may evict pods"),
+        optional_field("devices", FieldType::Int(0), "Maximum number of devices that a rule may select"),
+        optional_field("pods", FieldType::Int(0), "Maximum number of pods that a rule may evict"),
+        optional_field(
+            "namespaces",
+            FieldType::Int(0),
+            "Maximum number of namespaces in which a rule may evict pods",
+        ),
     ],
 };
 
-static MAX_TAINTED: Struct = Struct {
+static MAX_TAINTED: ObjectSchema = ObjectSchema {
     name: "MaxTainted",
-    fields: &[required(
+    fields: &[required_field(
         "devices",
-        Ty::IntOrPercent,
+        FieldType::IntOrPercent,
         "Maximum number of devices with effect `NoSchedule` or `NoExecute` from rules, or a percentage of the devices \
          that their driver publishes, such as `5%`, rounded down but at least 1",
     )],
 };
 
-static ACKNOWLEDGE: Struct = Struct {
+static ACKNOWLEDGE: ObjectSchema = ObjectSchema {
     name: "Acknowledge",
     fields: &[
-        required(
+        required_field(
             "annotation",
-            Ty::NonEmptyStr,
+            FieldType::NonEmptyStr,
             "Name of the annotation; its value must be the number of evicted pods",
         ),
-        field("groups", EXEMPTIONS, "Groups that may set the annotation, as globs (default: everyone)"),
+        optional_field(
+            "groups",
+            EXEMPTION_LIST,
+            "Groups that may set the annotation, as globs (default: everyone)",
+        ),
     ],
 };
 
 /// Kinds of objects that a TaintRulePolicy can apply to; `match.resources` narrows them.
-pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::DeviceTaintRule];
+pub(in crate::policy) const APPLICABLE_KINDS: &[ApiKind] = &[ApiKind::DeviceTaintRule];

@@ -1,47 +1,59 @@
 //! Fields of `*.test.yaml`, the files of `tollgate test`.
 
-use crate::policy::schema::{Struct, Ty, field, required};
+use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 
-pub static TEST_FILE: Struct = Struct {
+pub static TEST_FILE: ObjectSchema = ObjectSchema {
     name: "TestFile",
     fields: &[
-        field(
+        optional_field(
             "policies",
-            Ty::List(&Ty::NonEmptyStr),
+            FieldType::List(&FieldType::NonEmptyStr),
             "Policy files or folders, relative to this file (default: the file with the same name, but without `.test`)",
         ),
-        field(
+        optional_field(
             "namespaces",
-            Ty::List(&Ty::Any),
+            FieldType::List(&FieldType::Any),
             "Namespace objects (default: none, so namespace labels are not available)",
         ),
-        field(
+        optional_field(
             "state",
-            Ty::List(&Ty::Any),
+            FieldType::List(&FieldType::Any),
             "Objects in the cluster, such as ResourceSlices, ResourceClaims and Pods (default: not available)",
         ),
-        field("kubernetes", Ty::NonEmptyStr, "Release or draft to check against (default: `kep-5055`)"),
-        field("now", Ty::Time, "Current time in the tests (default: 2026-01-01T00:00:00Z)"),
-        required("tests", Ty::List(&Ty::Struct(&TEST_CASE)), "Test cases"),
+        optional_field(
+            "kubernetes",
+            FieldType::NonEmptyStr,
+            "Release or draft to check against (default: `kep-5055`)",
+        ),
+        optional_field("now", FieldType::Time, "Current time in the tests (default: 2026-01-01T00:00:00Z)"),
+        required_field("tests", FieldType::List(&FieldType::Object(&TEST_CASE)), "Test cases"),
     ],
 };
 
-static TEST_CASE: Struct = Struct {
+static TEST_CASE: ObjectSchema = ObjectSchema {
     name: "TestCase",
     fields: &[
-        required("name", Ty::NonEmptyStr, "Name of the test case"),
-        field("object", Ty::Any, "Object to check"),
-        field("oldObject", Ty::Any, "Stored object, for an update"),
-        field("user", Ty::Any, "`userInfo` of the request, with `username` and `groups`"),
-        field("now", Ty::Time, "Current time in this test case (default: that of the file)"),
-        field("review", Ty::Any, "AdmissionReview that replaces `object`, `oldObject` and `user`"),
-        required(
+        required_field("name", FieldType::NonEmptyStr, "Name of the test case"),
+        optional_field("object", FieldType::Any, "Object to check"),
+        optional_field("oldObject", FieldType::Any, "Stored object, for an update"),
+        optional_field("user", FieldType::Any, "`userInfo` of the request, with `username` and `groups`"),
+        optional_field("now", FieldType::Time, "Current time in this test case (default: that of the file)"),
+        optional_field(
+            "review",
+            FieldType::Any,
+            "AdmissionReview that replaces `object`, `oldObject` and `user`",
+        ),
+        required_field(
             "expect",
-            Ty::OneOf(&["allow", "warn", "audit", "deny"]),
+            FieldType::OneOf(&["allow", "warn", "audit", "deny"]),
             "Expected outcome, which is the most severe level of all findings",
         ),
-        field("rules", Ty::List(&Ty::NonEmptyStr), "Rules that must report a finding"),
-        field("message", Ty::NonEmptyStr, "Glob that must match part of a message"),
-        field("patch", Ty::List(&Ty::Any), "Expected JSON Patch from the mutating webhook"),
+        optional_field("rules", FieldType::List(&FieldType::NonEmptyStr), "Rules that must report a finding"),
+        optional_field("message", FieldType::NonEmptyStr, "Glob that must match part of a message"),
+        optional_field(
+            "patch",
+            FieldType::List(&FieldType::Any),
+            "Expected JSON Patch from the mutating webhook",
+        ),
     ],
 };

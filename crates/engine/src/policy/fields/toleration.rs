@@ -1,82 +1,89 @@
 //! Fields of a TolerationPolicy.
 
 use super::{
-    EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXPIRES, NAMESPACES, OPERATIONS, REASON, SELECTED, VALUES, formats,
+    EFFECT_TYPE, ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, EXCLUDE_NAMESPACES,
+    NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, formats,
 };
-use crate::policy::schema::{Field, Struct, Ty, field, required};
+use crate::policy::schema::{FieldSchema, FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
 /// Schema of a TolerationPolicy.
-pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", SPEC);
+pub(in crate::policy) static POLICY: ObjectSchema = policy_file!("TolerationPolicy", SPEC);
 
-static SPEC: Struct = policy_spec!(
+static SPEC: ObjectSchema = policy_spec!(
     "TolerationPolicySpec",
     MATCH,
-    field(
+    optional_field(
         "allow",
-        Ty::List(&Ty::Struct(&ALLOWED)),
+        FieldType::List(&FieldType::Object(&ALLOW_ENTRY)),
         "Tolerations that are allowed (default: all); `[]` allows none, unless another policy allows some",
     ),
-    field(
+    optional_field(
         "deny",
-        Ty::List(&Ty::Struct(&DENIED)),
+        FieldType::List(&FieldType::Object(&DENY_ENTRY)),
         "Tolerations that are denied, even if an `allow` entry matches",
     ),
-    field(
+    optional_field(
         "requireKey",
-        Ty::Bool,
+        FieldType::Bool,
         "Denies tolerations without a key, which match the taints of all keys (default: false)",
     ),
-    field(
+    optional_field(
         "defaults",
-        Ty::List(&Ty::Struct(&DEFAULT)),
+        FieldType::List(&FieldType::Object(&DEFAULT_TOLERATION)),
         "Tolerations that are allowed, and that are added to every device request in a new claim or template",
     ),
 );
 
-static MATCH: Struct =
-    Struct { name: "ClaimMatch", fields: &[NAMESPACES, EXCLUDED, SELECTED, OPERATIONS, MATCH_RESOURCES] };
-const MATCH_RESOURCES: Field = field(
+static MATCH: ObjectSchema = ObjectSchema {
+    name: "ClaimMatch",
+    fields: &[NAMESPACES, EXCLUDE_NAMESPACES, NAMESPACE_SELECTOR, OPERATIONS, MATCH_RESOURCES],
+};
+const MATCH_RESOURCES: FieldSchema = optional_field(
     "resources",
-    Ty::NonEmptyList(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
+    FieldType::NonEmptyList(&FieldType::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
     "Kinds of objects to include (default: both)",
 );
 
-const KEY: Field = required("key", Ty::Text(&formats::KEY_PATTERN), "Taint key, `prefix/*` or `*`");
+const ENTRY_KEY: FieldSchema =
+    required_field("key", FieldType::Text(&formats::KEY_PATTERN), "Taint key, `prefix/*` or `*`");
 
-static ALLOWED: Struct = Struct {
+static ALLOW_ENTRY: ObjectSchema = ObjectSchema {
     name: "AllowedToleration",
     fields: &[
-        KEY,
-        VALUES,
+        ENTRY_KEY,
+        ENTRY_VALUES,
         ENTRY_EFFECTS,
-        field(
+        optional_field(
             "maxTolerationSeconds",
-            Ty::Int(0),
+            FieldType::Int(0),
             "Maximum `tolerationSeconds` for `NoExecute` (default: no limit)",
         ),
-        REASON,
-        EXPIRES,
+        ENTRY_REASON,
+        ENTRY_EXPIRES,
     ],
 };
 
-static DENIED: Struct =
-    Struct { name: "DeniedToleration", fields: &[KEY, VALUES, ENTRY_EFFECTS, REASON, EXPIRES] };
+static DENY_ENTRY: ObjectSchema = ObjectSchema {
+    name: "DeniedToleration",
+    fields: &[ENTRY_KEY, ENTRY_VALUES, ENTRY_EFFECTS, ENTRY_REASON, ENTRY_EXPIRES],
+};
 
-static DEFAULT: Struct = Struct {
+static DEFAULT_TOLERATION: ObjectSchema = ObjectSchema {
     name: "DefaultToleration",
     fields: &[
-        field("key", Ty::Text(&formats::TAINT_KEY), "Key (default: every key)"),
-        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Operator (default: `Equal`)"),
-        field("value", Ty::Text(&formats::TAINT_VALUE), "Value, for the operator `Equal`"),
-        field("effect", EFFECTS, "Effect (default: every effect)"),
-        field(
+        optional_field("key", FieldType::Text(&formats::TAINT_KEY), "Key (default: every key)"),
+        optional_field("operator", FieldType::OneOf(&["Equal", "Exists"]), "Operator (default: `Equal`)"),
+        optional_field("value", FieldType::Text(&formats::TAINT_VALUE), "Value, for the operator `Equal`"),
+        optional_field("effect", EFFECT_TYPE, "Effect (default: every effect)"),
+        optional_field(
             "tolerationSeconds",
-            Ty::Int(i64::MIN),
+            FieldType::Int(i64::MIN),
             "How long a `NoExecute` taint is tolerated, in seconds (default: forever)",
         ),
     ],
 };
 
 /// Kinds of objects that a TolerationPolicy can apply to; `match.resources` narrows them.
-pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
+pub(in crate::policy) const APPLICABLE_KINDS: &[ApiKind] =
+    &[ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];

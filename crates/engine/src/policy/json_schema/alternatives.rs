@@ -10,16 +10,16 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::object_of;
+use super::single_member_object;
 
 /// Keywords whose value is a map from names to schemas.
 const SCHEMA_MAP_KEYWORDS: [&str; 6] =
     ["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 /// Keywords whose values are not schemas, or schemas for which no errors are collected.
-const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
+const SKIPPED_KEYWORDS: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
 
 /// Beginning of the references to moved alternatives, which a number and the keyword follow.
-const REFERENCE: &str = "#/$defs/tollgate-alternatives-";
+const MOVED_REFERENCE_PREFIX: &str = "#/$defs/tollgate-alternatives-";
 
 /// Returns the schema with each `anyOf` and `oneOf` moved to `$defs` and replaced by a double `not`, so that errors of
 /// branches are not collected; `None` if the schema is not an object.
@@ -41,17 +41,20 @@ fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
                     Json::Object(map) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
                         map.values_mut().for_each(|schema| move_alternatives(schema, definitions));
                     }
-                    _ if LEFT_ALONE.contains(&keyword.as_str()) => {}
+                    _ if SKIPPED_KEYWORDS.contains(&keyword.as_str()) => {}
                     value => move_alternatives(value, definitions),
                 }
             }
             for keyword in ["anyOf", "oneOf"] {
                 let Some(branches) = schema.remove(keyword) else { continue };
-                let reference = format!("{REFERENCE}{}-{keyword}", definitions.len());
+                let reference = format!("{MOVED_REFERENCE_PREFIX}{}-{keyword}", definitions.len());
                 let name = reference.trim_start_matches("#/$defs/").to_owned();
-                definitions.insert(name, object_of(keyword, branches));
+                definitions.insert(name, single_member_object(keyword, branches));
                 if let Json::Array(all) = schema.entry("allOf").or_insert_with(|| Json::Array(Vec::new())) {
-                    all.push(object_of("not", object_of("not", object_of("$ref", reference.into()))));
+                    all.push(single_member_object(
+                        "not",
+                        single_member_object("not", single_member_object("$ref", reference.into())),
+                    ));
                 }
             }
         }
@@ -63,7 +66,7 @@ fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
 /// `None` if it is another `not`.
 pub(super) fn violation_message(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
-    match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {
+    match reference.strip_prefix(MOVED_REFERENCE_PREFIX)?.rsplit('-').next()? {
         "anyOf" => Some("is not valid under any of the schemas listed in the 'anyOf' keyword"),
         _ => Some("is not valid under exactly one of the schemas listed in the 'oneOf' keyword"),
     }

@@ -22,7 +22,7 @@ const STEPS_PER_VALUE: u64 = 8;
 const PARTS_PER_STEP: u64 = 8;
 /// Maximum number of errors that the `jsonschema` crate may collect for one value, including errors of
 /// alternatives. Each error contains its path in the schema, which takes some kilobytes for a deep value.
-const MAX_ERRORS: usize = 256;
+const MAX_COLLECTED_ERRORS: usize = 256;
 /// Members or items of a value that count as one more error: an error can list them.
 const PARTS_PER_ERROR: usize = 4;
 /// Bytes of a schema that count as one more error: an error can contain a part of it.
@@ -37,13 +37,13 @@ pub(in crate::policy) struct SchemaBudget {
 
 impl SchemaBudget {
     /// Adds the steps that checking one more value may take.
-    pub(super) fn grant(&self, value: Value<'_>) {
-        let steps = (value.size() as u64).saturating_mul(STEPS_PER_NODE);
+    pub(super) fn add_steps_for(&self, value: Value<'_>) {
+        let steps = (value.node_count() as u64).saturating_mul(STEPS_PER_NODE);
         self.granted.set(self.granted.get().max(BASE_STEPS).saturating_add(steps).min(MAX_STEPS));
     }
 
     /// Takes steps from the budget; returns false if too few are left.
-    fn take(&self, steps: u64) -> bool {
+    fn take_steps(&self, steps: u64) -> bool {
         let taken = self.taken.get().saturating_add(steps);
         let is_granted = taken <= self.granted.get();
         if is_granted {
@@ -53,12 +53,12 @@ impl SchemaBudget {
     }
 
     /// Takes the steps for visiting a value once; returns false if too few are left.
-    pub(super) fn take_for(&self, value: Value<'_>) -> bool {
-        self.take(STEPS_PER_VALUE + value.size() as u64 / PARTS_PER_STEP)
+    pub(super) fn take_steps_to_visit(&self, value: Value<'_>) -> bool {
+        self.take_steps(STEPS_PER_VALUE + value.node_count() as u64 / PARTS_PER_STEP)
     }
 
     /// Takes steps for work that is already done, as far as there are any left.
-    pub(in crate::policy) fn charge(&self, steps: u64) {
+    pub(in crate::policy) fn take_available(&self, steps: u64) {
         self.taken.set(self.taken.get().saturating_add(steps).min(self.granted.get()));
     }
 
@@ -71,26 +71,26 @@ impl SchemaBudget {
 
 /// Counts the steps of one evaluation, and stops it if the budget is exhausted or too many errors were collected.
 #[derive(Debug)]
-pub(super) struct Meter<'b> {
+pub(super) struct EvaluationMeter<'b> {
     budget: &'b SchemaBudget,
     is_closed: Cell<bool>,
     errors: Cell<usize>,
     error_weight: usize,
 }
 
-impl<'b> Meter<'b> {
-    pub(super) fn new(budget: &'b SchemaBudget) -> Meter<'b> {
-        Meter { budget, is_closed: Cell::new(false), errors: Cell::new(0), error_weight: 1 }
+impl<'b> EvaluationMeter<'b> {
+    pub(super) fn new(budget: &'b SchemaBudget) -> EvaluationMeter<'b> {
+        EvaluationMeter { budget, is_closed: Cell::new(false), errors: Cell::new(0), error_weight: 1 }
     }
 
     /// Creates a meter for collecting errors. Each error may contain a schema part of `bytes` bytes.
-    pub(super) fn for_errors(&self, bytes: usize) -> Meter<'b> {
-        Meter { error_weight: 1 + bytes / BYTES_PER_ERROR, ..Meter::new(self.budget) }
+    pub(super) fn for_errors(&self, bytes: usize) -> EvaluationMeter<'b> {
+        EvaluationMeter { error_weight: 1 + bytes / BYTES_PER_ERROR, ..EvaluationMeter::new(self.budget) }
     }
 
     /// Takes steps; returns false if the meter is exhausted.
-    pub(super) fn take(&self, steps: u64) -> bool {
-        let is_open = !self.is_closed.get() && self.budget.take(steps);
+    pub(super) fn take_steps(&self, steps: u64) -> bool {
+        let is_open = !self.is_closed.get() && self.budget.take_steps(steps);
         self.is_closed.set(!is_open);
         is_open
     }
@@ -101,12 +101,12 @@ impl<'b> Meter<'b> {
         let is_open = !self.is_closed.get();
         let errors = self.errors.get() + self.error_weight + parts / PARTS_PER_ERROR;
         self.errors.set(errors);
-        self.is_closed.set(!is_open || errors >= MAX_ERRORS);
+        self.is_closed.set(!is_open || errors >= MAX_COLLECTED_ERRORS);
         is_open
     }
 
     /// True if the evaluation was stopped: its steps or its errors are used up, so that its result must not be used.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.is_closed.get()
     }
 }

@@ -16,13 +16,13 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
 /// Maximum number of reported violations for one value.
-const MAX_FAULTS: usize = 16;
+const MAX_REPORTED_VIOLATIONS: usize = 16;
 /// Maximum total size in bytes of values shown in messages. The value that exceeds it is still shown.
-const MAX_BYTES: usize = 64 * 1024;
+const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// Maximum number of names listed in one message.
-const MAX_NAMES: usize = 16;
+const MAX_LISTED_NAMES: usize = 16;
 /// Values longer than this are not shown in messages.
-const MAX_SHOWN: usize = 1024;
+const MAX_SHOWN_VALUE_BYTES: usize = 1024;
 
 /// One violation of a JSON Schema, or one confusable key. Its path is passed separately.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<'v> FaultSink<'v> {
 
     /// True if the limit of reported violations, or of bytes shown in them, is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.reported >= MAX_FAULTS || self.bytes >= MAX_BYTES
+        self.reported >= MAX_REPORTED_VIOLATIONS || self.bytes >= MAX_SHOWN_BYTES
     }
 
     pub(super) fn report(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {
@@ -65,7 +65,7 @@ impl<'v> FaultSink<'v> {
     }
 
     /// Reports a violation of the whole value without showing it, even if the limit is reached.
-    pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
+    pub(super) fn report_whole_value(&mut self, at: &Path<'_>, text: &str) {
         self.reported += 1;
         (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
     }
@@ -107,11 +107,11 @@ fn visit_at_path(
 
 /// True if an error of the `jsonschema` crate is reliable: it, or the first error that causes it, was found before the
 /// evaluation was stopped.
-pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
+pub(super) fn is_reliable_error(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         _ if !error.instance().is_null() => true,
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            context.iter().flatten().next().is_some_and(is_trusted)
+            context.iter().flatten().next().is_some_and(is_reliable_error)
         }
         Kind::UnevaluatedItems { unexpected } => unexpected.first().is_some_and(|item| item != "null"),
         _ => false,
@@ -138,10 +138,10 @@ fn error_message(value: Value<'_>, error: &ValidationError<'_>) -> String {
         Kind::PropertyNames { error } => return value_error_message(&error.instance().to_string(), error),
         _ => return value_error_message(&value_or_placeholder(value), error),
     };
-    let listed = names.get(..MAX_NAMES.min(names.len())).unwrap_or_default().join(", ");
+    let listed = names.get(..MAX_LISTED_NAMES.min(names.len())).unwrap_or_default().join(", ");
     let end = match names.len() {
         1 => "was unexpected",
-        2..=MAX_NAMES => "were unexpected",
+        2..=MAX_LISTED_NAMES => "were unexpected",
         _ => "and more were unexpected",
     };
     format!("{what} are not allowed ({listed} {end})")
@@ -159,11 +159,16 @@ fn value_error_message(shown: &str, error: &ValidationError<'_>) -> String {
 /// Returns names or values in quotes: at most one more than a message lists, so that the message can say that there are
 /// more.
 fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
-    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
+    names.take(MAX_LISTED_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
 }
 
 /// Returns a value as JSON for a message, or the word `value` if it is long.
 fn value_or_placeholder(value: Value<'_>) -> String {
-    let bytes: usize = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum();
-    if bytes <= MAX_SHOWN && value.size() < MAX_SHOWN { value.to_json() } else { "value".to_owned() }
+    let bytes: usize =
+        value.descendants().take(MAX_SHOWN_VALUE_BYTES).map(|part| part.text().len() + 1).sum();
+    if bytes <= MAX_SHOWN_VALUE_BYTES && value.node_count() < MAX_SHOWN_VALUE_BYTES {
+        value.to_json()
+    } else {
+        "value".to_owned()
+    }
 }

@@ -5,15 +5,15 @@
 
 /// Returns a form of the name that is equal for names that Go's JSON decoder does not distinguish.
 pub(super) fn case_folded(name: &str) -> String {
-    name.chars().map(fold).collect()
+    name.chars().map(fold_char).collect()
 }
 
 /// True if Go's JSON decoder does not distinguish the two names.
 pub(in crate::policy) fn is_same_folded(one: &str, other: &str) -> bool {
-    one.chars().map(fold).eq(other.chars().map(fold))
+    one.chars().map(fold_char).eq(other.chars().map(fold_char))
 }
 
-fn fold(letter: char) -> char {
+fn fold_char(letter: char) -> char {
     // Simple folding leaves the dotless i alone; only its upper case is that of another letter.
     if letter.is_ascii() || letter == 'ı' {
         return letter.to_ascii_lowercase();
@@ -29,7 +29,7 @@ fn single_char(mut letters: impl Iterator<Item = char>) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fold, is_same_folded};
+    use super::{fold_char, is_same_folded};
 
     #[test]
     fn names_fold_as_in_go() {
@@ -53,18 +53,18 @@ mod tests {
     /// `regex` folds by Unicode's table of simple foldings.
     #[test]
     fn folding_is_that_of_the_unicode_table() {
-        let moved = |letter: &char| fold(*letter) != *letter || letter.to_uppercase().ne([*letter]);
+        let moved = |letter: &char| fold_char(*letter) != *letter || letter.to_uppercase().ne([*letter]);
         // The two tables may be of different years.
         let unassigned = regex::Regex::new(r"^\p{Cn}$").unwrap();
         let assigned = |letter: &char| !letter.is_ascii() && !unassigned.is_match(&letter.to_string());
         for letter in ('\u{0}'..='\u{1ffff}').filter(moved).filter(assigned) {
-            let folded = fold(letter);
+            let folded = fold_char(letter);
             let pattern = regex::Regex::new(&format!("(?i)^{letter}$")).unwrap();
             assert!(pattern.is_match(&folded.to_string()), "{letter:?} {folded:?}");
             for other in letter.to_uppercase().chain(letter.to_lowercase()).filter(assigned) {
                 let is_one = letter.to_uppercase().count() == 1 && letter.to_lowercase().count() == 1;
                 assert!(
-                    !is_one || pattern.is_match(&other.to_string()) == (fold(other) == folded),
+                    !is_one || pattern.is_match(&other.to_string()) == (fold_char(other) == folded),
                     "{letter:?} {other:?}"
                 );
             }

@@ -13,16 +13,16 @@ use std::collections::{BTreeMap, HashMap};
 use jsonschema::{Draft, Registry, RegistryBuilder, Uri, Validator, uri};
 use serde_json::{Map, Value as Json};
 
-use super::budget::Meter;
+use super::budget::EvaluationMeter;
 use super::fold::case_folded;
 use super::instance::{Instance, Tape};
-use super::{compile, object_of};
+use super::{compile, single_member_object};
 use tollgate_document::doc::Value;
 
 /// Maximum number of subschemas of a schema.
 const MAX_SUBSCHEMAS: usize = 20_000;
 /// Maximum number of subschemas that may apply to the same value, counting each path to a subschema.
-const MAX_APPLIED: u32 = 10_000;
+const MAX_APPLIED_SUBSCHEMAS: u32 = 10_000;
 
 /// Base URI of a schema without `$id`.
 const BASE_URI: &str = "json-schema:///";
@@ -79,7 +79,7 @@ impl SchemaGraph {
             locations: Vec::new(),
             has_dynamic_references: false,
         };
-        reader.number_of(SchemaLocation { contents: whole.contents(), base, draft })?;
+        reader.subschema_number(SchemaLocation { contents: whole.contents(), base, draft })?;
         let mut graph = SchemaGraph::default();
         while let Some(location) = reader.locations.get(graph.nodes.len()).cloned() {
             let not = location.contents.get("not").map_or(0, |not| not.to_string().len());
@@ -92,7 +92,7 @@ impl SchemaGraph {
         if reader.has_dynamic_references && !graph.has_one_base {
             return Err("$dynamicRef and $recursiveRef are not supported across several $id".to_owned());
         }
-        graph.nesting = graph.check_size()?;
+        graph.nesting = graph.check_evaluation_size()?;
         Ok(graph)
     }
 
@@ -102,7 +102,7 @@ impl SchemaGraph {
     }
 
     /// Returns these subschemas, and all subschemas that apply to the same value because of them.
-    pub(super) fn all_branches(&self, schemas: &[u32], meter: &Meter<'_>) -> Vec<u32> {
+    pub(super) fn with_in_place_subschemas(&self, schemas: &[u32], meter: &EvaluationMeter<'_>) -> Vec<u32> {
         let mut all = schemas.to_vec();
         all.sort_unstable();
         all.dedup();
@@ -111,7 +111,7 @@ impl SchemaGraph {
         while let Some(schema) = all.get(next).and_then(|number| self.get(*number)) {
             all.extend(schema.in_place.iter().filter(|number| seen.insert(**number)));
             next += 1;
-            if !meter.take(1) {
+            if !meter.take_steps(1) {
                 break;
             }
         }
@@ -120,7 +120,7 @@ impl SchemaGraph {
 
     /// Rejects schemas whose evaluation could take exponential time. Returns the nesting depth of subschemas
     /// for one value.
-    fn check_size(&self) -> Result<u32, String> {
+    fn check_evaluation_size(&self) -> Result<u32, String> {
         let mut visits = vec![VisitState::New; self.nodes.len()];
         let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
         let mut deepest = 0;
@@ -171,20 +171,20 @@ impl Subschema {
             all_applied = all_applied.saturating_add(*applied);
             deepest = deepest.max(*nesting);
         }
-        if all_applied > MAX_APPLIED {
+        if all_applied > MAX_APPLIED_SUBSCHEMAS {
             return Err(format!(
-                "allOf, anyOf, oneOf, not, if and $ref apply more than {MAX_APPLIED} subschemas to one value"
+                "allOf, anyOf, oneOf, not, if and $ref apply more than {MAX_APPLIED_SUBSCHEMAS} subschemas to one value"
             ));
         }
         Ok((all_applied, deepest + 1))
     }
 
     /// Returns the subschemas that may apply to the member with this key.
-    pub(super) fn for_member(&self, key: Value<'_>, meter: &Meter<'_>) -> Vec<u32> {
+    pub(super) fn subschemas_for_member(&self, key: Value<'_>, meter: &EvaluationMeter<'_>) -> Vec<u32> {
         let mut found: Vec<u32> = self.unevaluated_members.into_iter().collect();
         let before = found.len();
         found.extend(self.properties.get(key.text()));
-        if meter.take(self.patterns.len() as u64 * (1 + key.bytes().len() as u64 / 64)) {
+        if meter.take_steps(self.patterns.len() as u64 * (1 + key.text_bytes().len() as u64 / 64)) {
             let matching =
                 self.patterns.iter().filter(|(pattern, _)| pattern.is_valid(Instance::Name(key.text())));
             found.extend(matching.map(|(_, schema)| schema));
@@ -196,7 +196,7 @@ impl Subschema {
     }
 
     /// Returns the subschemas that may apply to the item at an index.
-    pub(super) fn for_item(&self, index: usize) -> impl Iterator<Item = u32> {
+    pub(super) fn subschemas_for_item(&self, index: usize) -> impl Iterator<Item = u32> {
         let own = self.prefix.get(index).copied().or(self.items);
         own.into_iter().chain(self.any_items.iter().copied())
     }
@@ -229,7 +229,7 @@ fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
 
 impl<'r> GraphReader<'r> {
     /// Returns the index of a subschema, which is assigned on the first visit.
-    fn number_of(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+    fn subschema_number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let address = std::ptr::from_ref(location.contents) as usize;
         let key = (address, location.base.as_str().to_owned(), location.draft);
         let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
@@ -263,7 +263,7 @@ impl<'r> GraphReader<'r> {
                 }
                 None => location.base.clone(),
             };
-            numbers.push(self.number_of(SchemaLocation { contents, base, draft })?);
+            numbers.push(self.subschema_number(SchemaLocation { contents, base, draft })?);
         }
         Ok(numbers)
     }
@@ -272,7 +272,7 @@ impl<'r> GraphReader<'r> {
         let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
-        self.number_of(SchemaLocation { contents, base, draft: draft.detect(contents) })
+        self.subschema_number(SchemaLocation { contents, base, draft: draft.detect(contents) })
     }
 
     fn read_subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
@@ -317,7 +317,8 @@ impl<'r> GraphReader<'r> {
         for (pattern, schema) in named_subschemas(schema.get("patternProperties")) {
             let number = self.subschemas_in_keyword(location, Some(schema))?.pop();
             if let Some(number) = number {
-                node.patterns.push((compile(&object_of("pattern", pattern.as_str().into()))?, number));
+                node.patterns
+                    .push((compile(&single_member_object("pattern", pattern.as_str().into()))?, number));
             }
         }
         node.additional = self.subschemas_in_keyword(location, schema.get("additionalProperties"))?.pop();

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
 
-use super::budget::Meter;
+use super::budget::EvaluationMeter;
 use super::shortened_name;
 use tollgate_document::doc::{Items, Members, Value, ValueKind};
 
@@ -21,7 +21,7 @@ pub(super) struct Tape;
 #[derive(Clone, Debug)]
 pub(super) enum Instance<'a> {
     /// A value of a document, and the meter for accessing it.
-    Value(Value<'a>, &'a Meter<'a>),
+    Value(Value<'a>, &'a EvaluationMeter<'a>),
     /// The name of a property, whose access was already charged.
     Name(&'a str),
 }
@@ -76,16 +76,16 @@ impl JsonNumber for NumberLiteral<'_> {
 
 impl<'a> Instance<'a> {
     /// Returns the value if it has this JSON type and enough steps are left to read it.
-    fn of_kind(&self, kind: ValueKind) -> Option<Value<'a>> {
+    fn value_of_type(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
-            Instance::Value(value, meter) if value.kind() == kind && meter.take(1) => Some(*value),
+            Instance::Value(value, meter) if value.kind() == kind && meter.take_steps(1) => Some(*value),
             _ => None,
         }
     }
 
-    fn container(&self, kind: ValueKind) -> Option<Container<'a>> {
+    fn container_of_type(&self, kind: ValueKind) -> Option<Container<'a>> {
         let Instance::Value(_, meter) = self else { return None };
-        self.of_kind(kind).map(|value| Container { value, meter })
+        self.value_of_type(kind).map(|value| Container { value, meter })
     }
 }
 
@@ -95,11 +95,11 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     type Number = NumberLiteral<'a>;
 
     fn as_object(&self) -> Option<Container<'a>> {
-        self.container(ValueKind::Object)
+        self.container_of_type(ValueKind::Object)
     }
 
     fn as_array(&self) -> Option<Container<'a>> {
-        self.container(ValueKind::Array)
+        self.container_of_type(ValueKind::Array)
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -107,21 +107,21 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
             Instance::Name(name) => Some(Cow::Borrowed(name)),
             Instance::Value(value, meter) => {
                 let text = (value.kind() == ValueKind::String).then(|| value.text())?;
-                meter.take(read_cost(text)).then_some(Cow::Borrowed(text))
+                meter.take_steps(read_cost(text)).then_some(Cow::Borrowed(text))
             }
         }
     }
 
     fn as_number(&self) -> Option<NumberLiteral<'a>> {
-        self.of_kind(ValueKind::Number).map(|value| NumberLiteral(value.text()))
+        self.value_of_type(ValueKind::Number).map(|value| NumberLiteral(value.text()))
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.of_kind(ValueKind::Bool).and_then(Value::bool)
+        self.value_of_type(ValueKind::Bool).and_then(Value::bool)
     }
 
     fn is_null(&self) -> bool {
-        self.of_kind(ValueKind::Null).is_some()
+        self.value_of_type(ValueKind::Null).is_some()
     }
 
     fn json_type(&self) -> JsonType {
@@ -142,7 +142,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         match self {
             Instance::Name(name) => expected.as_str() == Some(name),
             Instance::Value(value, meter) => {
-                meter.take(read_cost(value.text())) && equals_expected(*value, expected)
+                meter.take_steps(read_cost(value.text())) && equals_expected(*value, expected)
             }
         }
     }
@@ -204,60 +204,60 @@ fn equals_expected(value: Value<'_>, expected: &serde_json::Value) -> bool {
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     value: Value<'a>,
-    meter: &'a Meter<'a>,
+    meter: &'a EvaluationMeter<'a>,
 }
 
 impl<'a> Object<'a, Tape> for Container<'a> {
     type Node = Instance<'a>;
     type MemberName = &'a str;
-    type MembersIter = NamedMembers<'a>;
+    type MembersIter = MemberIterator<'a>;
 
     fn len(&self) -> usize {
         self.value.len()
     }
 
     fn get(&self, key: &String) -> Option<Instance<'a>> {
-        let found = self.meter.take(1 + self.value.len() as u64 / 8).then(|| self.value.get(key))?;
+        let found = self.meter.take_steps(1 + self.value.len() as u64 / 8).then(|| self.value.get(key))?;
         found.exists().then_some(Instance::Value(found, self.meter))
     }
 
-    fn members(&self) -> NamedMembers<'a> {
-        NamedMembers { members: self.value.members(), meter: self.meter }
+    fn members(&self) -> MemberIterator<'a> {
+        MemberIterator { members: self.value.members(), meter: self.meter }
     }
 }
 
 /// Iterates over the members of an object, with the texts of their keys.
-pub(super) struct NamedMembers<'a> {
+pub(super) struct MemberIterator<'a> {
     members: Members<'a>,
-    meter: &'a Meter<'a>,
+    meter: &'a EvaluationMeter<'a>,
 }
 
-impl<'a> Iterator for NamedMembers<'a> {
+impl<'a> Iterator for MemberIterator<'a> {
     type Item = (&'a str, Instance<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (key, member) = self.members.next()?;
         let name = key.text();
-        self.meter.take(read_cost(name)).then_some((name, Instance::Value(member, self.meter)))
+        self.meter.take_steps(read_cost(name)).then_some((name, Instance::Value(member, self.meter)))
     }
 }
 
 impl<'a> Array<'a, Tape> for Container<'a> {
     type Node = Instance<'a>;
-    type ElementsIter = Elements<'a>;
+    type ElementsIter = ItemIterator<'a>;
 
     fn len(&self) -> usize {
         self.value.len()
     }
 
-    fn elements(&self) -> Elements<'a> {
-        Elements { items: self.value.items(), meter: self.meter }
+    fn elements(&self) -> ItemIterator<'a> {
+        ItemIterator { items: self.value.items(), meter: self.meter }
     }
 
     /// Checks for duplicates by sorting, so that the cost does not depend on the items.
     fn is_unique(&self) -> bool {
-        let texts: usize = self.value.descendants().map(|part| part.bytes().len()).sum();
-        if !self.meter.take(self.value.size() as u64 + texts as u64 / 64) {
+        let texts: usize = self.value.descendants().map(|part| part.text_bytes().len()).sum();
+        if !self.meter.take_steps(self.value.node_count() as u64 + texts as u64 / 64) {
             return true;
         }
         let mut items: Vec<String> = self.value.items().map(canonical_json).collect();
@@ -267,25 +267,25 @@ impl<'a> Array<'a, Tape> for Container<'a> {
 }
 
 /// Iterates over the items of an array.
-pub(super) struct Elements<'a> {
+pub(super) struct ItemIterator<'a> {
     items: Items<'a>,
-    meter: &'a Meter<'a>,
+    meter: &'a EvaluationMeter<'a>,
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for ItemIterator<'a> {
     type Item = Instance<'a>;
 
     fn next(&mut self) -> Option<Instance<'a>> {
         let item = self.items.next()?;
-        self.meter.take(1).then_some(Instance::Value(item, self.meter))
+        self.meter.take_steps(1).then_some(Instance::Value(item, self.meter))
     }
 }
 
 /// Returns JSON in which equal values have equal texts: keys are sorted, and `1.0` is written as `1`.
 fn canonical_json(value: Value<'_>) -> String {
-    let has_odd_number = value
-        .descendants()
-        .any(|part| part.kind() == ValueKind::Number && part.bytes().iter().any(|b| !b.is_ascii_digit()));
+    let has_odd_number = value.descendants().any(|part| {
+        part.kind() == ValueKind::Number && part.text_bytes().iter().any(|b| !b.is_ascii_digit())
+    });
     if !has_odd_number {
         return value.to_json();
     }
@@ -318,7 +318,7 @@ fn write_canonical(value: Value<'_>, out: &mut String) {
             members.sort_by_key(|(key, _)| *key);
             out.push('{');
             for (key, member) in members {
-                tollgate_formats::gofmt::json_string(out, key);
+                tollgate_formats::gofmt::push_json_string(out, key);
                 out.push(':');
                 write_canonical(member, out);
                 out.push(',');

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::budget::Meter;
+use super::budget::EvaluationMeter;
 use super::faults::FaultSink;
 use super::graph::SchemaGraph;
 use super::{fold, shortened_name};
@@ -16,13 +16,13 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
 /// The fields that determine the type of a value.
-pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
+pub(in crate::policy) const TYPE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
 /// What is needed to check the keys of a value: the subschemas, which say the known names, and the step meter.
 #[derive(Clone, Copy)]
 pub(super) struct KeyCheck<'r> {
     pub(super) graph: &'r SchemaGraph,
-    pub(super) meter: &'r Meter<'r>,
+    pub(super) meter: &'r EvaluationMeter<'r>,
 }
 
 /// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. Known are `names`, and
@@ -35,15 +35,15 @@ pub(super) fn check_keys(
     at: &Path<'_>,
     faults: &mut FaultSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !key_check.meter.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !key_check.meter.take_steps(value.len() as u64) {
         return;
     }
-    let schemas = key_check.graph.all_branches(schemas, key_check.meter);
+    let schemas = key_check.graph.with_in_place_subschemas(schemas, key_check.meter);
     match value.kind() {
         ValueKind::Object => {
-            report_duplicates(value, at, faults, |_| true);
+            report_duplicate_keys(value, at, faults, |_| true);
             for (key, member) in value.members() {
-                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take_steps(schemas.len() as u64) {
                     return;
                 }
                 let key_at = at.field(key.text());
@@ -58,18 +58,18 @@ pub(super) fn check_keys(
                 if !member.is_empty() {
                     let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                     let below: Vec<u32> =
-                        known.flat_map(|schema| schema.for_member(key, key_check.meter)).collect();
+                        known.flat_map(|schema| schema.subschemas_for_member(key, key_check.meter)).collect();
                     check_keys(key_check, member, &below, &[], &key_at, faults);
                 }
             }
         }
         ValueKind::Array => {
             for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
-                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take_steps(schemas.len() as u64) {
                     return;
                 }
                 let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
-                let below: Vec<u32> = known.flat_map(|schema| schema.for_item(index)).collect();
+                let below: Vec<u32> = known.flat_map(|schema| schema.subschemas_for_item(index)).collect();
                 check_keys(key_check, item, &below, &[], &at.index(index), faults);
             }
         }
@@ -92,7 +92,7 @@ const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
 
 impl SoughtNames {
     /// Collects the names that some expressions read.
-    pub(in crate::policy) fn of<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
+    pub(in crate::policy) fn from_names<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
         let mut sought = SoughtNames::default();
         for name in names {
             sought.looks_inside |= OPAQUE_FIELDS.contains(&name.as_str());
@@ -115,13 +115,13 @@ impl SoughtNames {
 /// Reports keys of a value, at any depth, because of which an expression that looks for the sought names would see
 /// something else than a Go decoder.
 pub(super) fn check_sought_names(
-    meter: &Meter<'_>,
+    meter: &EvaluationMeter<'_>,
     value: Value<'_>,
     sought: &SoughtNames,
     at: &Path<'_>,
     faults: &mut FaultSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !meter.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !meter.take_steps(value.len() as u64) {
         return;
     }
     if value.kind() == ValueKind::Array {
@@ -130,9 +130,9 @@ pub(super) fn check_sought_names(
         }
         return;
     }
-    report_duplicates(value, at, faults, |_| true);
+    report_duplicate_keys(value, at, faults, |_| true);
     if sought.looks_inside {
-        report_other_cases(value, at, faults);
+        report_case_variants(value, at, faults);
     }
     for (key, member) in value.members() {
         let key_at = at.field(key.text());
@@ -144,7 +144,7 @@ pub(super) fn check_sought_names(
 }
 
 /// Reports keys of an object that differ only in case.
-fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
+fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
         let known = *first.entry(fold::case_folded(key.text())).or_insert(key.text());
@@ -157,8 +157,8 @@ fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_
 
 /// Reports duplicate and miscased keys of an object that a Go decoder reads as `apiVersion` or `kind`.
 pub(super) fn check_type_names(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
-    let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same_folded(name, key));
-    report_duplicates(value, at, faults, |key| intended_name(key).is_some());
+    let intended_name = |key: &str| TYPE_FIELDS.into_iter().find(|name| fold::is_same_folded(name, key));
+    report_duplicate_keys(value, at, faults, |key| intended_name(key).is_some());
     for (key, member) in value.members() {
         if let Some(name) = intended_name(key.text()).filter(|name| *name != key.text()) {
             faults.report(
@@ -188,7 +188,7 @@ fn other_case_message(key: &str, name: &str) -> String {
 }
 
 /// Reports each key that an object contains twice, among those for which `matters` is true.
-fn report_duplicates(
+fn report_duplicate_keys(
     value: Value<'_>,
     at: &Path<'_>,
     faults: &mut FaultSink<'_>,
@@ -217,7 +217,7 @@ fn json_with_duplicates(value: Value<'_>) -> String {
         if out.len() > 1 {
             out.push(',');
         }
-        tollgate_formats::gofmt::json_string(&mut out, key.text());
+        tollgate_formats::gofmt::push_json_string(&mut out, key.text());
         out.push(':');
         out.push_str(&member.to_json());
     }

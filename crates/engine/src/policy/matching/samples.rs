@@ -2,22 +2,24 @@
 //!
 //! Not here: whether a policy applies to a request.
 
-use super::{Exemptions, Glob, NAME_LABEL, Scope};
+use super::{Exemptions, Glob, NAMESPACE_NAME_LABEL, PolicyScope};
 
-impl Scope {
+impl PolicyScope {
     /// Returns the labels that `namespaceSelector` compares: each once with every value that it names, and once without
     /// a value.
     pub(in crate::policy) fn compared_labels(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.selector.iter().filter(|requirement| &*requirement.key != NAME_LABEL).flat_map(|requirement| {
-            let values = requirement.values.iter().map(|value| Some(&**value));
-            values.chain([None]).map(|value| (&*requirement.key, value))
-        })
+        self.selector.iter().filter(|requirement| &*requirement.key != NAMESPACE_NAME_LABEL).flat_map(
+            |requirement| {
+                let values = requirement.values.iter().map(|value| Some(&**value));
+                values.chain([None]).map(|value| (&*requirement.key, value))
+            },
+        )
     }
 
     /// Returns the names and patterns that the scope compares namespaces with, in its lists and by the label that has
     /// the name.
     pub(in crate::policy) fn compared_namespaces(&self) -> impl Iterator<Item = &str> {
-        let by_label = self.selector.iter().filter(|requirement| &*requirement.key == NAME_LABEL);
+        let by_label = self.selector.iter().filter(|requirement| &*requirement.key == NAMESPACE_NAME_LABEL);
         let by_label = by_label.flat_map(|requirement| requirement.values.iter().map(|value| &**value));
         let named = self.namespaces.iter().flatten().chain(&self.excluded).map(Glob::pattern);
         named.chain(by_label)
@@ -31,17 +33,17 @@ impl Scope {
 
 impl Exemptions {
     /// Returns the patterns of exempt users.
-    pub(in crate::policy) fn users(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::policy) fn user_globs(&self) -> impl Iterator<Item = &str> {
         self.users.iter().map(Glob::pattern)
     }
 
     /// Returns the patterns of exempt groups.
-    pub(in crate::policy) fn groups(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::policy) fn group_globs(&self) -> impl Iterator<Item = &str> {
         self.groups.iter().map(Glob::pattern)
     }
 
     /// Returns the patterns of exempt service accounts.
-    pub(in crate::policy) fn service_accounts(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::policy) fn service_account_globs(&self) -> impl Iterator<Item = &str> {
         self.service_accounts.iter().map(Glob::pattern)
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{ParameterPolicy, binding_policies, type_name};
-use crate::policy::diff::{Aspect, CanonicalSchemas, SampleContext, level_at, sample_drivers};
+use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers};
 use crate::policy::{MatchedPolicy, Policy};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
 
 /// apiVersion and kind of sample parameters whose type no policy names.
-const OTHER: (&str, &str) = ("other.invalid/v1", "AnyOther");
+const UNLISTED_TYPE: (&str, &str) = ("other.invalid/v1", "AnyOther");
 
 /// Sample parameters that represent all parameters that the policies treat equally. The driver is empty if it is
 /// unknown.
@@ -29,15 +29,15 @@ pub(in crate::policy) struct ComparedParameters<'s> {
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for ComparedParameters<'s> {
+impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
     type Sample = SampleParameters;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
         let ours = binding_policies(policies);
-        let schemas = CanonicalSchemas::of(policies);
+        let schemas = CanonicalSchemas::from_policies(policies);
         let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
-        let types: BTreeSet<(&str, &str)> = known.chain([OTHER]).collect();
+        let types: BTreeSet<(&str, &str)> = known.chain([UNLISTED_TYPE]).collect();
         let mut samples = Vec::new();
         if ours.is_empty() {
             return samples;
@@ -59,12 +59,12 @@ impl<'s> Aspect<'s> for ComparedParameters<'s> {
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedParameters<'s> {
         ComparedParameters {
             policies: binding_policies(policies),
-            schemas: CanonicalSchemas::of(policies),
+            schemas: CanonicalSchemas::from_policies(policies),
             now: circumstances.now,
         }
     }
 
-    fn level(&self, sample: &SampleParameters) -> Option<Level> {
+    fn level(&self, sample: &SampleParameters) -> Option<FindingLevel> {
         let of_driver =
             self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
@@ -86,7 +86,7 @@ impl<'s> Aspect<'s> for ComparedParameters<'s> {
 
     fn describe(sample: &SampleParameters) -> String {
         let name = match (sample.api_version.as_str(), sample.kind.as_str()) {
-            OTHER => "of any other type".to_owned(),
+            UNLISTED_TYPE => "of any other type".to_owned(),
             ("", "") => "without apiVersion and kind".to_owned(),
             (version, kind) => format!("of type {:?}", type_name(version, kind)),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Acceptance, PolicyResource};
 use crate::engine::{Attributes, Engine, Labels, Verdict};
 use crate::policy::{PolicyFile, PolicyKind, PolicySet};
-use crate::rules::{Level, RuleSet};
+use crate::rules::{FindingLevel, RuleSet};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
 use tollgate_formats::gotime;
@@ -19,11 +19,11 @@ fn resource(name: &str, generation: i64, spec: &str) -> PolicyResource {
 }
 
 fn load(files: &[PolicyFile], resources: &[PolicyResource], previous: Option<&PolicySet>) -> PolicySet {
-    PolicySet::load_all(files, &|_| Err("no files".to_owned()), resources, previous).unwrap()
+    PolicySet::load_with_resources(files, &|_| Err("no files".to_owned()), resources, previous).unwrap()
 }
 
 /// The findings about a claim in a namespace, each with its level.
-fn judge(set: PolicySet, namespace: &str) -> Vec<(Level, String, String)> {
+fn judge(set: PolicySet, namespace: &str) -> Vec<(FindingLevel, String, String)> {
     let claim = format!(
         r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c","namespace":"{namespace}"}},
             "spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu.example.com",
@@ -32,10 +32,10 @@ fn judge(set: PolicySet, namespace: &str) -> Vec<(Level, String, String)> {
     judge_object(set, &claim)
 }
 
-fn judge_object(set: PolicySet, object: &str) -> Vec<(Level, String, String)> {
+fn judge_object(set: PolicySet, object: &str) -> Vec<(FindingLevel, String, String)> {
     let object = doc::parse(object).unwrap();
     let engine = Engine::new(vec![Profile::DEFAULT], RuleSet::compile(|_| true)).with_policies(Arc::new(set));
-    let request = Attributes::create(object.root(), "", "2026-01-01T00:00:00Z");
+    let request = Attributes::for_create(object.root(), "", "2026-01-01T00:00:00Z");
     let Verdict::Checked(found) = engine.validate(&request, Labels::Unknown) else { panic!("skipped") };
     let ours = found.into_iter().filter(|found| found.policy.is_some());
     ours.map(|found| (found.level, found.policy.unwrap().to_string(), found.finding.detail.into())).collect()
@@ -47,7 +47,7 @@ fn a_resource_is_a_policy_with_its_name_and_generation() {
     assert_eq!(set.resource_states()[0].acceptance, Acceptance::Accepted);
     let found = judge(set, "ml");
     let [(level, policy, detail)] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((*level, &**policy), (Level::Deny, "TolerationPolicy/research generation 3"));
+    assert_eq!((*level, &**policy), (FindingLevel::Deny, "TolerationPolicy/research generation 3"));
     assert!(detail.contains("in policy TolerationPolicy/research,"), "{detail}");
 }
 
@@ -65,7 +65,7 @@ fn the_text_of_a_file_counts() {
 /// A broken spec, the field named in the error, and the resulting level in the namespaces `ml` and `web`.
 #[test]
 fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
-    let deny = Some(Level::Deny);
+    let deny = Some(FindingLevel::Deny);
     let table = [
         (r#"{"allow":[{"key":"no key"}]}"#, "spec.allow[0].key", deny, deny),
         (r#"{"alow":[]}"#, "spec.alow", deny, deny),
@@ -79,10 +79,20 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
             None,
         ),
         (r#"{"match":{"excludeNamespaces":["web"],"drivers":["a"]}}"#, "spec.match.drivers", deny, None),
-        (r#"{"failurePolicy":"Ignore","alow":[]}"#, "spec.alow", Some(Level::Warn), Some(Level::Warn)),
+        (
+            r#"{"failurePolicy":"Ignore","alow":[]}"#,
+            "spec.alow",
+            Some(FindingLevel::Warn),
+            Some(FindingLevel::Warn),
+        ),
         (r#"{"failurePolicy":"ignore"}"#, "spec.failurePolicy", deny, deny),
-        (r#"{"action":"Warn","alow":[]}"#, "spec.alow", Some(Level::Warn), Some(Level::Warn)),
-        (r#"{"action":"Audit","alow":[]}"#, "spec.alow", Some(Level::Audit), Some(Level::Audit)),
+        (r#"{"action":"Warn","alow":[]}"#, "spec.alow", Some(FindingLevel::Warn), Some(FindingLevel::Warn)),
+        (
+            r#"{"action":"Audit","alow":[]}"#,
+            "spec.alow",
+            Some(FindingLevel::Audit),
+            Some(FindingLevel::Audit),
+        ),
         (
             r#"{"matchConditions":[{"name":"a","expression":"request.namespace == 'ml'"}],"validations":[{"expression":"1 +"}]}"#,
             "spec.validations[0].expression",
@@ -104,7 +114,7 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
             let set = load(&[], &[resource("broken", 1, spec)], None);
             let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("{spec}") };
             assert_eq!(errors[0].field, field, "{spec}: {errors:?}");
-            assert!(set.can_deny_any(
+            assert!(set.can_deny_any_object(
                 tollgate_api::profile::ApiKind::ResourceClaim,
                 crate::policy::PolicySubset::Every
             ));
@@ -157,7 +167,7 @@ fn the_entry_that_expires_next_is_named() {
         "deny":[{"key":"d/e","expires":"2026-04-01T00:00:00Z"}]}"#;
     let set = load(&[], &[resource("p", 1, spec)], None);
     let next = |now: &str| {
-        let expiry = set.resource_states()[0].next_expiry(gotime::parse(now).unwrap())?;
+        let expiry = set.resource_states()[0].next_expiry(gotime::parse_rfc3339(now).unwrap())?;
         Some(format!("{} {}", gotime::rfc3339(expiry.time), expiry.entry))
     };
     let table = [

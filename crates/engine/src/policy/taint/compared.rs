@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use super::{
-    BindingPolicy, DataRequirement, EntryGroup, ResolvedEntry, TaintPolicy, taint_policies, with_driver,
-    yaml_scalar,
+    BindingPolicy, DataRequirement, ResolvedEntry, TaintEntryGroup, TaintPolicy, replace_driver_placeholder,
+    taint_policies, yaml_scalar,
 };
-use crate::policy::diff::{Aspect, CanonicalSchemas, SampleContext, level_at, sample_drivers, sample_keys};
+use crate::policy::diff::{
+    CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
+};
 use crate::policy::{MatchedPolicy, Policy, glob};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
 use tollgate_formats::gotime::Timestamp;
 
 /// Sample value that no entry names.
-const OTHER: &str = "any-other";
+const UNLISTED_VALUE: &str = "any-other";
 
 impl TaintPolicy {
     /// Returns the times at which the entries of the policy expire.
@@ -55,7 +57,7 @@ pub(in crate::policy) struct ComparedTaints<'s> {
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for ComparedTaints<'s> {
+impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
     type Sample = SampleTaint;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
@@ -64,7 +66,7 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
         if ours.is_empty() {
             return Vec::new();
         }
-        let schemas = CanonicalSchemas::of(policies);
+        let schemas = CanonicalSchemas::from_policies(policies);
         for driver in sample_drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
             // A slice always has a driver.
             if driver.is_empty() && circumstances.kind == ApiKind::ResourceSlice {
@@ -75,8 +77,9 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
                 let keys =
                     spec.entries().map(|entry| &entry.key).chain(spec.data.iter().map(|data| &data.key));
                 for key in keys {
-                    patterns.push(with_driver(key, &driver).into_owned());
-                    patterns.extend(driver.is_empty().then(|| with_driver(key, "*").into_owned()));
+                    patterns.push(replace_driver_placeholder(key, &driver).into_owned());
+                    patterns
+                        .extend(driver.is_empty().then(|| replace_driver_placeholder(key, "*").into_owned()));
                 }
             }
             let rates = ours.iter().filter_map(|(_, spec)| spec.max_evictions);
@@ -85,7 +88,7 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
             for key in sample_keys(&patterns, circumstances) {
                 let values = ours.iter().flat_map(|(_, spec)| spec.entries());
                 let values = values.flat_map(|entry| entry.terms.values.iter().flatten());
-                let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([OTHER]).collect();
+                let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([UNLISTED_VALUE]).collect();
                 for value in values {
                     for effect in ["None", "NoSchedule", "NoExecute"] {
                         add(TaintCase::Published { key: key.clone(), value: value.to_owned(), effect });
@@ -103,15 +106,17 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTaints<'s> {
         ComparedTaints {
             policies: policies.to_vec(),
-            schemas: CanonicalSchemas::of(policies),
+            schemas: CanonicalSchemas::from_policies(policies),
             now: circumstances.now,
         }
     }
 
-    fn level(&self, sample: &SampleTaint) -> Option<Level> {
-        let group = |level| EntryGroup::of(&self.policies, level, &sample.driver, Some(self.now));
-        let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group);
-        groups.filter_map(|group| group.level(&sample.about, &self.schemas, self.now)).max()
+    fn level(&self, sample: &SampleTaint) -> Option<FindingLevel> {
+        let group =
+            |level| TaintEntryGroup::from_policies(&self.policies, level, &sample.driver, Some(self.now));
+        let groups =
+            [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group);
+        groups.filter_map(|group| group.report_level(&sample.about, &self.schemas, self.now)).max()
     }
 
     fn describe(sample: &SampleTaint) -> String {
@@ -122,7 +127,8 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
         };
         match &sample.about {
             TaintCase::Published { key, value, effect } => {
-                let value = if value == OTHER { "any other value".to_owned() } else { yaml_scalar(value) };
+                let value =
+                    if value == UNLISTED_VALUE { "any other value".to_owned() } else { yaml_scalar(value) };
                 format!("taint {{key: {}, value: {value}, effect: {effect}}}{driver}", yaml_scalar(key))
             }
             TaintCase::Rate(rate) => format!("taint with evictionsPerSecond: {rate}{driver}"),
@@ -142,12 +148,12 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
 
     /// Selects one taint for each key, with the most general value.
     fn most_informative(samples: Vec<SampleTaint>) -> Vec<SampleTaint> {
-        let is_other = |sample: &SampleTaint| matches!(&sample.about, TaintCase::Published { value, .. } if value == OTHER);
+        let is_other = |sample: &SampleTaint| matches!(&sample.about, TaintCase::Published { value, .. } if value == UNLISTED_VALUE);
         let has_other = samples.iter().any(is_other);
         let mut seen = BTreeSet::new();
         let mut kept = samples;
         kept.retain(|sample| match &sample.about {
-            TaintCase::Published { value, .. } if has_other && value != OTHER => false,
+            TaintCase::Published { value, .. } if has_other && value != UNLISTED_VALUE => false,
             TaintCase::Published { key, value, effect } => {
                 // For one driver, as an example.
                 seen.insert((key.clone(), value.clone(), *effect))
@@ -158,15 +164,20 @@ impl<'s> Aspect<'s> for ComparedTaints<'s> {
     }
 }
 
-impl EntryGroup<'_> {
+impl TaintEntryGroup<'_> {
     /// Returns the highest level at which a policy reports this part of a taint; `None` if all allow it.
-    fn level(&self, part: &TaintCase, schemas: &CanonicalSchemas<'_>, now: Timestamp) -> Option<Level> {
+    fn report_level(
+        &self,
+        part: &TaintCase,
+        schemas: &CanonicalSchemas<'_>,
+        now: Timestamp,
+    ) -> Option<FindingLevel> {
         let highest =
             |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
         match part {
             TaintCase::Published { key, value, effect } => {
                 let matches = |grant: &ResolvedEntry<'_>| {
-                    grant.entry.terms.includes(value, effect) && glob::matches(&grant.key, key)
+                    grant.entry.terms.covers_taint(value, effect) && glob::matches(&grant.key, key)
                 };
                 let denying = self.denied.iter().filter(|grant| matches(grant)).map(|grant| grant.policy);
                 let restricting = self.restricting.filter(|_| !self.allowed.iter().any(matches));

@@ -60,7 +60,7 @@ impl AnnotationPolicy {
         });
         for name in &self.required {
             let at = annotations_at.key(name);
-            let Some(value) = rule_annotations::get(metadata, name) else {
+            let Some(value) = rule_annotations::read_annotation(metadata, name) else {
                 let short = "this annotation is required";
                 let example = match (*name, latest) {
                     (EXPIRES, Some(latest)) => format!("; set it to {} or earlier", gotime::rfc3339(latest)),
@@ -68,13 +68,16 @@ impl AnnotationPolicy {
                     _ => String::new(),
                 };
                 let detail = || format!("{short} by {}{example}", policy.describe());
-                report.report(policy, POLICY_TAINT_RULE, &at).required(detail).warns(policy, short, None);
+                report
+                    .report(policy, POLICY_TAINT_RULE, &at)
+                    .required(detail)
+                    .with_warning_texts(policy, short, None);
                 continue;
             };
             if *name != EXPIRES {
                 continue;
             }
-            let problem = match gotime::parse(value) {
+            let problem = match gotime::parse_rfc3339(value) {
                 Err(_) => "is not a time in RFC 3339, such as 2027-01-01T00:00:00Z".to_owned(),
                 Ok(expires) if now.is_some_and(|now| expires <= now) => {
                     "is in the past: set a later time, or delete the rule".to_owned()
@@ -93,7 +96,7 @@ impl AnnotationPolicy {
             report
                 .report(policy, POLICY_TAINT_RULE, &at)
                 .invalid(BadValue::str(value), detail)
-                .warns(policy, short, None);
+                .with_warning_texts(policy, short, None);
         }
     }
 }

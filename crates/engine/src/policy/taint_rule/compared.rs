@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::TaintRulePolicy;
 use super::limits::{ImpactLimits, SampleImpact};
-use crate::policy::diff::{Aspect, SampleContext, level_at, sample_drivers};
+use crate::policy::diff::{ComparedAspect, SampleContext, level_at, sample_drivers};
 use crate::policy::kind::PolicySpec;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
 
 /// A sample DeviceTaintRule that represents all rules that the policies treat equally.
@@ -73,7 +73,7 @@ impl TaintRulePolicy {
     }
 }
 
-impl<'s> Aspect<'s> for ComparedRuleLimits<'s> {
+impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
     type Sample = SampleRule;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleRule> {
@@ -110,7 +110,7 @@ impl<'s> Aspect<'s> for ComparedRuleLimits<'s> {
         }
     }
 
-    fn level(&self, sample: &SampleRule) -> Option<Level> {
+    fn level(&self, sample: &SampleRule) -> Option<FindingLevel> {
         let of_driver =
             self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
@@ -162,7 +162,7 @@ impl<'s> Aspect<'s> for ComparedRuleLimits<'s> {
     }
 
     fn compared_text_subject(sample: &SampleRule) -> Option<String> {
-        let is_tainted = matches!(&sample.about, RuleCase::Impact(impact) if impact.is_tainted());
+        let is_tainted = matches!(&sample.about, RuleCase::Impact(impact) if impact.is_about_max_tainted());
         is_tainted.then(|| sample.driver.clone())
     }
 
@@ -175,12 +175,14 @@ impl<'s> Aspect<'s> for ComparedRuleLimits<'s> {
             RuleCase::OneStep | RuleCase::Unannotated(_) | RuleCase::Age(_) => {
                 usize::from(!sample.driver.is_empty())
             }
-            RuleCase::Impact(impact) => impact.size().saturating_add(usize::from(!sample.driver.is_empty())),
+            RuleCase::Impact(impact) => {
+                impact.impact_size().saturating_add(usize::from(!sample.driver.is_empty()))
+            }
         };
         let part = |sample: &SampleRule| match &sample.about {
             RuleCase::Selector { .. } => 0,
             RuleCase::OneStep => 1,
-            RuleCase::Impact(impact) => 2 + usize::from(impact.is_tainted()),
+            RuleCase::Impact(impact) => 2 + usize::from(impact.is_about_max_tainted()),
             RuleCase::Unannotated(_) => 4,
             RuleCase::Age(_) => 5,
         };

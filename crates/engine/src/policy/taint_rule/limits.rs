@@ -19,10 +19,10 @@ use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, imp
 use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
 use crate::policy::matching::read_globs;
-use crate::rules::Level;
-use crate::rules::ratchet::{Extent, extent};
+use crate::rules::FindingLevel;
+use crate::rules::ratchet::{ReachChange, taint_reach_change};
 use crate::rules::table::POLICY_TAINT_RULE;
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::view;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -35,13 +35,13 @@ pub(super) struct ImpactLimits {
     /// Maximum number of devices that all rules together may taint; `None` for no limit.
     pub(super) max_tainted: Option<TaintedLimit>,
     /// The level if the impact is unknown; `None` allows it.
-    on_unknown: Option<Level>,
-    acknowledge: Option<Acknowledge>,
+    on_unknown: Option<FindingLevel>,
+    acknowledge: Option<Acknowledgement>,
 }
 
 /// The annotation with which users can exceed the limits.
 #[derive(Debug)]
-struct Acknowledge {
+struct Acknowledgement {
     annotation: Box<str>,
     /// The groups whose users may set it; `None` for everyone.
     groups: Option<Vec<Glob>>,
@@ -73,10 +73,10 @@ impl ImpactLimits {
             max_tainted: TaintedLimit::read(spec.get("maxTainted")),
             on_unknown: match spec.get("onUnknown").str() {
                 "Allow" => None,
-                "Warn" => Some(Level::Warn),
-                _ => Some(Level::Deny),
+                "Warn" => Some(FindingLevel::Warn),
+                _ => Some(FindingLevel::Deny),
             },
-            acknowledge: acknowledge.exists().then(|| Acknowledge {
+            acknowledge: acknowledge.exists().then(|| Acknowledgement {
                 annotation: acknowledge.get("annotation").str().into(),
                 groups: read_globs(acknowledge.get("groups")),
             }),
@@ -99,17 +99,17 @@ impl ImpactLimits {
         if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
             return;
         }
-        let view::Body::Rule(rule) = admission.object.body else { return };
+        let view::ObjectBody::Rule(rule) = admission.object.body else { return };
         let policy = matched.policy.describe();
         let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
         let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
             let short = "cannot check this rule: the cluster state is not available";
             let detail =
                 format!("cannot check this rule against {policy}: the cluster state is not available");
-            return self.report_unknown(matched, report, detail, short);
+            return self.report_unknown_impact(matched, report, detail, short);
         };
         let before = match admission.old_object.map(|old| old.body) {
-            Some(view::Body::Rule(old)) if extent(admission) != Extent::Wider => {
+            Some(view::ObjectBody::Rule(old)) if taint_reach_change(admission) != ReachChange::Wider => {
                 let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
                 before.as_ref().map(|rule_impact| rule_impact.numbers)
             }
@@ -124,7 +124,7 @@ impl ImpactLimits {
                     state.caveat()
                 );
                 let short = "cannot check this rule: objects of the cluster are unreadable";
-                self.report_unknown(matched, report, detail, short);
+                self.report_unknown_impact(matched, report, detail, short);
             }
             return;
         }
@@ -135,7 +135,7 @@ impl ImpactLimits {
                  so the exact numbers are not known"
             );
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown(matched, report, detail, short);
+            return self.report_unknown_impact(matched, report, detail, short);
         }
         let Err(hint) = self.check_acknowledged(admission, context, Some(numbers.numbers.pods)) else {
             return;
@@ -144,11 +144,15 @@ impl ImpactLimits {
         report
             .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
             .forbidden(format_args!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{caveat}"))
-            .warns(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"), None);
+            .with_warning_texts(
+                matched.policy,
+                format_args!("the rule exceeds the limit of {newly_exceeded}"),
+                None,
+            );
     }
 
     /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
-    pub(super) fn report_unknown(
+    pub(super) fn report_unknown_impact(
         &self,
         matched: MatchedPolicy<'_>,
         report: &mut ViolationReport<'_>,
@@ -158,9 +162,9 @@ impl ImpactLimits {
         let Some(level) = self.on_unknown else { return };
         report
             .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
-            .at_most(level)
+            .lower_level_to(level)
             .forbidden(detail)
-            .warns(matched.policy, short, None);
+            .with_warning_texts(matched.policy, short, None);
     }
 
     /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
@@ -175,7 +179,7 @@ impl ImpactLimits {
             let limit = limit.filter(|limit| found > *limit && found > before)?;
             Some(format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
         });
-        and_list(&passed.collect::<Vec<_>>())
+        join_with_and(&passed.collect::<Vec<_>>())
     }
 
     /// Ok if the annotation of `acknowledge` states the number of evicted pods, and the user may set it. Otherwise a
@@ -186,7 +190,9 @@ impl ImpactLimits {
         context: &Context<'_>,
         pods: Option<usize>,
     ) -> Result<(), String> {
-        let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
+        let Some(Acknowledgement { annotation, groups }) = &self.acknowledge else {
+            return Err(String::new());
+        };
         let may = groups.as_ref().is_none_or(|groups| {
             let mut own = admission.user.get("groups").items();
             own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
@@ -251,7 +257,7 @@ pub(super) fn rule_impact(
         _ => (false, false),
     };
     let numbers = PerResource {
-        devices: if affects_pods { query.tainted_devices(counts) } else { 0 },
+        devices: if affects_pods { query.tainted_device_count(counts) } else { 0 },
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };

@@ -12,9 +12,9 @@ use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ProposedChange, TaintedDevices, TaintedDevicesQuery};
 use crate::policy::ViolationReport;
-use crate::policy::schema::percentage;
+use crate::policy::schema::parse_percentage;
 use crate::rules::table::POLICY_TAINT_RULE;
-use tollgate_api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::view;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -32,7 +32,7 @@ impl TaintedLimit {
     /// Compiles `maxTainted`, whose types are already checked; `None` if it is absent.
     pub(super) fn read(limit: Value<'_>) -> Option<TaintedLimit> {
         let devices = limit.get("devices");
-        let percent = percentage(devices.str()).map(TaintedLimit::Percent);
+        let percent = parse_percentage(devices.str()).map(TaintedLimit::Percent);
         let number =
             || devices.int().map(|number| TaintedLimit::Number(usize::try_from(number).unwrap_or_default()));
         percent.or_else(number)
@@ -74,7 +74,7 @@ impl RuleSetChange<'_> {
 
     /// Returns how many devices of the drivers that the policy is about are tainted.
     fn count_tainted(&self, tainted: &TaintedDevices<'_>) -> usize {
-        self.drivers().map(|driver| tainted.count(driver)).sum()
+        self.drivers().map(|driver| tainted.count_for_driver(driver)).sum()
     }
 
     /// Returns by how much `maxTainted` is exceeded, if more devices are tainted than before the request; otherwise
@@ -104,22 +104,22 @@ impl RuleSetChange<'_> {
                 let mut found = Vec::new();
                 let mut allowed = Vec::new();
                 for driver in self.drivers().filter(|name| driver.is_none_or(|driver| driver == *name)) {
-                    let count = after.count(driver);
+                    let count = after.count_for_driver(driver);
                     // Of one device, one may always be tainted.
                     if count <= 1 {
                         continue;
                     }
-                    let published = self.state.snapshot.published_devices(driver);
+                    let published = self.state.snapshot.published_device_count(driver);
                     let limit = (published * usize::from(percent) / 100).max(1);
-                    let grows = |before: &TaintedDevices<'_>| count > before.count(driver);
+                    let grows = |before: &TaintedDevices<'_>| count > before.count_for_driver(driver);
                     if count > limit && grows(before.get_or_insert_with(|| self.tainted_before())) {
                         found.push(format!("{count} of the {published} devices of driver {driver}"));
                         allowed.push(limit.to_string());
                     }
                 }
                 (!found.is_empty()).then(|| ExceededLimit {
-                    found: and_list(&found),
-                    allowed: format!("{percent}%, which is {}", and_list(&allowed)),
+                    found: join_with_and(&found),
+                    allowed: format!("{percent}%, which is {}", join_with_and(&allowed)),
                     short: format!("all rules together would taint more than {percent}% of the devices"),
                 })
             }
@@ -147,7 +147,9 @@ impl ImpactLimits {
         cache: &ImpactCache,
         report: &mut ViolationReport<'_>,
     ) {
-        let (Some(limit), view::Body::Rule(rule)) = (self.max_tainted, admission.object.body) else { return };
+        let (Some(limit), view::ObjectBody::Rule(rule)) = (self.max_tainted, admission.object.body) else {
+            return;
+        };
         if !selection.affects_pods() {
             return;
         }
@@ -156,10 +158,10 @@ impl ImpactLimits {
             let short = "cannot check this rule: the cluster state is not available";
             let detail =
                 format!("cannot check this rule against {policy}: the cluster state is not available");
-            return self.report_unknown(matched, report, detail, short);
+            return self.report_unknown_impact(matched, report, detail, short);
         };
         let old = match admission.old_object.map(|old| old.body) {
-            Some(view::Body::Rule(old)) => Some(ProposedChange::from_decoded_rule(old)),
+            Some(view::ObjectBody::Rule(old)) => Some(ProposedChange::from_decoded_rule(old)),
             _ => None,
         };
         let new = ProposedChange::from_decoded_rule(rule);
@@ -179,7 +181,7 @@ impl ImpactLimits {
             let caveat = state.caveat();
             let detail =
                 format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
-            return self.report_unknown(matched, report, detail, short);
+            return self.report_unknown_impact(matched, report, detail, short);
         };
         let ExceededLimit { found, allowed, short } = &excess;
         let is_certain = !change.tainted_after(true).has_class_rules()
@@ -190,7 +192,7 @@ impl ImpactLimits {
                  and selectors are not evaluated, so the exact numbers are not known"
             );
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown(matched, report, detail, short);
+            return self.report_unknown_impact(matched, report, detail, short);
         }
         let impact = cache.new.get_or_init(|| rule_impact(rule, state, admission, context));
         let pods = impact.as_ref().map(|impact| impact.numbers.pods);
@@ -201,6 +203,6 @@ impl ImpactLimits {
             .forbidden(format_args!(
                 "with this rule, all rules together taint {found}, but {policy} allows {allowed}{hint}{caveat}"
             ))
-            .warns(matched.policy, short, None);
+            .with_warning_texts(matched.policy, short, None);
     }
 }

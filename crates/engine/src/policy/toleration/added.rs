@@ -11,20 +11,20 @@ use crate::policy::MatchedPolicy;
 use crate::site;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::View as _;
-use tollgate_document::doc::{Change, New, ValueKind};
+use tollgate_document::doc::{ChangeValue, DocChange, ValueKind};
 
 /// Maximum number of requests and alternatives of a claim that get defaults; an API server accepts no more.
-const MAX_LISTS: usize = 32 * 8;
+const MAX_DEFAULTED_LISTS: usize = 32 * 8;
 
 /// Returns the edits that add the default tolerations of the policies that bind the user to a new claim or template.
-pub(in crate::policy) fn default_edits(
+pub(in crate::policy) fn default_toleration_edits(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     profile: &Profile,
 ) -> Vec<Edit> {
     let wanted = || {
         toleration_policies(policies)
-            .filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
+            .filter(|(matched, _)| matched.binds && matched.policy.adds_tolerations())
             .flat_map(|(_, policy)| &policy.defaults)
     };
     let mut edits = Vec::new();
@@ -34,7 +34,7 @@ pub(in crate::policy) fn default_edits(
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
     let mut lists = 0;
     site::visit_requests(admission.object, &mut |_, _| lists += 1);
-    if lists > MAX_LISTS {
+    if lists > MAX_DEFAULTED_LISTS {
         return edits;
     }
     site::visit_requests(admission.object, &mut |at, request| {
@@ -45,9 +45,9 @@ pub(in crate::policy) fn default_edits(
             if added.len() == room {
                 break;
             }
-            let tolerated = default.tolerated(profile);
+            let tolerated = default.tolerated_taints(profile);
             let is_there = list.iter().any(|given| tolerated_taints(given, profile).contains(&tolerated))
-                || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
+                || added.iter().any(|other| other.tolerated_taints(profile).contains(&tolerated));
             if !is_there {
                 added.push(default);
             }
@@ -56,15 +56,15 @@ pub(in crate::policy) fn default_edits(
         if added.is_empty() {
         } else if list.value().kind() == ValueKind::Array {
             for (index, default) in added.into_iter().enumerate() {
-                let change = Change::Append { list: list.value().index(), value: default.to_new() };
+                let change = DocChange::Append { list: list.value().index(), value: default.to_new_json() };
                 edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
             }
         } else {
-            let value = New::List(added.into_iter().map(WrittenToleration::to_new).collect());
+            let value = ChangeValue::List(added.into_iter().map(WrittenToleration::to_new_json).collect());
             let change = if list.value().exists() {
-                Change::Replace { node: list.value().index(), value }
+                DocChange::Replace { node: list.value().index(), value }
             } else {
-                Change::Add { object: request.json().index(), key: "tolerations", value }
+                DocChange::Add { object: request.json().index(), key: "tolerations", value }
             };
             edits.push(Edit { at: list_at.owned(), change });
         }

@@ -7,31 +7,31 @@
 use std::collections::BTreeSet;
 
 use super::written::WrittenToleration;
-use super::{EntryGroup, TolerationPolicy, toleration_policies};
+use super::{TolerationEntryGroup, TolerationPolicy, toleration_policies};
 use crate::admission::Operation;
-use crate::policy::diff::{Aspect, SampleContext, level_at};
+use crate::policy::diff::{ComparedAspect, SampleContext, level_at};
 use crate::policy::entries::{TolerationEntry, yaml_scalar};
 use crate::policy::{MatchedPolicy, Policy};
-use crate::rules::Level;
-use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
+use crate::rules::FindingLevel;
+use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTaints};
 use tollgate_formats::gotime::Timestamp;
 
 /// Sample name that no entry names.
-const OTHER: &str = "any-other";
+const UNLISTED_VALUE: &str = "any-other";
 /// Sample key that no entry names.
-const OTHER_KEY: &str = "other.invalid/any-other";
+const UNLISTED_KEY: &str = "other.invalid/any-other";
 
 /// A sample toleration that represents all tolerations that the entries treat equally.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::policy) struct SampleToleration {
     key: Option<String>,
     value: Option<String>,
-    effects: Effects,
+    effects: EffectSet,
     seconds: Option<i64>,
 }
 
 impl SampleToleration {
-    fn tolerated(&self) -> ToleratedTaints<'_> {
+    fn tolerated_taints(&self) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key.as_deref(),
             value: self.value.as_deref(),
@@ -55,11 +55,11 @@ impl TolerationPolicy {
 
 /// What the TolerationPolicies that match allow and deny, to be compared with those of the other set.
 pub(in crate::policy) struct ComparedTolerations<'s> {
-    groups: Vec<EntryGroup<'s>>,
+    groups: Vec<TolerationEntryGroup<'s>>,
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for ComparedTolerations<'s> {
+impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
     type Sample = SampleToleration;
 
     fn samples(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<SampleToleration> {
@@ -73,27 +73,31 @@ impl<'s> Aspect<'s> for ComparedTolerations<'s> {
             .iter()
             .filter_map(|entry| match &entry.keys {
                 KeyPattern::Any => None,
-                KeyPattern::Prefix(prefix) => Some(Some(format!("{prefix}{OTHER}"))),
+                KeyPattern::Prefix(prefix) => Some(Some(format!("{prefix}{UNLISTED_VALUE}"))),
                 KeyPattern::Exact(key) => Some(Some(key.to_string())),
             })
-            .chain([None, Some(OTHER_KEY.to_owned())])
+            .chain([None, Some(UNLISTED_KEY.to_owned())])
             .collect();
         let mut samples = Vec::new();
         for key in keys {
             let is_near = |entry: &&&PolicyEntry| key.is_none() || entry.keys.contains(key.as_deref());
             let near: Vec<&&PolicyEntry> = entries.iter().filter(is_near).collect();
             let named = near.iter().flat_map(|entry| entry.values.iter().flatten());
-            let values: BTreeSet<Option<String>> =
-                named.map(|value| Some(value.to_string())).chain([None, Some(OTHER.to_owned())]).collect();
+            let values: BTreeSet<Option<String>> = named
+                .map(|value| Some(value.to_string()))
+                .chain([None, Some(UNLISTED_VALUE.to_owned())])
+                .collect();
             let limits = near.iter().filter_map(|entry| entry.seconds);
             let seconds: BTreeSet<Option<i64>> = limits
                 .flat_map(|limit| [Some(limit), Some(limit.saturating_add(1))])
                 .chain([None, Some(0)])
                 .collect();
             for value in &values {
-                for effects in [Effects::KNOWN, Effects::NONE, Effects::NO_SCHEDULE, Effects::NO_EXECUTE] {
+                for effects in
+                    [EffectSet::KNOWN, EffectSet::EFFECT_NONE, EffectSet::NO_SCHEDULE, EffectSet::NO_EXECUTE]
+                {
                     let counts =
-                        |seconds: &&Option<i64>| seconds.is_none() || effects.contains(Effects::NO_EXECUTE);
+                        |seconds: &&Option<i64>| seconds.is_none() || effects.contains(EffectSet::NO_EXECUTE);
                     samples.extend(seconds.iter().filter(counts).map(|seconds| SampleToleration {
                         key: key.clone(),
                         value: value.clone(),
@@ -107,13 +111,16 @@ impl<'s> Aspect<'s> for ComparedTolerations<'s> {
     }
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTolerations<'s> {
-        let group = |level| EntryGroup::of(policies, level, Some(circumstances.now));
-        let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+        let group = |level| TolerationEntryGroup::from_policies(policies, level, Some(circumstances.now));
+        let groups = [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit]
+            .into_iter()
+            .filter_map(group)
+            .collect();
         ComparedTolerations { groups, now: circumstances.now }
     }
 
-    fn level(&self, sample: &SampleToleration) -> Option<Level> {
-        let taints = sample.tolerated();
+    fn level(&self, sample: &SampleToleration) -> Option<FindingLevel> {
+        let taints = sample.tolerated_taints();
         let refusing = self.groups.iter().flat_map(|group| group.refusing_policies(&taints));
         refusing.map(|policy| level_at(policy, self.now)).max()
     }
@@ -124,8 +131,8 @@ impl<'s> Aspect<'s> for ComparedTolerations<'s> {
         let mut fields = Vec::new();
         if let Some(key) = &sample.key {
             let text = match key.as_str() {
-                OTHER_KEY => "any other key".to_owned(),
-                key => match key.strip_suffix(OTHER) {
+                UNLISTED_KEY => "any other key".to_owned(),
+                key => match key.strip_suffix(UNLISTED_VALUE) {
                     Some(prefix) => format!("{prefix}* (any other name)"),
                     None => yaml_scalar(key),
                 },
@@ -134,10 +141,10 @@ impl<'s> Aspect<'s> for ComparedTolerations<'s> {
         }
         match sample.value.as_deref() {
             None => fields.push("operator: Exists".to_owned()),
-            Some(OTHER) => fields.push("value: any other value".to_owned()),
+            Some(UNLISTED_VALUE) => fields.push("value: any other value".to_owned()),
             Some(value) => fields.push(format!("value: {}", yaml_scalar(value))),
         }
-        if sample.effects != Effects::KNOWN {
+        if sample.effects != EffectSet::KNOWN {
             fields.extend(sample.effects.names().map(|effect| format!("effect: {effect}")));
         }
         fields.extend(sample.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
@@ -146,18 +153,18 @@ impl<'s> Aspect<'s> for ComparedTolerations<'s> {
 
     /// Removes tolerations that another one includes, and those of all keys if only some keys differ.
     fn most_informative(mut samples: Vec<SampleToleration>) -> Vec<SampleToleration> {
-        if !samples.iter().any(|sample| sample.key.as_deref() == Some(OTHER_KEY)) {
+        if !samples.iter().any(|sample| sample.key.as_deref() == Some(UNLISTED_KEY)) {
             let (keyed, all): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.key.is_some());
             samples = if keyed.is_empty() { all } else { keyed };
         }
         let is_within = |one: &SampleToleration, other: &SampleToleration| {
-            other.tolerated().contains(&one.tolerated()) && one != other
+            other.tolerated_taints().contains(&one.tolerated_taints()) && one != other
         };
         samples.iter().filter(|one| !samples.iter().any(|other| is_within(one, other))).cloned().collect()
     }
 }
 
-impl<'s> EntryGroup<'s> {
+impl<'s> TolerationEntryGroup<'s> {
     /// Returns the policies that do not allow to tolerate these taints.
     fn refusing_policies(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = &'s Policy> {
         let restricting = self.restricting.filter(|_| !self.uncovered_effects(taints).is_empty());
@@ -171,7 +178,7 @@ impl<'s> EntryGroup<'s> {
 /// The tolerations that policies add to new claims, to be compared with those of the other set.
 pub(in crate::policy) struct ComparedDefaults<'s>(Vec<&'s WrittenToleration>);
 
-impl<'s> Aspect<'s> for ComparedDefaults<'s> {
+impl<'s> ComparedAspect<'s> for ComparedDefaults<'s> {
     type Sample = &'s WrittenToleration;
 
     fn samples(
@@ -183,24 +190,24 @@ impl<'s> Aspect<'s> for ComparedDefaults<'s> {
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedDefaults<'s> {
         let adding = toleration_policies(policies).filter(|(matched, _)| {
-            circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_defaults()
+            circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_tolerations()
         });
         ComparedDefaults(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
     /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not
     /// allowing it.
-    fn level(&self, sample: &&'s WrittenToleration) -> Option<Level> {
-        let wanted = sample.tolerated_for(false);
-        let is_added = self.0.iter().any(|added| added.tolerated_for(false).contains(&wanted));
-        (!is_added).then_some(Level::Deny)
+    fn level(&self, sample: &&'s WrittenToleration) -> Option<FindingLevel> {
+        let wanted = sample.tolerated_with_seconds(false);
+        let is_added = self.0.iter().any(|added| added.tolerated_with_seconds(false).contains(&wanted));
+        (!is_added).then_some(FindingLevel::Deny)
     }
 
     fn describe(sample: &&'s WrittenToleration) -> String {
         format!("default toleration {sample}")
     }
 
-    fn result_word(level: Option<Level>) -> &'static str {
+    fn result_word(level: Option<FindingLevel>) -> &'static str {
         if level.is_none() { "added to new claims" } else { "not added" }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! The verdict on a toleration is in [`super::check_tolerations`].
 
-use super::{EntryGroup, SourcedEntry, toleration_policies};
+use super::{SourcedEntry, TolerationEntryGroup, toleration_policies};
 use crate::admission::{Labels, Operation};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use crate::tolerance::coverage::PolicyEntry;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
@@ -36,7 +36,7 @@ pub struct ListedEntry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedTolerations {
     /// The level for tolerations that are not allowed.
-    pub action: Level,
+    pub action: FindingLevel,
     /// The policies that restrict tolerations to `allow`; empty if everything is allowed that `deny` does not match.
     pub restricted_by: Vec<String>,
     /// The policies that require a key.
@@ -67,21 +67,25 @@ impl PolicySet {
             .iter()
             .filter(|policy| policy.broken.is_none() && policy.scope.includes_kind(ApiKind::ResourceClaim));
         for policy in about_claims {
-            match policy.scope.applies(Operation::Create, Some(namespace), labels) {
+            match policy.scope.match_request(Operation::Create, Some(namespace), labels) {
                 ScopeMatch::No => {}
                 ScopeMatch::Yes => {
-                    matched.push(MatchedPolicy { policy, binds: !policy.exempt.exempts(user) })
+                    matched.push(MatchedPolicy { policy, binds: !policy.exempt.exempts_user(user) })
                 }
                 ScopeMatch::Unknown => return Err(policy.id()),
             }
         }
-        let levels = [Level::Deny, Level::Warn, Level::Audit];
+        let levels = [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit];
         Ok(levels.into_iter().filter_map(|action| list_entries(&matched, action, now)).collect())
     }
 }
 
 /// Lists the entries of the policies with an action; `None` if there are none.
-fn list_entries(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Option<ListedTolerations> {
+fn list_entries(
+    policies: &[MatchedPolicy<'_>],
+    action: FindingLevel,
+    now: Timestamp,
+) -> Option<ListedTolerations> {
     let ours: Vec<_> =
         toleration_policies(policies).filter(|(matched, _)| matched.policy.action == action).collect();
     if ours.is_empty() {
@@ -91,7 +95,7 @@ fn list_entries(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -
         let meant = ours.iter().filter(|(matched, policy)| is_meant(matched, policy));
         meant.map(|(matched, _)| matched.policy.id()).collect()
     };
-    let group = EntryGroup::of(policies, action, Some(now));
+    let group = TolerationEntryGroup::from_policies(policies, action, Some(now));
     let entries = |grants: Option<&Vec<SourcedEntry<'_>>>| -> Vec<ListedEntry> {
         grants
             .into_iter()
@@ -107,7 +111,7 @@ fn list_entries(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -
     };
     let mut defaults = Vec::new();
     for (matched, policy) in
-        ours.iter().filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
+        ours.iter().filter(|(matched, _)| matched.binds && matched.policy.adds_tolerations())
     {
         defaults.extend(policy.defaults.iter().enumerate().map(|(index, default)| ListedEntry {
             text: default.to_string(),

@@ -4,11 +4,11 @@
 //! would be refused again.
 
 use super::super::entries::yaml_scalar;
-use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
+use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTaints};
 use tollgate_api::conform::suggest::distance;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
-use tollgate_document::doc::{New, Value};
+use tollgate_document::doc::{ChangeValue, Value};
 
 /// A toleration as a user would write it, with owned texts; an empty text is a field that is not set.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ impl WrittenToleration {
     }
 
     /// Copies a toleration of an object.
-    pub(super) fn of(toleration: Toleration<'_>) -> WrittenToleration {
+    pub(super) fn from_toleration(toleration: Toleration<'_>) -> WrittenToleration {
         WrittenToleration {
             key: toleration.key().into(),
             operator: toleration.operator().into(),
@@ -55,17 +55,21 @@ impl WrittenToleration {
     }
 
     /// Returns the taints that the toleration matches, and for how long, in the given profile.
-    pub(super) fn tolerated(&self, profile: &Profile) -> ToleratedTaints<'_> {
-        self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
+    pub(super) fn tolerated_taints(&self, profile: &Profile) -> ToleratedTaints<'_> {
+        self.tolerated_with_seconds(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
     /// Returns the taints that the toleration matches: forever if `ignores_seconds` is true, otherwise for its
     /// `tolerationSeconds`.
-    pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
+    pub(super) fn tolerated_with_seconds(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),
             value: self.compares_value().then_some(&*self.value),
-            effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
+            effects: if self.effect.is_empty() {
+                EffectSet::KNOWN
+            } else {
+                EffectSet::from_name(&self.effect)
+            },
             seconds: self.seconds.filter(|_| !ignores_seconds).map(|seconds| seconds.max(0)),
         }
     }
@@ -92,11 +96,11 @@ impl WrittenToleration {
     }
 
     /// Returns the toleration as a new JSON object, to be added to a list.
-    pub(in crate::policy) fn to_new(&self) -> New {
-        let mut fields: Vec<(&'static str, New)> =
-            self.set_fields().map(|(name, text)| (name, New::Str(text.into()))).collect();
-        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
-        New::Object(fields)
+    pub(in crate::policy) fn to_new_json(&self) -> ChangeValue {
+        let mut fields: Vec<(&'static str, ChangeValue)> =
+            self.set_fields().map(|(name, text)| (name, ChangeValue::Str(text.into()))).collect();
+        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", ChangeValue::Int(seconds))));
+        ChangeValue::Object(fields)
     }
 }
 
@@ -121,8 +125,8 @@ pub(super) fn allowed_instead<'e>(
 ) -> Vec<WrittenToleration> {
     let with_effect = |effect: &str| {
         let part = WrittenToleration { effect: effect.into(), ..wanted.clone() };
-        let near = nearest_within_entry(&part, nearest(&part.tolerated(profile))?)?;
-        is_allowed(&near.tolerated(profile)).then_some(near)
+        let near = nearest_within_entry(&part, nearest(&part.tolerated_taints(profile))?)?;
+        is_allowed(&near.tolerated_taints(profile)).then_some(near)
     };
     if let Some(near) = with_effect(&wanted.effect) {
         return vec![near];
@@ -170,10 +174,10 @@ fn is_misspelt(written: &str, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{WrittenToleration, allowed_instead};
-    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, nearest_entry, uncovered_effects};
+    use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, nearest_entry, uncovered_effects};
     use tollgate_document::doc;
 
-    fn entry(key: &str, values: Option<&[&str]>, effects: Effects, seconds: Option<i64>) -> PolicyEntry {
+    fn entry(key: &str, values: Option<&[&str]>, effects: EffectSet, seconds: Option<i64>) -> PolicyEntry {
         PolicyEntry {
             keys: KeyPattern::parse(key).unwrap(),
             values: values.map(|values| values.iter().map(|value| (*value).into()).collect()),
@@ -201,7 +205,7 @@ mod tests {
         toleration: &str,
         key: &str,
         values: Option<&[&str]>,
-        effects: Effects,
+        effects: EffectSet,
         seconds: Option<i64>,
     ) -> String {
         offered_by(toleration, &[entry(key, values, effects, seconds)])
@@ -211,30 +215,34 @@ mod tests {
     fn what_is_offered_is_as_near_as_the_entry_allows() {
         let forever = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute"}"#;
         assert_eq!(
-            offered(forever, "a/*", None, Effects::ALL, Some(600)),
+            offered(forever, "a/*", None, EffectSet::ALL, Some(600)),
             "{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 600}"
         );
         assert_eq!(
-            offered(forever, "a/b", Some(&["hot", "cold"]), Effects::NO_SCHEDULE, None),
+            offered(forever, "a/b", Some(&["hot", "cold"]), EffectSet::NO_SCHEDULE, None),
             "{key: a/b, operator: Equal, value: hot, effect: NoSchedule}"
         );
-        assert_eq!(offered(forever, "c/d", None, Effects::ALL, None), "nothing", "another key is of no use");
+        assert_eq!(
+            offered(forever, "c/d", None, EffectSet::ALL, None),
+            "nothing",
+            "another key is of no use"
+        );
         let typo = r#"{"key":"gpu.example.com/degrade","operator":"Exists","effect":"NoSchedule"}"#;
         assert_eq!(
-            offered(typo, "gpu.example.com/degraded", None, Effects::ALL, None),
+            offered(typo, "gpu.example.com/degraded", None, EffectSet::ALL, None),
             "{key: gpu.example.com/degraded, operator: Exists, effect: NoSchedule}"
         );
-        assert_eq!(offered(forever, "c/*", None, Effects::ALL, None), "nothing", "a prefix is no key");
+        assert_eq!(offered(forever, "c/*", None, EffectSet::ALL, None), "nothing", "a prefix is no key");
         let every = r#"{"operator":"Exists"}"#;
         assert_eq!(
-            offered(every, "a/b", None, Effects::ALL, Some(60)),
+            offered(every, "a/b", None, EffectSet::ALL, Some(60)),
             "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Exists, effect: NoExecute, \
              tolerationSeconds: 60}"
         );
-        assert_eq!(offered(every, "a/b", None, Effects::ALL, None), "{key: a/b, operator: Exists}");
+        assert_eq!(offered(every, "a/b", None, EffectSet::ALL, None), "{key: a/b, operator: Exists}");
         let short = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}"#;
         assert_eq!(
-            offered(short, "a/b", Some(&["x"]), Effects::ALL, Some(60)),
+            offered(short, "a/b", Some(&["x"]), EffectSet::ALL, Some(60)),
             "{key: a/b, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 5}"
         );
     }
@@ -242,8 +250,8 @@ mod tests {
     #[test]
     fn what_is_offered_for_every_effect_takes_each_from_its_own_entry() {
         let every = r#"{"key":"a/b","operator":"Exists"}"#;
-        let drain = || entry("a/b", Some(&["ecc", "hot"]), Effects::NO_EXECUTE, Some(3600));
-        let schedule = || entry("a/*", None, Effects::NO_SCHEDULE, None);
+        let drain = || entry("a/b", Some(&["ecc", "hot"]), EffectSet::NO_EXECUTE, Some(3600));
+        let schedule = || entry("a/*", None, EffectSet::NO_SCHEDULE, None);
         assert_eq!(
             offered_by(every, &[schedule(), drain()]),
             "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Equal, value: ecc, effect: \
@@ -255,7 +263,7 @@ mod tests {
         assert_eq!(offered_by(drained, &[schedule(), drain()]), expected);
         assert_eq!(offered_by(drained, &[drain(), schedule()]), expected, "whatever the order");
         let hot = r#"{"key":"a/b","value":"hot","tolerationSeconds":5}"#;
-        let values = || entry("a/b", Some(&["ecc"]), Effects::ALL, Some(60));
+        let values = || entry("a/b", Some(&["ecc"]), EffectSet::ALL, Some(60));
         assert_eq!(
             offered_by(hot, &[values()]),
             "{key: a/b, operator: Equal, value: ecc, tolerationSeconds: 5}",

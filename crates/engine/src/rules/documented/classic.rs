@@ -8,29 +8,29 @@ mod pod;
 mod status;
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::CLASSIC_DRIVER;
 use crate::rules::upstream::naming;
-use tollgate_api::view::{Body, ClassicClass};
+use tollgate_api::view::{ObjectBody, ClassicClass};
 use tollgate_document::field::Path;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
-        Body::ClassicClass(class) => check_classic_class(cx, class),
-        Body::ClassicClaim(claim) if admission.is_status() => {
+        ObjectBody::ClassicClass(class) => check_classic_class(cx, class),
+        ObjectBody::ClassicClaim(claim) if admission.is_status() => {
             status::check_classic_status(cx, admission, claim)
         }
-        Body::ClassicClaim(claim) => claim::check_classic_claim(cx, admission, claim),
-        Body::Pods(_) if !admission.is_status() => pod::check_classic_pod(cx, admission),
+        ObjectBody::ClassicClaim(claim) => claim::check_classic_claim(cx, admission, claim),
+        ObjectBody::Pods(_) if !admission.is_status() => pod::check_classic_pod(cx, admission),
         _ => {}
     }
 }
 
-fn check_classic_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
+fn check_classic_class(cx: &mut RuleContext<'_, '_>, class: ClassicClass<'_>) {
     let at = Path::ROOT.field("driverName");
     if class.driver_name().is_empty() {
         cx.report(CLASSIC_DRIVER, &at).required("");
     } else {
-        naming::check_driver(cx, CLASSIC_DRIVER, &at, class.driver_name());
+        naming::check_driver_name(cx, CLASSIC_DRIVER, &at, class.driver_name());
     }
 }

@@ -4,36 +4,36 @@
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     PATCH_ATTRIBUTE_NAME, PATCH_ATTRIBUTE_VALUE, PATCH_FILTER, PATCH_TAINT_EFFECT, TOO_MANY_PATCH_ATTRIBUTES,
     TOO_MANY_PATCH_TAINTS,
 };
-use crate::rules::upstream::lists::at_most;
-use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
+use crate::rules::upstream::lists::at_most_message;
+use crate::rules::upstream::naming::{self, MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key, too_long_message};
 use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{fqn, selectors, taint};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
-use tollgate_api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
+use tollgate_api::view::{Attribute, ObjectBody, DevicePatch, TaintSelector, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a patch, together.
-const ATTRIBUTES_LIMIT: usize = 32;
+const MAX_PATCHED_ATTRIBUTES: usize = 32;
 /// Maximum length in bytes of a string or version attribute.
-const VALUE_LIMIT: usize = 64;
+const MAX_ATTRIBUTE_VALUE_BYTES: usize = 64;
 /// The effects that the first draft of KEP-5055 allows in a ResourceSlicePatch.
-const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
+const PATCH_EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Patch(patch) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Patch(patch) = admission.object.body else { return };
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("devices");
     let devices = patch.spec().devices();
     let old = match admission.old_object.map(|old| old.body) {
-        Some(Body::Patch(old)) => old.spec().devices().filter(),
+        Some(ObjectBody::Patch(old)) => old.spec().devices().filter(),
         _ => None,
     };
     if let Some(filter) = devices.filter() {
@@ -44,22 +44,22 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 }
 
 fn check_filter(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     filter: TaintSelector<'_>,
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = filter.device_class_name() {
-        naming::check_subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
+        naming::check_dns_subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = filter.driver() {
-        naming::check_driver(cx, PATCH_FILTER, &at.field("driver"), driver);
+        naming::check_driver_name(cx, PATCH_FILTER, &at.field("driver"), driver);
     }
     if let Some(pool) = filter.pool() {
-        naming::check_pool(cx, PATCH_FILTER, &at.field("pool"), pool);
+        naming::check_pool_name(cx, PATCH_FILTER, &at.field("pool"), pool);
     }
     if let Some(device) = filter.device() {
-        naming::check_label(cx, PATCH_FILTER, &at.field("device"), device);
+        naming::check_dns_label(cx, PATCH_FILTER, &at.field("device"), device);
     }
     let is_same =
         |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
@@ -67,13 +67,13 @@ fn check_filter(
 }
 
 /// Checks the number, names and values of the attributes and capacities that a patch sets.
-fn check_patched_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
+fn check_patched_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (attributes, capacity) = (patch.attributes(), patch.capacity());
     let entries = attributes.len() + capacity.len();
-    if entries > ATTRIBUTES_LIMIT {
+    if entries > MAX_PATCHED_ATTRIBUTES {
         let detail =
-            format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
-        let value = BadValue::Excess { count: entries, limit: ATTRIBUTES_LIMIT };
+            format!("the total number of attributes and capacities must not exceed {MAX_PATCHED_ATTRIBUTES}");
+        let value = BadValue::Excess { count: entries, limit: MAX_PATCHED_ATTRIBUTES };
         cx.report(TOO_MANY_PATCH_ATTRIBUTES, at).invalid(value, detail);
     }
     let attributes_at = at.field("attributes");
@@ -86,48 +86,48 @@ fn check_patched_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePat
     }
 }
 
-fn check_patched_attribute_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
-    let at = bad_key_at(cx.profile, map_at, name, NAME_LIMIT);
-    cx.about_key(|cx| fqn::check_fully_qualified_name(cx, PATCH_ATTRIBUTE_NAME, &at, name));
+fn check_patched_attribute_name(cx: &mut RuleContext<'_, '_>, map_at: &Path<'_>, name: &str) {
+    let at = path_of_bad_key(cx.profile, map_at, name, MAX_ATTRIBUTE_NAME_BYTES);
+    cx.with_findings_on_key(|cx| fqn::check_fully_qualified_name(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }
 
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
-fn check_patched_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
-        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
+fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
+        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
     }
     if let Some(version) = attribute.version() {
         let at = at.field("version");
         if !names::is_semver(version) {
-            cx.report(PATCH_ATTRIBUTE_VALUE, &at).invalid(version, names::SEMVER);
+            cx.report(PATCH_ATTRIBUTE_VALUE, &at).invalid(version, names::INVALID_SEMVER);
         }
-        if version.len() > VALUE_LIMIT {
-            cx.report(PATCH_ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
+        if version.len() > MAX_ATTRIBUTE_VALUE_BYTES {
+            cx.report(PATCH_ATTRIBUTE_VALUE, &at).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
         }
     }
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.json().json_within(cx.max_text_bytes()).into());
+        let value = BadValue::Json(attribute.json().to_json_truncated(cx.max_text_bytes()).into());
         cx.report(PATCH_ATTRIBUTE_VALUE, at)
             .invalid(value, "exactly one value must be specified")
             .help("set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`");
     }
 }
 
-fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
+fn check_taints(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (taints, count) = (patch.taints(), patch.taints().len());
     if let Some(limit) = cx.profile.documented.patch_taints.filter(|limit| count > *limit) {
         let value = BadValue::Excess { count, limit };
-        cx.report(TOO_MANY_PATCH_TAINTS, at).too_many(value, at_most(limit));
+        cx.report(TOO_MANY_PATCH_TAINTS, at).too_many(value, at_most_message(limit));
     }
     for (index, new) in taints.iter().enumerate() {
         let at = at.index(index);
         taint::check_taint(cx, &at, new, None);
         // What the profile itself does not know is refused by the rule of all taints.
-        if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
+        if cx.profile.effects.contains(&new.effect()) && !PATCH_EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());
             cx.report(PATCH_TAINT_EFFECT, &at.field("effect"))
-                .not_supported(value, || supported_values(&EFFECTS));
+                .not_supported(value, || supported_values(&PATCH_EFFECTS));
         }
     }
 }

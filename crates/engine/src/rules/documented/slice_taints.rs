@@ -3,25 +3,25 @@
 //! The taints themselves are judged where every taint is.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     DEVICES_AND_TAINTS, NESTED_AND_INLINED_TAINT, SLICE_TAINT_DEVICE, TOO_MANY_SLICE_TAINTS,
 };
 use crate::rules::upstream::naming;
-use tollgate_api::view::{Body, SliceTaint, View};
+use tollgate_api::view::{ObjectBody, SliceTaint, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Slice(slice) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Slice(slice) = admission.object.body else { return };
     let Some(limit) = cx.profile.documented.slice_taints.filter(|_| !admission.is_status()) else { return };
     let (spec, spec_at) = (slice.spec(), Path::ROOT.field("spec"));
     let (taints, taints_at) = (spec.taints(), spec_at.field("taints"));
     if !taints.is_empty() && !spec.devices().is_empty() {
         cx.report(DEVICES_AND_TAINTS, &spec_at)
             .invalid("", "only one of `devices` or `taints` is allowed")
-            .also(&spec_at.field("devices"))
-            .also(&taints_at);
+            .also_at(&spec_at.field("devices"))
+            .also_at(&taints_at);
     }
     let count = taints.len();
     if count > limit {
@@ -33,12 +33,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
 }
 
-fn check_slice_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
+fn check_slice_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
         cx.report(SLICE_TAINT_DEVICE, &device_at).required("");
     } else {
-        naming::check_label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
+        naming::check_dns_label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
     }
     if entry.json().get("taint").is_null() {
         return;
@@ -50,6 +50,6 @@ fn check_slice_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) 
     if let Some((key, _)) = inlined {
         cx.report(NESTED_AND_INLINED_TAINT, &at.field(key.text()))
             .forbidden("may not be specified when `taint` is set")
-            .also(&at.field("taint"));
+            .also_at(&at.field("taint"));
     }
 }

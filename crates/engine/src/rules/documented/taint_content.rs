@@ -1,24 +1,24 @@
 //! The fields that draft r2 adds to a taint: `data`, `description` and `evictionsPerSecond`, and their limits.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{EVICTION_RATE, OVERSIZED_TAINT_DATA, OVERSIZED_TAINT_DESCRIPTION};
-use crate::rules::upstream::naming::too_long;
+use crate::rules::upstream::naming::too_long_message;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let (taint, documented) = (placed.taint, cx.profile.documented);
     if let Some(limit) = documented.taint_data
         && !taint.data().is_null()
         && cx.is_oversized(taint.data(), limit)
     {
-        cx.report(OVERSIZED_TAINT_DATA, &at.field("data")).too_long(too_long(limit));
+        cx.report(OVERSIZED_TAINT_DATA, &at.field("data")).too_long(too_long_message(limit));
     }
     if let Some(limit) = documented.taint_description
         && taint.description().len() > limit
     {
-        cx.report(OVERSIZED_TAINT_DESCRIPTION, &at.field("description")).too_long(too_long(limit));
+        cx.report(OVERSIZED_TAINT_DESCRIPTION, &at.field("description")).too_long(too_long_message(limit));
     }
     if documented.eviction_rate
         && let Some(rate) = taint.evictions_per_second()

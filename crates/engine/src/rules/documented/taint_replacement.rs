@@ -4,29 +4,29 @@
 //! operator passes over options that make no sense without a word. No options means the feature is off.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{DUPLICATE_TAINT_OPTION, TAINT_OPTION_DURATION, TAINT_OPTION_KEY};
 use crate::rules::upstream::lists;
-use tollgate_api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
+use tollgate_api::view::{ObjectBody, FoundationDbCluster, Replacements, TaintOption};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, KeyWord, Unit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::FoundationDb(cluster) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::FoundationDb(cluster) = admission.object.body else { return };
     if admission.is_status() {
         return;
     }
     for way in FoundationDbCluster::REPLACEMENT_PATHS {
         if let Some(replacements) = cluster.replacements(way) {
-            Path::ROOT.descend(way, &mut |at| check_replacements(cx, at, replacements));
+            Path::ROOT.visit_with_fields(way, &mut |at| check_replacements(cx, at, replacements));
         }
     }
 }
 
-fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
+fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
     for (index, option) in options.iter().enumerate() {
@@ -45,14 +45,14 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     }
 }
 
-fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
+fn check_option(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     let key_at = at.field("key");
     match option.key() {
         None | Some("") => {
             cx.report(TAINT_OPTION_KEY, &key_at).required("set `key` to the key of a taint, or to `*`");
         }
         Some("*") => {}
-        Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
+        Some(key) => names::check_label_key(key, LengthUnit::Bytes, KeyErrorWord::QualifiedName, &mut |detail| {
             cx.report(TAINT_OPTION_KEY, &key_at)
                 .invalid(key, detail)
                 .help("`*` matches all keys; other patterns are not supported");

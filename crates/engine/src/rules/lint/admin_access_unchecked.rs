@@ -1,12 +1,12 @@
 //! Admin access where nothing is known of the namespace that must allow it.
 
 use crate::admission::{AdminAccess, DecodedAttributes};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::ADMIN_ACCESS_UNCHECKED;
 use crate::site;
 use tollgate_api::view::Request;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown {
         return;
     }
@@ -18,7 +18,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             if body.admin_access() == Some(true) {
                 let detail = "not checked, because the labels of the namespace are not available";
                 let request_at = requests_at.index(index);
-                let exactly_at = Request::exactly_at(&request_at, cx.version);
+                let exactly_at = Request::exactly_path(&request_at, cx.version);
                 let label = cx.profile.admin_access_label;
                 cx.report(ADMIN_ACCESS_UNCHECKED, &exactly_at.field("adminAccess")).forbidden(detail).help(format_args!(
                 "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \

@@ -1,16 +1,16 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::ALLOCATED_WITHOUT_NODE;
-use tollgate_api::view::{Body, ClassicClaim};
+use tollgate_api::view::{ObjectBody, ClassicClaim};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 const DETAIL: &str = "the claim uses delayed allocation, but the scheduler has not selected a node";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(old))) =
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let (ObjectBody::ClassicClaim(claim), Some(ObjectBody::ClassicClaim(old))) =
         (admission.object.body, admission.old_object.map(|old| old.body))
     else {
         return;

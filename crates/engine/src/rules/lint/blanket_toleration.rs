@@ -1,12 +1,12 @@
 //! A toleration without a key: it tolerates every taint of every device.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::BLANKET_TOLERATION;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if !toleration.key().is_empty() || toleration.operator() != "Exists" {
         return;
     }

@@ -1,13 +1,13 @@
 //! A pod whose claim, or the template of it, is in another namespace: the pod waits for it forever.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::CLAIM_IN_OTHER_NAMESPACE;
 use crate::site;
 use tollgate_api::profile::ApiKind;
 use tollgate_formats::names;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Some(claims) = cx.context.claims else { return };
     // Without a namespace, the object goes wherever it is applied. What is no name is filled in later.
     let namespace = admission.object.metadata().namespace();
@@ -27,7 +27,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 ),
             ] {
                 let Some(name) = name else { continue };
-                let Some(found) = claims.nearest_elsewhere(kind, name, namespace) else { continue };
+                let Some(found) = claims.nearest_in_other_namespace(kind, name, namespace) else { continue };
                 let (kind, own) = (kind.name(), admission.object.kind().name());
                 let (other, file, line) = (&found.namespace, &found.file, found.line);
                 let detail = format_args!(
@@ -36,7 +36,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 );
                 cx.report(CLAIM_IN_OTHER_NAMESPACE, &claim_at.field(field))
                     .not_found(name, detail)
-                    .short("is in another namespace than the pod")
+                    .short_detail("is in another namespace than the pod")
                     .help(format_args!(
                         "set `namespace: {other}` in the {own}, or create the {kind} with `namespace: {namespace}`"
                     ));

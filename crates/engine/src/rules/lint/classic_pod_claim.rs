@@ -1,23 +1,23 @@
 //! A pod in the shape of KEP-3063: no release that is supported today reads it.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::CLASSIC_POD_CLAIM;
 use crate::site;
 use tollgate_api::view::Container;
 use tollgate_document::field::Path;
 
-const TEMPLATE: &str =
+const TEMPLATE_DETAIL: &str =
     "only KEP-3063 defines claim templates inside pods; Kubernetes releases drop this field";
-const NAME: &str = "only KEP-3063 allows a plain name here; Kubernetes requires an object with `name`";
+const PLAIN_NAME_DETAIL: &str = "only KEP-3063 allows a plain name here; Kubernetes requires an object with `name`";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
     site::visit_claim_templates(admission.object, &mut |at, _| {
         cx.report(CLASSIC_POD_CLAIM, at)
-            .forbidden(TEMPLATE)
+            .forbidden(TEMPLATE_DETAIL)
             .help("create a ResourceClaimTemplate and set `resourceClaimTemplateName` to its name");
     });
     site::visit_pod_spec(admission.object, &mut |at, spec| {
@@ -37,11 +37,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 }
 
 /// Reports the claims of a container that are written as plain names.
-fn check_container_claims(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
+fn check_container_claims(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, container: Container<'_>) {
     for (index, claim) in container.resources().claims().iter().enumerate() {
-        if claim.is_bare() {
+        if claim.is_name_only() {
             cx.report(CLASSIC_POD_CLAIM, &at.index(index))
-                .forbidden(NAME)
+                .forbidden(PLAIN_NAME_DETAIL)
                 .help(format_args!("write `- name: {}`", claim.name()));
         }
     }

@@ -1,23 +1,23 @@
 //! A toleration that occurs twice in one request.
 
 use crate::rules::table::DUPLICATE_TOLERATION;
-use crate::rules::{Cx, duplicates};
+use crate::rules::{RuleContext, duplicates};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
-const SAME: &str = "an earlier toleration has the same key, operator, value and effect";
-const OTHER_PERIOD: &str = "an earlier toleration differs from this one only in `tolerationSeconds`";
+const SAME_DETAIL: &str = "an earlier toleration has the same key, operator, value and effect";
+const OTHER_SECONDS_DETAIL: &str = "an earlier toleration differs from this one only in `tolerationSeconds`";
 const HELP: &str = "the shorter `tolerationSeconds` applies (an unset field means forever); remove one of the two \
                     tolerations";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     duplicates::for_each_repeat(list.iter(), toleration_identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
-        let detail = if same_time { SAME } else { OTHER_PERIOD };
+        let detail = if same_time { SAME_DETAIL } else { OTHER_SECONDS_DETAIL };
         let later_at = at.index(later);
         let reported =
-            cx.report(DUPLICATE_TOLERATION, &later_at).duplicate(other.key(), detail).also(&at.index(first));
+            cx.report(DUPLICATE_TOLERATION, &later_at).duplicate(other.key(), detail).also_at(&at.index(first));
         if same_time {
             let edit = || Edit::Remove { at: later_at.owned() };
             reported

@@ -1,6 +1,6 @@
 //! A taint that was added tomorrow.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::FUTURE_TIME_ADDED;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
@@ -10,7 +10,7 @@ use tollgate_formats::gotime;
 /// Seconds by which a time may be in the future, because clocks differ.
 const MAX_CLOCK_SKEW_SECONDS: i64 = 60;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     if time.seconds.saturating_sub(now.seconds) > MAX_CLOCK_SKEW_SECONDS {
         let written = gotime::rfc3339(time);

@@ -1,12 +1,12 @@
 //! Negative `tolerationSeconds`: zero in disguise.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::NEGATIVE_TOLERATION_SECONDS;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, Edit, Fix, NewValue};
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() == "NoExecute"
         && seconds < 0
@@ -17,7 +17,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             .help("set the field to 0, or remove it to tolerate the taint forever")
             .fix(|| {
                 let (at, value) = (at.field("tolerationSeconds").owned(), NewValue::Literal("0".into()));
-                Fix::safe(format!("Replace `{seconds}` with `0`"), Edit::Set { at, value }).changing_a_value()
+                Fix::safe(format!("Replace `{seconds}` with `0`"), Edit::Set { at, value }).marked_unsafe()
             });
     }
 }

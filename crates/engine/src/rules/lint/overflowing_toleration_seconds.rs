@@ -1,6 +1,6 @@
 //! `tolerationSeconds` that do not fit the eviction controller's nanoseconds.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::OVERFLOWING_TOLERATION_SECONDS;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
@@ -12,7 +12,7 @@ const MAX_DURATION_SECONDS: i64 = i64::MAX / 1_000_000_000;
 const HELP: &str = "the eviction controller counts in nanoseconds and may evict the pod immediately; remove the field \
                     to tolerate the taint forever";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() == "NoExecute"
         && seconds > MAX_DURATION_SECONDS

@@ -1,12 +1,12 @@
 //! Two taints of one ResourceSlicePatch with the same key and effect: a device can have only one of them.
 
 use crate::rules::table::OVERWRITTEN_PATCH_TAINT;
-use crate::rules::{Cx, duplicates};
+use crate::rules::{RuleContext, duplicates};
 use crate::site::{TaintList, TaintOwner};
 use tollgate_api::view::Taint;
 use tollgate_document::field::Path;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     if taints.owner != TaintOwner::Patch {
         return;
     }
@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
         if taint.value() != again.value() {
             cx.report(OVERWRITTEN_PATCH_TAINT, &at.index(later))
                 .duplicate(again.key(), "overwrites an earlier taint with the same key and effect")
-                .also(&at.index(first))
+                .also_at(&at.index(first))
                 .help("a device has only one value for each key and effect; remove one of the two taints");
         }
     });

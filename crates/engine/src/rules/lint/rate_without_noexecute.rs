@@ -1,12 +1,12 @@
 //! `evictionsPerSecond` (draft r2) of a taint that evicts nothing.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::RATE_WITHOUT_NOEXECUTE;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
     // An effect that is missing or unknown is reported by itself.
     if let Some(rate) = taint.evictions_per_second()

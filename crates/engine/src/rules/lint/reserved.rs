@@ -2,7 +2,7 @@
 
 /// True if the domain of the key is `kubernetes.io` or `k8s.io`, or a subdomain of either; false for a key without a
 /// domain.
-pub(super) fn is_reserved(key: &str) -> bool {
+pub(super) fn has_reserved_domain(key: &str) -> bool {
     let (Some(domain), _) = tollgate_formats::names::split_prefix(key) else { return false };
     let is_below = |reserved: &str| {
         domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -12,16 +12,16 @@ pub(super) fn is_reserved(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_reserved;
+    use super::has_reserved_domain;
 
     #[test]
     fn only_the_domain_counts() {
         for key in ["kubernetes.io/a", "node.kubernetes.io/a", "k8s.io/a", "x-k8s.k8s.io/a"] {
-            assert!(is_reserved(key), "{key}");
+            assert!(has_reserved_domain(key), "{key}");
         }
         for key in ["", "kubernetes.io", "a", "example.com/kubernetes.io", "x-k8s.io/a", "mykubernetes.io/a"]
         {
-            assert!(!is_reserved(key), "{key}");
+            assert!(!has_reserved_domain(key), "{key}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
 use crate::admission::Operation;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::RESTARTED_TIME;
 use crate::site::LocatedTaint;
 use tollgate_api::view::Taint;
@@ -15,7 +15,7 @@ use tollgate_formats::gotime;
 /// Maximum age of a `timeAdded` that counts as set by the server for this request: the time from there to this check.
 const MAX_AGE_SECONDS: i64 = 10;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     // Only evictions are counted from it.
     if cx.operation != Operation::Update || placed.taint.effect() != "NoExecute" {
         return;

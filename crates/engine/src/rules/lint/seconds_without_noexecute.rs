@@ -1,12 +1,12 @@
 //! `tolerationSeconds` where nothing reads it.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::SECONDS_WITHOUT_NOEXECUTE;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() != "NoExecute"
     {

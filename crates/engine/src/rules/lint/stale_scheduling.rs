@@ -2,15 +2,15 @@
 //! allocated.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::STALE_SCHEDULING;
-use tollgate_api::view::Body;
+use tollgate_api::view::ObjectBody;
 use tollgate_document::field::Path;
 
 const DETAIL: &str = "the claim is allocated, so the driver should have removed this field";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::ClassicClaim(claim) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::ClassicClaim(claim) = admission.object.body else { return };
     let status = claim.status();
     let Some(scheduling) =
         status.scheduling().filter(|_| admission.is_status() && status.phase() == "Allocated")

@@ -1,35 +1,35 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     IGNORED_REPLACEMENT_FIELD, REDUNDANT_TAINT_OPTION, TAINT_REPLACEMENT_OFF, ZERO_CONCURRENT_REPLACEMENTS,
 };
-use tollgate_api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
+use tollgate_api::view::{ObjectBody, FoundationDbCluster, Replacements, TaintOption};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::FoundationDb(cluster) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::FoundationDb(cluster) = admission.object.body else { return };
     if admission.is_status() {
         return;
     }
     for (index, way) in FoundationDbCluster::REPLACEMENT_PATHS.into_iter().enumerate() {
         let Some(replacements) = cluster.replacements(way) else { continue };
-        Path::ROOT.descend(way, &mut |at| {
+        Path::ROOT.visit_with_fields(way, &mut |at| {
             if index > 0 {
                 let detail =
                     "the operator ignores this field and reads `spec.automationOptions.replacements` instead";
                 cx.report(IGNORED_REPLACEMENT_FIELD, at)
                     .forbidden(detail)
-                    .short("ignored; use `spec.automationOptions.replacements`");
+                    .short_detail("ignored; use `spec.automationOptions.replacements`");
             }
             check_replacements(cx, at, replacements);
         });
     }
 }
 
-fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
+fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
     if !replacements.taints_of_prose().is_empty() {
         cx.report(IGNORED_REPLACEMENT_FIELD, &at.field("taints"))
             .forbidden("the operator ignores this field and reads `taintReplacementOptions` instead");

@@ -1,7 +1,7 @@
 //! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the words
 //! of the drafts it is every effect for both.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::TOLERATION_WITHOUT_EFFECT;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
@@ -12,8 +12,8 @@ const SHORT: &str = "without an effect, pods on devices tainted NoExecute are ev
 const HELP: &str = "set `effect` to `NoSchedule` or `NoExecute`, or add one toleration for each effect; the eviction \
                     controller ignores tolerations without `effect: NoExecute`";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
-        cx.report(TOLERATION_WITHOUT_EFFECT, &at.field("effect")).required(DETAIL).short(SHORT).help(HELP);
+        cx.report(TOLERATION_WITHOUT_EFFECT, &at.field("effect")).required(DETAIL).short_detail(SHORT).help(HELP);
     }
 }

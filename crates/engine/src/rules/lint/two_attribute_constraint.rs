@@ -1,11 +1,11 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::TWO_ATTRIBUTE_CONSTRAINT;
 use crate::site;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }

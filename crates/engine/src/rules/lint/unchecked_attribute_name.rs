@@ -1,10 +1,10 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use crate::site;
-use tollgate_api::view::{Body, ClaimSpec, Device, SliceSpec};
+use tollgate_api::view::{ObjectBody, ClaimSpec, Device, SliceSpec};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
@@ -12,20 +12,20 @@ const DETAIL: &str = "API servers do not validate names with more than one slash
 const HELP: &str =
     "use an identifier, or a domain and an identifier separated by one slash, such as `example.com/model`";
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     match admission.object.body {
         _ if admission.is_status() => {}
-        Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
+        ObjectBody::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
         _ => site::visit_claim_spec(admission.object, |at, spec| check_claim(cx, at, spec)),
     }
 }
 
-fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+fn check_slice(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
         let device_at = devices_at.index(index);
-        let body_at = Device::body_at(&device_at, cx.version);
+        let body_at = Device::body_path(&device_at, cx.version);
         let body = device.body(cx.version);
         for (name, _) in body.attributes().iter() {
             check_attribute_name(cx, &body_at.field("attributes").key(name), name);
@@ -36,7 +36,7 @@ fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
-fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+fn check_claim(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     let devices_at = at.field("devices");
     let constraints_at = devices_at.field("constraints");
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
@@ -56,7 +56,7 @@ fn is_checked_by_server(name: &str) -> bool {
     before.is_none_or(|before| !before.contains('/'))
 }
 
-fn check_attribute_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn check_attribute_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     if !is_checked_by_server(name) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }

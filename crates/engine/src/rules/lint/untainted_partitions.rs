@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::UNTAINTED_PARTITIONS;
 use crate::site;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{self, Body, Device, SliceSpec, View as _};
+use tollgate_api::view::{self, ObjectBody, Device, SliceSpec, View as _};
 use tollgate_document::field::Path;
 
 const SHORT: &str = "no device that shares counters with this one is tainted";
@@ -22,10 +22,10 @@ const HELP: &str = "taint every device that uses the same hardware, such as the 
                     device is affected, ignore this warning";
 
 /// Maximum number of device names that the message lists.
-const MAX_NAMED: usize = 3;
+const MAX_NAMED_DEVICES: usize = 3;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Slice(slice) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Slice(slice) = admission.object.body else { return };
     if admission.is_status() {
         return;
     }
@@ -36,15 +36,15 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !spec.devices().iter().any(is_concerned) {
         return;
     }
-    let consumers = CounterUse::new(spec, version);
+    let consumers = ConsumersByCounter::new(spec, version);
     let spec_at = Path::ROOT.field("spec");
     let devices_at = spec_at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| is_concerned(*device)) {
         let sharers = consumers.untainted_sharers(index, device, version);
-        let named: Vec<&str> = sharers.iter().take(MAX_NAMED).copied().collect();
+        let named: Vec<&str> = sharers.iter().take(MAX_NAMED_DEVICES).copied().collect();
         let named = named.join(", ");
         let device_at = devices_at.index(index);
-        let body_at = Device::body_at(&device_at, version);
+        let body_at = Device::body_path(&device_at, version);
         let at = body_at.field("taints");
         let report = match sharers.len() {
             0 => continue,
@@ -56,7 +56,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 ),
             ),
             count => {
-                let more = if count > MAX_NAMED { format!(" and {} more", count - MAX_NAMED) } else { String::new() };
+                let more = if count > MAX_NAMED_DEVICES { format!(" and {} more", count - MAX_NAMED_DEVICES) } else { String::new() };
                 cx.report(UNTAINTED_PARTITIONS, &at).invalid(
                     device.name(),
                     format_args!(
@@ -66,7 +66,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 )
             }
         };
-        report.short(SHORT).help(HELP);
+        report.short_detail(SHORT).help(HELP);
     }
 }
 
@@ -77,7 +77,7 @@ fn is_tainted(device: Device<'_>, version: Version) -> bool {
 }
 
 /// The devices of a slice by the shared counters that they consume.
-struct CounterUse<'d> {
+struct ConsumersByCounter<'d> {
     /// The consuming devices, by counter set and counter.
     by_counter: HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>,
 }
@@ -90,8 +90,8 @@ struct CounterConsumers<'d> {
     tainted: usize,
 }
 
-impl<'d> CounterUse<'d> {
-    fn new(spec: SliceSpec<'d>, version: Version) -> CounterUse<'d> {
+impl<'d> ConsumersByCounter<'d> {
+    fn new(spec: SliceSpec<'d>, version: Version) -> ConsumersByCounter<'d> {
         let mut by_counter: HashMap<_, CounterConsumers<'d>, RandomState> = HashMap::default();
         for (index, device) in spec.devices().iter().enumerate() {
             let is_tainted = is_tainted(device, version);
@@ -101,7 +101,7 @@ impl<'d> CounterUse<'d> {
                 consumers.tainted += usize::from(is_tainted);
             }
         }
-        CounterUse { by_counter }
+        ConsumersByCounter { by_counter }
     }
 
     /// Returns the names of the other devices that consume a counter of a tainted device, in order; none if one of them

@@ -1,23 +1,23 @@
 //! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::UPPERCASE_DRIVER;
-use tollgate_api::view::Body;
+use tollgate_api::view::ObjectBody;
 use tollgate_document::field::Path;
 use tollgate_formats::{gofmt, names};
 
 // upstream v1.36 resourceslice strategy WarningsOnCreate
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Slice(slice) = admission.object.body else { return };
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Slice(slice) = admission.object.body else { return };
     let driver = slice.spec().driver();
-    if names::lower(driver) != driver {
+    if names::go_to_lower(driver) != driver {
         let quoted = gofmt::quote(driver);
         let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
         let spec_at = Path::ROOT.field("spec");
         cx.report(UPPERCASE_DRIVER, &spec_at.field("driver"))
             .invalid(driver, detail)
-            .short("driver names should be lowercase")
-            .help(format_args!("use `{}`", names::lower(driver)));
+            .short_detail("driver names should be lowercase")
+            .help(format_args!("use `{}`", names::go_to_lower(driver)));
     }
 }

@@ -1,19 +1,19 @@
 //! A rule that selects a driver by a name with capitals: accepted, and compared letter by letter.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::UPPERCASE_SELECTOR_DRIVER;
 use crate::site::DeviceSelection;
 use tollgate_api::view::TaintSelector;
 use tollgate_document::field::Path;
 use tollgate_formats::{gofmt, names};
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
-    if names::lower(driver) != driver {
+    if names::go_to_lower(driver) != driver {
         let detail = format_args!("{} does not match a lowercase driver name", gofmt::quote(driver));
         cx.report(UPPERCASE_SELECTOR_DRIVER, &at.field("driver"))
             .invalid(driver, detail)
-            .short("does not match a lowercase driver name")
-            .help(format_args!("driver names are case-sensitive; use `{}`", names::lower(driver)));
+            .short_detail("does not match a lowercase driver name")
+            .help(format_args!("driver names are case-sensitive; use `{}`", names::go_to_lower(driver)));
     }
 }

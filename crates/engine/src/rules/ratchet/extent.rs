@@ -11,12 +11,12 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use crate::admission::DecodedAttributes;
-use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
+use tollgate_api::view::{DevicePatch, ObjectBody, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use tollgate_formats::gotime::Timestamp;
 
 /// How an update changes what the taints of an object reach: which devices, how strongly and how soon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
+pub enum ReachChange {
     /// The taints may affect more, so that stored findings do not excuse new ones.
     Wider,
     /// The taints affect the same or less, and nothing else changes.
@@ -26,26 +26,28 @@ pub enum Extent {
 }
 
 /// Evictions per second of a taint that does not set them, in draft r2.
-const DEFAULT_RATE: i64 = 10;
+const DEFAULT_EVICTIONS_PER_SECOND: i64 = 10;
 
 /// Maximum number of list items that are searched. Valid lists are not longer, and this bounds the time for
 /// hostile ones.
-const MAX_SEARCHED: usize = 128;
+const MAX_SEARCHED_ITEMS: usize = 128;
 
 /// Compares what the taints of an object reach after an update with what they reach before.
-pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
+pub fn taint_reach_change(admission: &DecodedAttributes<'_>) -> ReachChange {
     // The server ignores the spec in a status request.
     if admission.is_status() {
-        return Extent::Other;
+        return ReachChange::Other;
     }
     match (admission.old_object.map(|old| old.body), admission.object.body) {
-        (Some(Body::Rule(old)), Body::Rule(new)) => rule_extent(old.spec(), new.spec()),
-        (Some(Body::Patch(old)), Body::Patch(new)) => {
-            patch_extent(old.spec().devices(), new.spec().devices())
+        (Some(ObjectBody::Rule(old)), ObjectBody::Rule(new)) => rule_reach_change(old.spec(), new.spec()),
+        (Some(ObjectBody::Patch(old)), ObjectBody::Patch(new)) => {
+            patch_reach_change(old.spec().devices(), new.spec().devices())
         }
         // Devices go by their names, and those are names within a pool.
-        (Some(Body::Slice(old)), Body::Slice(new)) if !is_same_pool(old, new) => Extent::Wider,
-        _ => Extent::Other,
+        (Some(ObjectBody::Slice(old)), ObjectBody::Slice(new)) if !is_same_pool(old, new) => {
+            ReachChange::Wider
+        }
+        _ => ReachChange::Other,
     }
 }
 
@@ -56,7 +58,7 @@ fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
 }
 
 /// Compares the devices and pods that a rule and the stored rule affect.
-fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
+fn rule_reach_change(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> ReachChange {
     let (old_taint, new_taint) = (old.taint(), new.taint());
     let evicts = new_taint.effect() == "NoExecute";
     let selects_more = match (old.device_selector(), new.device_selector()) {
@@ -68,17 +70,20 @@ fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     };
     let is_other = !is_same_taint(old_taint, new_taint);
     let affects_pods = new_taint.effect() != "None";
-    if selects_more || !Strength::of(old_taint).covers(&Strength::of(new_taint)) || is_other && affects_pods {
-        Extent::Wider
+    if selects_more
+        || !TaintStrength::from_taint(old_taint).is_at_least(&TaintStrength::from_taint(new_taint))
+        || is_other && affects_pods
+    {
+        ReachChange::Wider
     } else if is_other || !is_same_content(old_taint, new_taint) {
-        Extent::Other
+        ReachChange::Other
     } else {
-        Extent::Within
+        ReachChange::Within
     }
 }
 
 /// Compares the devices and pods that a patch and the stored patch affect.
-fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
+fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange {
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
         // An empty filter is for all devices, and so is none.
@@ -86,18 +91,18 @@ fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
         (Some(old), Some(new)) => is_narrowed(old, new),
     };
     if !is_narrowed {
-        return Extent::Wider;
+        return ReachChange::Wider;
     }
     let (before, after) = (old.taints(), new.taints());
     let has = |taint: Taint<'_>| {
         before.iter().any(|stored| is_same_or_weaker(stored, taint) && is_same_content(stored, taint))
     };
-    let is_short = before.len() <= MAX_SEARCHED && after.len() <= MAX_SEARCHED;
+    let is_short = before.len() <= MAX_SEARCHED_ITEMS && after.len() <= MAX_SEARCHED_ITEMS;
     let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
     // Of two patches the one of higher priority counts.
     let is_rest_same =
         ["attributes", "capacity"].into_iter().all(is_same) && new.priority() <= old.priority();
-    if is_short && is_rest_same && after.iter().all(has) { Extent::Within } else { Extent::Other }
+    if is_short && is_rest_same && after.iter().all(has) { ReachChange::Within } else { ReachChange::Other }
 }
 
 /// True if the new selector has every criterion of the old one, so that it matches nothing that the old one does not
@@ -137,12 +142,12 @@ fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
 /// True if the new taint has the same key and value as the old one and is not stronger, so that the old one can excuse
 /// it.
 pub(super) fn is_same_or_weaker(old: Taint<'_>, new: Taint<'_>) -> bool {
-    is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
+    is_same_taint(old, new) && TaintStrength::from_taint(old).is_at_least(&TaintStrength::from_taint(new))
 }
 
 /// The strength of a taint: its effect, eviction rate and time.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Strength {
+pub(super) struct TaintStrength {
     rank: Option<u8>,
     rate: i64,
     time: Reverse<Option<Timestamp>>,
@@ -150,19 +155,19 @@ pub(super) struct Strength {
     unknown: Box<str>,
 }
 
-impl Strength {
-    pub(super) fn of(taint: Taint<'_>) -> Strength {
+impl TaintStrength {
+    pub(super) fn from_taint(taint: Taint<'_>) -> TaintStrength {
         let rank = effect_rank(taint.effect());
-        Strength {
+        TaintStrength {
             rank,
-            rate: taint.evictions_per_second().unwrap_or(DEFAULT_RATE),
+            rate: taint.evictions_per_second().unwrap_or(DEFAULT_EVICTIONS_PER_SECOND),
             time: Reverse(taint.time_added()),
             unknown: if rank.is_none() { taint.effect().into() } else { Box::default() },
         }
     }
 
     /// True if the taint with strength `new` is not stronger than this one.
-    pub(super) fn covers(&self, new: &Strength) -> bool {
+    pub(super) fn is_at_least(&self, new: &TaintStrength) -> bool {
         if new.rate > self.rate {
             return false;
         }

@@ -2,42 +2,42 @@
 //!
 //! Only a new allocation is judged: what is stored was judged by the release that stored it.
 
-use super::constraints::{self, Requests};
-use super::naming::{self, POOL_LIMIT, too_long};
+use super::constraints::{self, RequestNames};
+use super::naming::{self, MAX_POOL_BYTES, too_long_message};
 use super::taint::supported_values;
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
 use crate::admission::AdminAccess;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     ADMIN_ACCESS, ALLOCATION_CHANGED, ALLOCATION_CONFIG_SOURCE, ALLOCATION_NODE_SELECTOR, RESULT_DEVICE,
     RESULT_SHARE_ID, TOO_MANY_RESULTS,
 };
 use tollgate_api::equal;
 use tollgate_api::fields::{ALLOCATION, CLAIM_STATUS};
-use tollgate_api::schema::Ty;
+use tollgate_api::schema::FieldType;
 use tollgate_api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum number of results of one allocation.
 const RESULTS_LIMIT: usize = 32;
 /// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
 /// The schema type of an allocation, for printing one that was changed.
-static ALLOCATION_TYPE: Ty = Ty::Struct(&ALLOCATION);
+static ALLOCATION_TYPE: FieldType = FieldType::Struct(&ALLOCATION);
 const CONFIG_SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
 pub fn check_allocation_result(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
-    names: &Requests<'_>,
+    names: &RequestNames<'_>,
 ) {
     let Some(allocation) = new.allocation() else { return };
     if old.allocation().is_none() {
@@ -48,10 +48,10 @@ pub fn check_allocation_result(
     }
     if cx.is_declarative {
         cx.report(ALLOCATION_CHANGED, at)
-            .declarative_native()
+            .declarative_only()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let value = hub::printed(cx, allocation.json(), &ALLOCATION_TYPE);
+        let value = hub::printed_value(cx, allocation.json(), &ALLOCATION_TYPE);
         cx.report(ALLOCATION_CHANGED, at).invalid(value, "field is immutable");
     }
 }
@@ -59,10 +59,10 @@ pub fn check_allocation_result(
 /// Checks a new allocation: its results, configurations and node selector.
 // upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
 fn check_new_allocation(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     allocation: Allocation<'_>,
-    names: &Requests<'_>,
+    names: &RequestNames<'_>,
 ) {
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
@@ -85,15 +85,15 @@ fn check_new_allocation(
 /// Checks one allocated device.
 // upstream v1.36 validateDeviceRequestAllocationResult
 fn check_allocated_device(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     result: AllocationResult<'_>,
-    names: &Requests<'_>,
+    names: &RequestNames<'_>,
 ) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
-    config::check_covered_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
+    config::check_declarative_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
     check_pool_name(cx, &at.field("pool"), result.pool());
-    naming::check_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
+    naming::check_dns_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
     binding::check_binding_conditions(
         cx,
         at,
@@ -117,27 +117,27 @@ fn check_allocated_device(
 
 /// Checks the pool name of a result. Declarative validation, which covers it, reports each bad segment of the name.
 // upstream v1.37 validate.ResourcePoolName
-fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
+fn check_pool_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, pool: &str) {
     if !cx.is_declarative {
-        return naming::check_pool(cx, RESULT_DEVICE, at, pool);
+        return naming::check_pool_name(cx, RESULT_DEVICE, at, pool);
     }
     if pool.is_empty() {
-        cx.report(RESULT_DEVICE, at).declarative_native().required("");
+        cx.report(RESULT_DEVICE, at).declarative_only().required("");
         return;
     }
-    if pool.len() > POOL_LIMIT {
-        cx.report(RESULT_DEVICE, at).declarative_native().too_long(too_long(POOL_LIMIT));
+    if pool.len() > MAX_POOL_BYTES {
+        cx.report(RESULT_DEVICE, at).declarative_only().too_long(too_long_message(MAX_POOL_BYTES));
     }
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            let value = BadValue::str(gofmt::head(pool, cx.max_text_bytes().saturating_add(8)));
-            cx.report(RESULT_DEVICE, at).declarative_native().invalid(value, detail);
+            let value = BadValue::str(gofmt::byte_prefix(pool, cx.max_text_bytes().saturating_add(8)));
+            cx.report(RESULT_DEVICE, at).declarative_only().invalid(value, detail);
             continue;
         }
-        names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
+        names::check_dns_subdomain(segment, LengthUnit::Bytes, &mut |detail| {
             cx.report(RESULT_DEVICE, at)
-                .declarative_native()
+                .declarative_only()
                 .invalid(segment, format_args!("segment {number}: {detail}"));
         });
     }
@@ -145,10 +145,10 @@ fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
 
 /// Checks the share id of a result or of a device's status.
 // upstream v1.36 validateUID; v1.37 validate.UUID
-pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
+pub fn check_share_id(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative {
         if !names::is_lowercase_uuid(share) {
-            cx.report(rule, at).declarative_native().invalid(share, names::LOWERCASE_UUID);
+            cx.report(rule, at).declarative_only().invalid(share, names::NOT_LOWERCASE_UUID);
         }
     } else if let Some(detail) = names::uid_problem(share) {
         cx.report(rule, at).invalid(share, detail);
@@ -158,10 +158,10 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
 /// Checks one configuration of an allocation.
 // upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
 fn check_allocated_config(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     config: AllocationConfig<'_>,
-    names: &Requests<'_>,
+    names: &RequestNames<'_>,
 ) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
@@ -181,7 +181,7 @@ fn check_allocated_config(
 /// already.
 // upstream v1.36 AuthorizedForAdminStatus
 pub fn check_allocated_admin_access(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,

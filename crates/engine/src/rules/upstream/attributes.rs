@@ -1,8 +1,8 @@
 //! Attributes of a device: names, exactly one value each, the lengths of values.
 
-use super::naming::{NAME_LIMIT, bad_key_at, too_long};
+use super::naming::{MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key, too_long_message};
 use super::{hub, qualified};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use tollgate_document::doc::{Value, ValueKind};
@@ -13,17 +13,17 @@ use tollgate_formats::names;
 /// Maximum number of attributes and capacities of a device, together.
 const MAX_ATTRIBUTES: usize = 32;
 /// Maximum length in bytes of a string or version attribute.
-const VALUE_LIMIT: usize = 64;
+const MAX_ATTRIBUTE_VALUE_BYTES: usize = 64;
 /// The fields that can hold a value, in the order in which the server names them.
-const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
+const VALUE_FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
 /// Checks the number of attributes, capacities and values of the device at `at`.
 // upstream v1.36 validateDevice
-pub fn check_attribute_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_attribute_count(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let (mut attributes, mut values) = (0, 0);
     for (_, attribute) in body.attributes().value().members() {
         attributes += 1;
-        values += value_count(attribute);
+        values += set_value_count(attribute);
     }
     let entries = attributes + body.capacity().len();
     if entries > MAX_ATTRIBUTES {
@@ -40,9 +40,9 @@ pub fn check_attribute_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBod
 
 /// Returns the number of list items of an attribute; 1 if it has none, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
-fn value_count(attribute: Value<'_>) -> usize {
+fn set_value_count(attribute: Value<'_>) -> usize {
     // The object, one key and its value: nearly all attributes.
-    if attribute.size() <= 3 {
+    if attribute.node_count() <= 3 {
         return 1;
     }
     let items: usize = attribute.members().map(|(_, value)| value.items().count()).sum();
@@ -51,79 +51,82 @@ fn value_count(attribute: Value<'_>) -> usize {
 
 /// True if one of the attributes has a list as value, even an empty one.
 pub fn has_list_values(attributes: Map<'_, Attribute<'_>>) -> bool {
-    attributes.iter().any(|(_, attribute)| is_list(attribute))
+    attributes.iter().any(|(_, attribute)| has_list_value(attribute))
 }
 
 /// True if the attribute has a list as value. Nearly all attributes have none, and are spared further lookups.
-fn is_list(attribute: Attribute<'_>) -> bool {
+fn has_list_value(attribute: Attribute<'_>) -> bool {
     attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
 /// Returns the list fields of an attribute (`ints`, `bools`, `strings`, `versions`) with their values, set or not.
 fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
-    FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
+    VALUE_FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
 }
 
 /// Checks the names and values of the attributes at `at`.
-pub fn check_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
-        if !qualified::is_plain(name) {
-            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.about_key(|cx| qualified::check_qualified_name(cx, ATTRIBUTE_NAME, &name_at, name));
+        if !qualified::is_surely_valid(name) {
+            let name_at = path_of_bad_key(cx.profile, at, name, MAX_ATTRIBUTE_NAME_BYTES);
+            cx.with_findings_on_key(|cx| qualified::check_qualified_name(cx, ATTRIBUTE_NAME, &name_at, name));
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
-        if name.len() > NAME_LIMIT {
-            cx.check_part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));
-            cx.declaratively(|cx| check_value(cx, &at.key(name), attribute));
+        if name.len() > MAX_ATTRIBUTE_NAME_BYTES {
+            cx.check_part(true, |cx| {
+                check_attribute_value(cx, &at.short_key(name, MAX_ATTRIBUTE_NAME_BYTES), attribute)
+            });
+            cx.check_declaratively_only(|cx| check_attribute_value(cx, &at.key(name), attribute));
         } else {
-            check_value(cx, &at.key(name), attribute);
+            check_attribute_value(cx, &at.key(name), attribute);
         }
     }
 }
 
 /// Checks one value: its length, its version syntax, and that there is exactly one.
 // upstream v1.36 validateDeviceAttribute
-fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
-        cx.report(ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
+fn check_attribute_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
+        cx.report(ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
     }
     if let Some(version) = attribute.version() {
-        check_version(cx, &at.field("version"), version);
+        check_version_value(cx, &at.field("version"), version);
     }
-    if is_list(attribute) {
-        check_lists(cx, at, attribute);
+    if has_list_value(attribute) {
+        check_list_values(cx, at, attribute);
     }
     check_one_value_set(cx, at, attribute);
 }
 
 /// Checks the list values of an attribute.
-fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+fn check_list_values(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (field, _) in list_fields(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
         cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
     }
-    let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
+    let (read_string_or_strings, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
-        if string.len() > VALUE_LIMIT {
-            cx.report(ATTRIBUTE_VALUE, &strings_at.index(index)).too_long(too_long(VALUE_LIMIT));
+        if string.len() > MAX_ATTRIBUTE_VALUE_BYTES {
+            cx.report(ATTRIBUTE_VALUE, &read_string_or_strings.index(index))
+                .too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
-        check_version(cx, &versions_at.index(index), version);
+        check_version_value(cx, &versions_at.index(index), version);
     }
 }
 
-fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
+fn check_version_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, version: &str) {
     if !names::is_semver(version) {
-        cx.report(ATTRIBUTE_VALUE, at).invalid(version, names::SEMVER);
+        cx.report(ATTRIBUTE_VALUE, at).invalid(version, names::INVALID_SEMVER);
     }
-    if version.len() > VALUE_LIMIT {
-        cx.report(ATTRIBUTE_VALUE, at).too_long(too_long(VALUE_LIMIT));
+    if version.len() > MAX_ATTRIBUTE_VALUE_BYTES {
+        cx.report(ATTRIBUTE_VALUE, at).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
     }
 }
 
 /// Checks that an attribute has exactly one value. Only hand-written validation counts an empty list as a value.
-fn check_one_value_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+fn check_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `FIELDS`, once.
     let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
@@ -132,14 +135,14 @@ fn check_one_value_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<
             let value = attribute.json().get(field);
             !value.is_null() && is_filled(value)
         };
-        let names: Vec<&str> = FIELDS.iter().filter(filled).copied().collect();
-        let all = FIELDS.map(|field| format!("`{field}`")).join(", ");
+        let names: Vec<&str> = VALUE_FIELDS.iter().filter(filled).copied().collect();
+        let all = VALUE_FIELDS.map(|field| format!("`{field}`")).join(", ");
         let (value, detail) = if names.is_empty() {
             (String::new(), format!("must specify one of: {all}"))
         } else {
             (format!("{{{}}}", names.join(", ")), format!("must specify exactly one of: {all}"))
         };
-        cx.report(ATTRIBUTE_VALUE, at).declarative_native().invalid(BadValue::str(&value), detail);
+        cx.report(ATTRIBUTE_VALUE, at).declarative_only().invalid(BadValue::str(&value), detail);
         return;
     }
     let detail = "exactly one value must be specified";
@@ -152,7 +155,7 @@ fn check_one_value_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = hub::printed(cx, attribute.json(), &hub::ATTRIBUTE);
+            let value = hub::printed_value(cx, attribute.json(), &hub::ATTRIBUTE_TYPE);
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

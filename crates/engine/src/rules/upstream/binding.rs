@@ -1,7 +1,7 @@
 //! Binding conditions, of a device and of an allocation result.
 
 use super::{hub, lists};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::BINDING_CONDITIONS;
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
@@ -13,14 +13,14 @@ const MAX_BINDING_CONDITIONS: usize = 4;
 /// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
 pub fn check_binding_conditions(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     conditions: Strings<'_>,
     failures: Strings<'_>,
 ) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
-    check_items(cx, &conditions_at, conditions);
-    check_items(cx, &failures_at, failures);
+    check_condition_names(cx, &conditions_at, conditions);
+    check_condition_names(cx, &failures_at, failures);
     if !cx.is_hand_written {
         return;
     }
@@ -33,17 +33,17 @@ pub fn check_binding_conditions(
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        let value = hub::printed(cx, conditions.0, &hub::STRINGS);
+        let value = hub::printed_value(cx, conditions.0, &hub::STRING_LIST_TYPE);
         cx.report(BINDING_CONDITIONS, &conditions_at).invalid(value, detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        let value = hub::printed(cx, failures.0, &hub::STRINGS);
+        let value = hub::printed_value(cx, failures.0, &hub::STRING_LIST_TYPE);
         cx.report(BINDING_CONDITIONS, &failures_at).invalid(value, detail);
     }
 }
 
-fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
+fn check_condition_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     if !lists::check_max_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
         || !cx.is_hand_written
     {
@@ -51,13 +51,13 @@ fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, condition) in list.iter().enumerate() {
-        names::label_key(condition, unit, word, &mut |detail| {
+        names::check_label_key(condition, unit, word, &mut |detail| {
             cx.report(BINDING_CONDITIONS, &at.index(index)).invalid(condition, detail);
         });
     }
 }
 
-fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
+fn check_duplicates(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     lists::for_each_duplicate(list.iter(), |index, condition| {
         cx.report(BINDING_CONDITIONS, &at.index(index)).duplicate(condition, "");
     });

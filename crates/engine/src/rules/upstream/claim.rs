@@ -1,44 +1,44 @@
 //! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
 
-use super::constraints::{self, Requests};
+use super::constraints::{self, RequestNames};
 use super::derived::ConstraintAttributes;
 use super::{config, hub, request};
 use crate::admission::{AdminAccess, DecodedAttributes, Operation};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{ADMIN_ACCESS, IMMUTABLE_CLAIM_SPEC};
-use tollgate_api::equal::{same, same_member};
+use tollgate_api::equal::{is_part_equal, same_member};
 use tollgate_api::fields;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
+use tollgate_api::view::{ClaimSpec, DeviceClaim, Object, ObjectBody, Request, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 /// Checks the spec of a claim or template; on an update, also that it is unchanged.
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
-pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
     let Some(spec) = claim_spec(admission.object) else { return };
-    let is_claim = matches!(admission.object.body, Body::Claim(_));
+    let is_claim = matches!(admission.object.body, ObjectBody::Claim(_));
     let at = if is_claim { spec_at } else { spec_at.field("spec") };
     if cx.operation == Operation::Create {
         check_admin_access(cx, &at, spec);
     }
     let is_checked = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
     if is_checked {
-        check_spec(cx, &at, spec, admission.old_object.and_then(template_spec));
+        check_spec(cx, &at, spec, admission.old_object.and_then(stored_template_spec));
     }
     let Some(old) = admission.old_object else { return };
-    let is_same = same(admission.object, old, "spec");
-    if is_same && claim_spec(old).is_some_and(|old| has_same_shapes(spec, old, cx.version)) {
+    let is_same = is_part_equal(admission.object, old, "spec");
+    if is_same && claim_spec(old).is_some_and(|old| has_same_request_shapes(spec, old, cx.version)) {
         return;
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
     if is_claim && !is_same && cx.is_declarative {
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at)
-            .declarative_native()
+            .declarative_only()
             .invalid(BadValue::Null, "field is immutable");
     } else {
         let value = hub::printed_member(cx, admission.object, "spec");
@@ -49,37 +49,37 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 /// True if the same requests of both specs are exact ones. In flat versions, an empty list makes a request an exact one
 /// although it counts as equal to an absent list.
 // upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
-fn has_same_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
+fn has_same_request_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
     let is_exact = |request: Request<'_>| request.exactly(version).is_some();
     let (new, old) = (new.devices().requests(), old.devices().requests());
-    !version.is_flat() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
+    !version.is_before_v1beta2() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
 }
 
 /// Returns the spec of a claim, or the one that a template gives its claims; `None` for other kinds.
 fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
     match object.body {
-        Body::Claim(claim) => Some(claim.spec()),
-        Body::Template(template) => Some(template.spec().spec()),
+        ObjectBody::Claim(claim) => Some(claim.spec()),
+        ObjectBody::Template(template) => Some(template.spec().spec()),
         _ => None,
     }
 }
 
 /// Returns the stored spec that declarative validation compares with; `None` for claims, whose stored spec is not
 /// compared again.
-fn template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
-    if let Body::Template(old) = old.body { Some(old.spec().spec()) } else { None }
+fn stored_template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
+    if let ObjectBody::Template(old) = old.body { Some(old.spec().spec()) } else { None }
 }
 
 /// Checks the requests, constraints and configurations of a claim's spec.
 // upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
-fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
+fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
     let at = at.field("devices");
     let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative).map(ClaimSpec::devices));
     let version = cx.version;
     let is_same = |json| {
         old.is_some_and(|old| same_member(new.json(), old.json(), fields::device_claim(version), json))
     };
-    let names = Requests::new(new.requests());
+    let names = RequestNames::new(new.requests());
     let mut attributes = ConstraintAttributes::new(new.constraints());
     cx.check_part(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
@@ -97,7 +97,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
 /// Reports the first request with admin access if the namespace does not allow it. The server prints the path of an old
 /// version of claims, for templates too.
 // upstream v1.36 resourceclaimspec AuthorizedForAdmin
-fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+fn check_admin_access(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     if cx.context.admin_access != AdminAccess::Refused {
         return;
     }
@@ -109,15 +109,17 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
         let request_at = requests_at.index(index);
-        let exactly_at = Request::exactly_at(&request_at, version);
+        let exactly_at = Request::exactly_path(&request_at, version);
         let detail = admin_access_detail(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
-        cx.report(ADMIN_ACCESS, &exactly_at.field("adminAccess")).forbidden(detail).printed_at(server_at);
+        cx.report(ADMIN_ACCESS, &exactly_at.field("adminAccess"))
+            .forbidden(detail)
+            .with_server_path(server_at);
     }
 }
 
 /// Returns the message that names the label the namespace needs for admin access.
-pub fn admin_access_detail(cx: &Cx<'_, '_>) -> String {
+pub fn admin_access_detail(cx: &RuleContext<'_, '_>) -> String {
     let label = cx.profile.admin_access_label;
     format!("admin access to devices requires the `{label}: true` label on the containing namespace")
 }

@@ -2,25 +2,25 @@
 
 use super::{config, selectors};
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::EXTENDED_RESOURCE_NAME;
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::CLASS_SPEC;
-use tollgate_api::view::{Body, ClassSpec, View};
+use tollgate_api::view::{ClassSpec, ObjectBody, View};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
 // upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
-pub fn check_device_class(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Class(class) = admission.object.body else { return };
+pub fn check_device_class(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Class(class) = admission.object.body else { return };
     let old = admission
         .old_object
-        .and_then(|old| if let Body::Class(old) = old.body { Some(old.spec()) } else { None });
+        .and_then(|old| if let ObjectBody::Class(old) = old.body { Some(old.spec()) } else { None });
     check_spec(cx, &Path::ROOT.field("spec"), class.spec(), old);
 }
 
 // upstream v1.36 validateDeviceClassSpec
-fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
+fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
     let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
     let stored = is_same("selectors");
     cx.check_part(stored, |cx| {
@@ -35,15 +35,15 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Optio
 }
 
 // upstream v1.36 v1helper.IsExtendedResourceName; v1.37 validate.ExtendedResourceName
-fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn check_extended_resource(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     let mut is_covered = false;
     if cx.is_declarative {
-        names::extended_resource_name(name, &mut |detail| {
+        names::check_extended_resource(name, &mut |detail| {
             is_covered = true;
-            cx.report(EXTENDED_RESOURCE_NAME, at).declarative_native().invalid(name, detail);
+            cx.report(EXTENDED_RESOURCE_NAME, at).declarative_only().invalid(name, detail);
         });
     }
     if !is_covered && !names::is_extended_resource_name(name) {
-        cx.report(EXTENDED_RESOURCE_NAME, at).invalid(name, names::EXTENDED_RESOURCE);
+        cx.report(EXTENDED_RESOURCE_NAME, at).invalid(name, names::INVALID_EXTENDED_RESOURCE);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{fqn, lists, naming};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{CONSTRAINT_ATTRIBUTE, REQUEST_REFERENCE, TOO_MANY_CONSTRAINTS};
 use tollgate_api::view::{Constraint, List, Request, Strings};
 use tollgate_document::field::Path;
@@ -11,14 +11,14 @@ use tollgate_document::field::Path;
 /// Maximum number of constraints of one claim.
 const CONSTRAINTS_LIMIT: usize = 32;
 /// Maximum number of references of one constraint or configuration.
-const REFERENCES_LIMIT: usize = 32;
-const NO_REQUEST: &str =
+const MAX_REQUEST_REFERENCES: usize = 32;
+const UNKNOWN_REQUEST_DETAIL: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 /// The requests of a claim, to look up whether one has the name of a reference, and which sub-requests it has.
 // upstream v1.36 gatherRequestNames, requestNames.Has
 #[derive(Debug)]
-pub struct Requests<'d> {
+pub struct RequestNames<'d> {
     requests: List<'d, Request<'d>>,
     /// Set only for claims with many requests; others are searched linearly.
     index: Option<NameIndex<'d>>,
@@ -32,9 +32,9 @@ struct NameIndex<'d> {
     subs: HashSet<(usize, &'d str)>,
 }
 
-impl<'d> Requests<'d> {
+impl<'d> RequestNames<'d> {
     /// Collects the names of these requests.
-    pub fn new(requests: List<'d, Request<'d>>) -> Requests<'d> {
+    pub fn new(requests: List<'d, Request<'d>>) -> RequestNames<'d> {
         let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
         let index = (count > lists::MAX_SEARCHED_ITEMS).then(|| NameIndex {
             last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
@@ -44,11 +44,11 @@ impl<'d> Requests<'d> {
                 })
                 .collect(),
         });
-        Requests { requests, index }
+        RequestNames { requests, index }
     }
 
     /// True if the request exists and, if `sub` is given, has this sub-request.
-    fn has(&self, request: &str, sub: Option<&str>) -> bool {
+    fn has_request(&self, request: &str, sub: Option<&str>) -> bool {
         if let Some(index) = &self.index {
             let last = index.last.get(request);
             return last.is_some_and(|last| sub.is_none_or(|sub| index.subs.contains(&(*last, sub))));
@@ -62,10 +62,10 @@ impl<'d> Requests<'d> {
 /// Checks the constraints of a claim.
 // upstream v1.36 validateDeviceClaim
 pub fn check_constraints(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     list: List<'_, Constraint<'_>>,
-    names: &Requests<'_>,
+    names: &RequestNames<'_>,
 ) {
     if !lists::check_max_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
         return;
@@ -76,7 +76,12 @@ pub fn check_constraints(
 }
 
 // upstream v1.36 validateDeviceConstraint
-fn check_constraint(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: &Requests<'_>) {
+fn check_constraint(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    constraint: Constraint<'_>,
+    names: &RequestNames<'_>,
+) {
     check_references(cx, &at.field("requests"), constraint.requests(), names);
     let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
     if let Some(name) = same {
@@ -100,8 +105,13 @@ fn check_constraint(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'
 }
 
 /// Checks the list of requests that a constraint or a configuration is for.
-pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Requests<'_>) {
-    if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), REFERENCES_LIMIT) {
+pub fn check_references(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    list: Strings<'_>,
+    names: &RequestNames<'_>,
+) {
+    if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), MAX_REQUEST_REFERENCES) {
         return;
     }
     for (index, reference) in list.iter().enumerate() {
@@ -114,19 +124,24 @@ pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, n
 
 /// Checks a reference to a request or one of its alternatives: `request` or `request/subrequest`.
 // upstream v1.36 validateRequestNameRef
-pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Requests<'_>) {
+pub fn check_reference(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    reference: &str,
+    names: &RequestNames<'_>,
+) {
     let (request, sub) = match reference.split_once('/') {
         None => (reference, None),
         Some((request, sub)) => (request, Some(sub)),
     };
     let has_more = sub.is_some_and(|sub| sub.contains('/'));
     if !has_more {
-        naming::check_label(cx, REQUEST_REFERENCE, at, request);
+        naming::check_dns_label(cx, REQUEST_REFERENCE, at, request);
         if let Some(sub) = sub {
-            naming::check_label(cx, REQUEST_REFERENCE, at, sub);
+            naming::check_dns_label(cx, REQUEST_REFERENCE, at, sub);
         }
     }
-    if has_more || !names.has(request, sub) {
-        cx.report(REQUEST_REFERENCE, at).invalid(reference, NO_REQUEST);
+    if has_more || !names.has_request(request, sub) {
+        cx.report(REQUEST_REFERENCE, at).invalid(reference, UNKNOWN_REQUEST_DETAIL);
     }
 }

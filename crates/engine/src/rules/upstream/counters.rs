@@ -5,37 +5,37 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::lists::{self, at_most};
-use super::naming::bad_key_at;
-use crate::rules::Cx;
+use super::lists::{self, at_most_message};
+use super::naming::path_of_bad_key;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     COMPATIBILITY_GROUPS, CONSUMED_COUNTERS, SHARED_COUNTERS, TOO_MANY_COUNTERS, UNKNOWN_COUNTER,
 };
 use tollgate_api::fields::{CONSUMPTION, COUNTER_SET};
 use tollgate_api::profile::CounterRules;
-use tollgate_api::schema::StructTy;
+use tollgate_api::schema::StructSchema;
 use tollgate_api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, View as _};
 use tollgate_api::{equal, print};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum length in bytes of a counter name; longer ones are shortened to this in paths.
-const NAME_LIMIT: usize = 63;
+const MAX_COUNTER_NAME_BYTES: usize = 63;
 /// Maximum number of counters in all sets of a slice, in 1.33 and 1.34.
-const SHARED_TOTAL: usize = 32;
+const MAX_SHARED_COUNTERS: usize = 32;
 /// Maximum number of counters that a device consumes, in 1.33 and 1.34.
-const DEVICE_TOTAL: usize = 32;
+const MAX_DEVICE_COUNTERS: usize = 32;
 /// Maximum number of counters that all devices of a slice consume together, in 1.33 and 1.34.
-const SLICE_TOTAL: usize = 1024;
+const MAX_CONSUMED_COUNTERS: usize = 1024;
 /// Maximum number of compatibility groups of one consumption.
-const GROUPS_LIMIT: usize = 2;
+const MAX_COMPATIBILITY_GROUPS: usize = 2;
 
 /// Checks the counter sets of a slice. Declarative validation compares each with the stored set of the same name.
 // upstream v1.36 validateResourceSliceSpec, validateCounterSet
 pub fn check_counter_sets(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: List<'_, CounterSet<'_>>,
     old: Option<List<'_, CounterSet<'_>>>,
@@ -46,21 +46,26 @@ pub fn check_counter_sets(
             return;
         }
         let asked = old.filter(|_| cx.is_declarative).unwrap_or(List::absent());
-        let asked = lists::ItemsByKey::of(asked.iter(), CounterSet::name);
+        let asked = lists::ItemsByKey::from_items(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
-            check_set(cx, &at.index(index), set, asked.get(&set.name()));
+            check_counter_set(cx, &at.index(index), set, asked.get(&set.name()));
         }
         check_duplicates(cx, at, SHARED_COUNTERS, "name", new.value(), &COUNTER_SET);
     });
 }
 
 /// Checks one counter set.
-fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
+fn check_counter_set(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    set: CounterSet<'_>,
+    stored: Option<CounterSet<'_>>,
+) {
     cx.check_part(stored.is_some(), |cx| {
         check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name())
     });
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
-    let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
+    let stored = stored.map_or(Map::from_json(Value::absent()), CounterSet::counters);
     cx.check_part(same, |cx| {
         check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored)
     });
@@ -68,7 +73,7 @@ fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Op
 
 /// Checks the counters that a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
-pub fn check_consumed_counters(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
+pub fn check_consumed_counters(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
     if !lists::check_max_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
         return;
     }
@@ -90,32 +95,32 @@ pub fn check_consumed_counters(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_
             CONSUMED_COUNTERS,
             &at.field("counters"),
             consumption.counters(),
-            Map::of(Value::absent()),
+            Map::from_json(Value::absent()),
         );
         check_compatibility_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
     check_duplicates(cx, at, CONSUMED_COUNTERS, "counterSet", list.value(), &CONSUMPTION);
 }
 
-fn check_counter_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+fn check_counter_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).covered_by_declarative().required("");
         return;
     }
-    names::dns_label(name, name_unit(cx), &mut |detail| {
+    names::check_dns_label(name, name_unit(cx), &mut |detail| {
         cx.report(rule, at).covered_by_declarative().invalid(name, detail);
     });
 }
 
 /// Returns the unit in which the current validator states the maximum length of a name.
-fn name_unit(cx: &Cx<'_, '_>) -> Unit {
-    if cx.is_declarative { Unit::Bytes } else { Unit::Characters }
+fn name_unit(cx: &RuleContext<'_, '_>) -> LengthUnit {
+    if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters }
 }
 
 /// Checks counters by name. Declarative validation checks only names that are not stored, and has no limit on their
 /// number.
 fn check_counters<'d>(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
     counters: Map<'d, Counter<'d>>,
@@ -128,10 +133,10 @@ fn check_counters<'d>(
     let limit = cx.profile.limits.counters_per_set;
     let over = counters.len() > limit;
     if over {
-        cx.report(rule, at).too_many(BadValue::count(counters.len()), at_most(limit));
+        cx.report(rule, at).too_many(BadValue::count(counters.len()), at_most_message(limit));
     }
     let is_declarative = cx.is_declarative;
-    let judge = |cx: &mut Cx<'_, '_>| {
+    let judge = |cx: &mut RuleContext<'_, '_>| {
         let has_stored = is_declarative && !stored.is_empty();
         let stored = lists::index_names(stored.iter().map(|(name, _)| name));
         let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
@@ -139,66 +144,68 @@ fn check_counters<'d>(
         let gives_way =
             has_stored && counters.iter().any(|(name, _)| !is_stored(name) && !names::is_dns_label(name));
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
-            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+            let name_at = path_of_bad_key(cx.profile, at, name, MAX_COUNTER_NAME_BYTES);
             cx.check_part(is_stored(name), |cx| {
-                names::dns_label(name, name_unit(cx), &mut |detail| {
+                names::check_dns_label(name, name_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.report(rule, &name_at).covered_by_declarative().invalid(value, detail).on_key();
                 });
             });
         }
     };
-    if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+    if over && cx.profile.stops_at_list_limit { cx.check_declaratively_only(judge) } else { judge(cx) }
 }
 
 /// Reports items of a list with the same value of the field `key`.
 fn check_duplicates(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     rule: RuleId,
     key: &'static str,
     list: Value<'_>,
-    ty: &'static StructTy,
+    ty: &'static StructSchema,
 ) {
     lists::for_each_duplicate(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
-        let whole = |max_bytes| print::versioned(list.at(index), ty, fields, max_bytes);
+        let whole = |max_bytes| print::struct_text(list.item(index), ty, fields, max_bytes);
         lists::report_duplicate(cx, rule, &at.index(index), key, name, whole);
     });
 }
 
 /// Checks the compatibility groups of a consumption.
 // upstream v1.37: declarative only
-fn check_compatibility_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
+fn check_compatibility_groups(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
     let groups = consumption.compatibility_groups();
-    if groups.len() > GROUPS_LIMIT {
-        let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
-        cx.report(COMPATIBILITY_GROUPS, at).declarative_native().too_many(count, detail);
+    if groups.len() > MAX_COMPATIBILITY_GROUPS {
+        let (count, detail) = (BadValue::count(groups.len()), at_most_message(MAX_COMPATIBILITY_GROUPS));
+        cx.report(COMPATIBILITY_GROUPS, at).declarative_only().too_many(count, detail);
         return;
     }
     for (index, group) in groups.iter().enumerate() {
-        names::dns_label(group, Unit::Bytes, &mut |detail| {
-            cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_native().invalid(group, detail);
+        names::check_dns_label(group, LengthUnit::Bytes, &mut |detail| {
+            cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_only().invalid(group, detail);
         });
     }
     lists::for_each_duplicate(groups.iter(), |index, group| {
-        cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_native().duplicate(group, "");
+        cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_only().duplicate(group, "");
     });
 }
 
 /// Checks the total numbers of counters that older releases limit, for the slice at `at`.
 // upstream v1.34 validateResourceSliceSpec
-pub fn check_counter_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+pub fn check_counter_totals(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let version = cx.version;
     let consumed: usize =
         spec.devices().iter().map(|device| counter_count(device.body(version).consumes_counters())).sum();
-    if consumed > SLICE_TOTAL {
-        let detail = format_args!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
+    if consumed > MAX_CONSUMED_COUNTERS {
+        let detail =
+            format_args!("the total number of counters in devices must not exceed {MAX_CONSUMED_COUNTERS}");
         cx.report(TOO_MANY_COUNTERS, &at.field("devices")).invalid(BadValue::count(consumed), detail);
     }
     let shared: usize = spec.shared_counters().iter().map(|set| set.counters().len()).sum();
-    if shared > SHARED_TOTAL {
-        let detail = format_args!("the total number of shared counters must not exceed {SHARED_TOTAL}");
+    if shared > MAX_SHARED_COUNTERS {
+        let detail =
+            format_args!("the total number of shared counters must not exceed {MAX_SHARED_COUNTERS}");
         cx.report(TOO_MANY_COUNTERS, &at.field("sharedCounters")).invalid(BadValue::count(shared), detail);
     }
 }
@@ -224,7 +231,7 @@ struct CounterIndex<'d> {
 
 impl<'d> CounterSetIndex<'d> {
     /// Collects the counter sets of a slice.
-    pub fn of(spec: SliceSpec<'d>) -> CounterSetIndex<'d> {
+    pub fn from_slice(spec: SliceSpec<'d>) -> CounterSetIndex<'d> {
         let sets = spec.shared_counters();
         let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
         let remembered = (size > lists::MAX_SEARCHED_ITEMS).then(|| CounterIndex {
@@ -256,15 +263,15 @@ impl<'d> CounterSetIndex<'d> {
 /// of the device at `device_at`.
 // upstream v1.34 validateDevice
 pub fn check_counter_references(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     device_at: &Path<'_>,
     at: &Path<'_>,
     list: List<'_, Consumption<'_>>,
     shared: &CounterSetIndex<'_>,
 ) {
     let consumed = counter_count(list);
-    if consumed > DEVICE_TOTAL {
-        let detail = format_args!("the total number of counters must not exceed {DEVICE_TOTAL}");
+    if consumed > MAX_DEVICE_COUNTERS {
+        let detail = format_args!("the total number of counters must not exceed {MAX_DEVICE_COUNTERS}");
         cx.report(TOO_MANY_COUNTERS, device_at).invalid(BadValue::count(consumed), detail);
     }
     for (index, consumption) in list.iter().enumerate() {
@@ -278,7 +285,9 @@ pub fn check_counter_references(
         for (counter, _) in consumption.counters().iter() {
             if !shared.has_counter(set, counter) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
-                cx.report(UNKNOWN_COUNTER, &counters_at.own_key(counter)).invalid(counter, detail).on_key();
+                cx.report(UNKNOWN_COUNTER, &counters_at.user_only_key(counter))
+                    .invalid(counter, detail)
+                    .on_key();
             }
         }
     }

@@ -6,20 +6,20 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::{fqn, lists, selectors};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     DERIVED_ATTRIBUTE_COST, DERIVED_ATTRIBUTE_EXPRESSION, DERIVED_ATTRIBUTE_NAME,
     DUPLICATE_DERIVED_ATTRIBUTE, TOO_MANY_DERIVED_ATTRIBUTES,
 };
 use tollgate_api::view::{Constraint, Derived, List};
-use tollgate_cel::Target;
+use tollgate_cel::ExpressionPurpose;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 /// Maximum number of derived attributes of one request.
-const DERIVED_LIMIT: usize = 32;
+const MAX_DERIVED_ATTRIBUTES: usize = 32;
 /// Maximum total cost of all expressions in a claim.
-const TOTAL_COST: u64 = 1_000_000;
+const MAX_TOTAL_COST: u64 = 1_000_000;
 
 /// The request or sub-request that has derived attributes, by the names with which constraints refer to it.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct RequestRef<'d> {
 
 impl RequestRef<'_> {
     /// True if a constraint's reference names this request or, for a sub-request, the request that it is part of.
-    fn is_meant_by(self, reference: &str) -> bool {
+    fn matches_reference(self, reference: &str) -> bool {
         let Some(sub) = self.sub else { return reference == self.request };
         // A reference without a slash means every sub-request; upstream cuts at the first slash.
         let whole = reference.strip_prefix(self.request).and_then(|rest| rest.strip_prefix('/'));
@@ -61,7 +61,7 @@ impl<'d> ConstraintAttributes<'d> {
     // upstream v1.37 validateDeviceDerivedAttributes
     pub fn check_derived(
         &mut self,
-        cx: &mut Cx<'_, '_>,
+        cx: &mut RuleContext<'_, '_>,
         at: &Path<'_>,
         list: List<'_, Derived<'_>>,
         owner: RequestRef<'_>,
@@ -77,7 +77,7 @@ impl<'d> ConstraintAttributes<'d> {
 
     fn check_one_derived(
         &mut self,
-        cx: &mut Cx<'_, '_>,
+        cx: &mut RuleContext<'_, '_>,
         at: &Path<'_>,
         attribute: Derived<'_>,
         owner: RequestRef<'_>,
@@ -90,7 +90,7 @@ impl<'d> ConstraintAttributes<'d> {
         }
         if !text.is_empty() && cx.is_hand_written {
             let at = at.field("expression");
-            let cost = selectors::check_expression(cx, &at, text, Target::DerivedAttribute, false);
+            let cost = selectors::check_expression(cx, &at, text, ExpressionPurpose::DerivedAttribute, false);
             // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
             self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
         }
@@ -106,7 +106,7 @@ impl<'d> ConstraintAttributes<'d> {
                     && (requests.is_empty()
                         || requests
                             .iter()
-                            .any(|reference| reference.is_empty() || owner.is_meant_by(reference)))
+                            .any(|reference| reference.is_empty() || owner.matches_reference(reference)))
             });
         };
         let has = |reference: &str| index.contains(&(reference, name));
@@ -120,8 +120,8 @@ impl<'d> ConstraintAttributes<'d> {
     /// Reports that all derived attributes of a claim cost too much, once every request was checked. `at` is the
     /// claim's `devices`.
     // upstream v1.37 validateDeviceClaim
-    pub fn check_total_cost(&self, cx: &mut Cx<'_, '_>, at: &Path<'_>) {
-        if self.cost > TOTAL_COST {
+    pub fn check_total_cost(&self, cx: &mut RuleContext<'_, '_>, at: &Path<'_>) {
+        if self.cost > MAX_TOTAL_COST {
             let detail = "too complex, total cost of derived attribute CEL expressions in the claim exceeds \
                           cost limit";
             cx.report(DERIVED_ATTRIBUTE_COST, at).forbidden(detail);
@@ -131,28 +131,26 @@ impl<'d> ConstraintAttributes<'d> {
 
 /// Reports what declarative validation finds in a list of derived attributes: too many, bad names, missing expressions.
 /// Does nothing if declarative validation does not check this part.
-fn check_derived_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
+fn check_derived_declaratively(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
     if !cx.is_declarative {
         return;
     }
-    if list.len() > DERIVED_LIMIT {
-        let detail = lists::at_most(DERIVED_LIMIT);
+    if list.len() > MAX_DERIVED_ATTRIBUTES {
+        let detail = lists::at_most_message(MAX_DERIVED_ATTRIBUTES);
         cx.report(TOO_MANY_DERIVED_ATTRIBUTES, at)
-            .declarative_native()
+            .declarative_only()
             .too_many(BadValue::count(list.len()), detail);
         return;
     }
     for (index, attribute) in list.iter().enumerate() {
         let at = at.index(index);
         if attribute.name().is_empty() {
-            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).declarative_native().required("");
+            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).declarative_only().required("");
         } else {
             fqn::check_declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
-            cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression"))
-                .declarative_native()
-                .required("");
+            cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression")).declarative_only().required("");
         }
     }
 }

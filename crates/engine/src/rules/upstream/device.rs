@@ -3,7 +3,7 @@
 use super::counters::{self, CounterSetIndex};
 use super::taint::{self, DeviceTaints};
 use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{DEVICE_NAME, DEVICE_NODE_SELECTION};
 use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
@@ -22,21 +22,21 @@ pub struct DeviceContext<'a, 'd> {
 /// Checks one device of a slice.
 // upstream v1.36 validateDevice
 pub fn check_device<'d>(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     device: Device<'d>,
     around: &DeviceContext<'_, 'd>,
 ) {
     let body = device.body(cx.version);
-    let body_at = Device::body_at(at, cx.version);
+    let body_at = Device::body_path(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
-    naming::check_label(cx, DEVICE_NAME, &at.field("name"), device.name());
+    naming::check_dns_label(cx, DEVICE_NAME, &at.field("name"), device.name());
     attributes::check_attribute_count(cx, at, body);
     attributes::check_attributes(cx, &body_at.field("attributes"), body.attributes());
-    if !(cx.profile.skips_unchanged_capacity && is_unchanged(cx, body, around.old, "capacity")) {
+    if !(cx.profile.skips_unchanged_capacity && is_field_unchanged(cx, body, around.old, "capacity")) {
         capacity::check_capacities(cx, &body_at.field("capacity"), body);
     }
-    let same_taints = is_unchanged(cx, body, around.old, "taints");
+    let same_taints = is_field_unchanged(cx, body, around.old, "taints");
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
     let stored = stored.map(|old| old.body(cx.version).taints());
     let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
@@ -56,7 +56,12 @@ pub fn check_device<'d>(
 }
 
 /// True if the stored device has the same value in that field.
-fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
+fn is_field_unchanged(
+    cx: &RuleContext<'_, '_>,
+    new: DeviceBody<'_>,
+    old: Option<Device<'_>>,
+    field: &str,
+) -> bool {
     old.is_some_and(|old| {
         let old = old.body(cx.version);
         equal::same_member(new.json(), old.json(), fields::device_body(cx.version), field)
@@ -65,7 +70,7 @@ fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, f
 
 /// Checks on which nodes the device at `at` is; its fields are at `body_at`.
 fn check_device_nodes(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     body_at: &Path<'_>,
     body: DeviceBody<'_>,
@@ -85,7 +90,9 @@ fn check_device_nodes(
         Some("") => {
             cx.report(DEVICE_NODE_SELECTION, &body_at.field("nodeName")).invalid("", "must not be empty");
         }
-        Some(name) => naming::check_subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name),
+        Some(name) => {
+            naming::check_dns_subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name)
+        }
         None => {}
     }
     if let Some(selector) = selector {
@@ -97,7 +104,7 @@ fn check_device_nodes(
         );
     }
     if all == Some(false) {
-        naming::report_false(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));
+        naming::report_explicit_false(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
@@ -112,7 +119,7 @@ fn check_device_nodes(
         }
         1 => {}
         _ => {
-            cx.report(DEVICE_NODE_SELECTION, at).invalid(naming::fields_set(&set), detail);
+            cx.report(DEVICE_NODE_SELECTION, at).invalid(naming::printed_set_fields(&set), detail);
         }
     }
 }

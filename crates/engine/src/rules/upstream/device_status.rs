@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{allocation, conditions, config, lists, naming, network_data};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     DEVICE_STATUS_DATA, DEVICE_STATUS_NAME, DEVICE_STATUS_UNALLOCATED, DUPLICATE_DEVICE_STATUS,
 };
@@ -22,13 +22,13 @@ use tollgate_formats::gofmt;
 type DeviceIdentity<'d> = (&'d str, &'d str, &'d str, &'d str);
 
 /// Returns the device that an entry is about; an absent share id counts as empty.
-fn identity(device: DeviceStatus<'_>) -> DeviceIdentity<'_> {
+fn device_identity(device: DeviceStatus<'_>) -> DeviceIdentity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
 /// Returns the device that an entry is about, and whether it has a share id.
 fn identity_and_sharing(device: DeviceStatus<'_>) -> (DeviceIdentity<'_>, bool) {
-    (identity(device), device.share_id().is_some())
+    (device_identity(device), device.share_id().is_some())
 }
 
 /// The devices of an allocation. Short lists are searched, long ones are indexed.
@@ -38,20 +38,23 @@ struct AllocatedDevices<'d> {
 }
 
 impl<'d> AllocatedDevices<'d> {
-    fn of(status: ClaimStatus<'d>) -> AllocatedDevices<'d> {
+    fn from_status(status: ClaimStatus<'d>) -> AllocatedDevices<'d> {
         let results = status.allocation().map(|allocation| allocation.devices().results());
         let long = results.filter(|results| results.len() > lists::MAX_SEARCHED_ITEMS);
-        AllocatedDevices { results, index: long.map(|results| results.iter().map(Self::identity).collect()) }
+        AllocatedDevices {
+            results,
+            index: long.map(|results| results.iter().map(Self::result_identity).collect()),
+        }
     }
 
-    fn identity(result: AllocationResult<'d>) -> DeviceIdentity<'d> {
+    fn result_identity(result: AllocationResult<'d>) -> DeviceIdentity<'d> {
         (result.driver(), result.pool(), result.device(), result.share_id().unwrap_or_default())
     }
 
     fn has(&self, identity: DeviceIdentity<'_>) -> bool {
         match (&self.index, self.results) {
             (Some(index), _) => index.contains(&identity),
-            (None, Some(results)) => results.iter().any(|result| Self::identity(result) == identity),
+            (None, Some(results)) => results.iter().any(|result| Self::result_identity(result) == identity),
             (None, None) => false,
         }
     }
@@ -60,14 +63,19 @@ impl<'d> AllocatedDevices<'d> {
 /// Checks the device status entries that remain after the server has removed those of devices that this
 /// update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
-pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
-    let (allocated, before) = (AllocatedDevices::of(new), AllocatedDevices::of(old));
-    let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
+pub fn check_device_statuses(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+) {
+    let (allocated, before) = (AllocatedDevices::from_status(new), AllocatedDevices::from_status(old));
+    let is_left = |device| allocated.has(device_identity(device)) || !before.has(device_identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
-    let stored = lists::ItemsByKey::of(old.devices().iter(), identity_and_sharing);
+    let stored = lists::ItemsByKey::from_items(old.devices().iter(), identity_and_sharing);
     for (position, (index, device)) in left().enumerate() {
-        let at = at.then(Segment::Moved { from: index, to: position });
+        let at = at.with_segment(Segment::Moved { from: index, to: position });
         check_device_status(cx, &at, device, &allocated, stored.get(&identity_and_sharing(device)).is_some());
     }
     let unchanged = left().count() == old.devices().len()
@@ -75,16 +83,16 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
             .zip(old.devices().iter())
             .all(|((_, device), stored)| equal::same_struct(device.json(), stored.json(), &DEVICE_STATUS));
     cx.check_part(unchanged, |cx| {
-        let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
+        let entry_at = |index, position| at.with_segment(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
         if cx.is_declarative {
             lists::for_each_duplicate_by(
                 left().enumerate(),
-                |(_, (_, device))| (identity(device), device.share_id()),
+                |(_, (_, device))| (device_identity(device), device.share_id()),
                 |(position, (index, device))| {
                     told.insert(position);
-                    let whole = print::versioned(
+                    let whole = print::struct_text(
                         device.json(),
                         &DEVICE_STATUS,
                         cx.profile.fields,
@@ -92,14 +100,14 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
                     );
                     let value = BadValue::Json(whole.into());
                     cx.report(DUPLICATE_DEVICE_STATUS, &entry_at(index, position))
-                        .declarative_native()
+                        .declarative_only()
                         .duplicate(value, "");
                 },
             );
         }
         lists::for_each_duplicate_by(
             left().enumerate(),
-            |(_, (_, device))| identity(device),
+            |(_, (_, device))| device_identity(device),
             |(position, (index, device))| {
                 if !told.contains(&position) {
                     report_repeated_status(cx, &entry_at(index, position), device);
@@ -111,22 +119,22 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
 
 // upstream v1.36 validateDeviceStatus
 fn check_device_status(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     device: DeviceStatus<'_>,
     allocated: &AllocatedDevices<'_>,
     is_stored: bool,
 ) {
-    naming::check_driver(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
-    naming::check_pool(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
-    naming::check_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
+    naming::check_driver_name(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
+    naming::check_pool_name(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
+    naming::check_dns_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
         let unchanged = cx.is_declarative && is_stored;
         cx.check_part(unchanged, |cx| {
             allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
         });
     }
-    if !allocated.has(identity(device)) {
+    if !allocated.has(device_identity(device)) {
         let value = printed_identity(cx, device);
         cx.report(DEVICE_STATUS_UNALLOCATED, at).invalid(value, "must be an allocated device in the claim");
     }
@@ -142,17 +150,17 @@ fn check_device_status(
 }
 
 /// Reports an entry for a device that has one already.
-fn report_repeated_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
+fn report_repeated_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
-    let key_at = at.then(Segment::HubField("deviceID"));
+    let key_at = at.with_segment(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
     let value = printed_identity(cx, device);
     cx.report(DUPLICATE_DEVICE_STATUS, at).duplicate(value, "");
 }
 
 /// Returns the identity of a device as the release's Go code prints it.
-fn printed_identity(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
-    let (driver, pool, name, share) = identity(device);
+fn printed_identity(cx: &RuleContext<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
+    let (driver, pool, name, share) = device_identity(device);
     let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];
     let mut out = String::new();
     match cx.profile.device_id_format {
@@ -161,9 +169,9 @@ fn printed_identity(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
         DeviceIdFormat::Strings => {
             for (field, text) in parts {
                 out.push(if out.is_empty() { '{' } else { ',' });
-                gofmt::json_string(&mut out, field);
+                gofmt::push_json_string(&mut out, field);
                 out.push(':');
-                gofmt::json_string(&mut out, text);
+                gofmt::push_json_string(&mut out, text);
             }
             out.push('}');
         }

@@ -1,7 +1,7 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
 use super::{hub, lists};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{FINALIZER_NAME, METADATA_CHANGED};
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
@@ -9,21 +9,21 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::{gofmt, names};
 
 /// The finalizers that need no domain.
-const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER];
+const ORPHAN_FINALIZER: &str = "orphan";
+const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
 /// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The server's
 /// path ends at the list.
 // upstream v1.36 ValidateFinalizers
-pub fn check_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizers(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
-        names::label_key(finalizer, unit, word, &mut |detail| {
-            cx.report(FINALIZER_NAME, &at.own_index(index)).invalid(finalizer, detail);
+        names::check_label_key(finalizer, unit, word, &mut |detail| {
+            cx.report(FINALIZER_NAME, &at.user_only_index(index)).invalid(finalizer, detail);
         });
     }
-    if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
+    if finalizers.contains(ORPHAN_FINALIZER) && finalizers.contains(FOREGROUND_FINALIZER) {
         let value = printed_list(cx, finalizers);
         cx.report(FINALIZER_NAME, at)
             .invalid(value, "finalizer orphan and foregroundDeletion cannot be both set");
@@ -32,10 +32,10 @@ pub fn check_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<
 
 /// Checks that each finalizer has a domain or is a standard one. `at` is the metadata.
 // upstream v1.36 core validation, validateKubeFinalizerName
-pub fn check_finalizer_domains(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizer_domains(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let at = at.field("finalizers");
     for (index, finalizer) in finalizers.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             cx.report(FINALIZER_NAME, &at.index(index))
                 .invalid(finalizer, "name is neither a standard finalizer name nor is it fully qualified");
         }
@@ -44,7 +44,12 @@ pub fn check_finalizer_domains(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: S
 
 /// Reports finalizers that an update adds to an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
-pub fn check_no_new_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
+pub fn check_no_new_finalizers(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    new: Strings<'_>,
+    old: Strings<'_>,
+) {
     let stored = lists::index_names(old.iter());
     let is_added = |finalizer: &&str| stored.get(*finalizer).is_none();
     if !new.iter().any(|finalizer| is_added(&finalizer)) {
@@ -61,7 +66,7 @@ pub fn check_no_new_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<
 }
 
 /// Returns a list of finalizers as the release's Go code prints it.
-fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
+fn printed_list(cx: &RuleContext<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
@@ -69,10 +74,10 @@ fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
                 break;
             }
             out.push_str(if index > 0 { ", " } else { "" });
-            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.max_text_bytes())));
+            out.push_str(&gofmt::quote(gofmt::byte_prefix(finalizer, cx.max_text_bytes())));
         }
         out.push('}');
         return BadValue::Json(out.into());
     }
-    hub::printed(cx, finalizers.0, &hub::STRINGS)
+    hub::printed_value(cx, finalizers.0, &hub::STRING_LIST_TYPE)
 }

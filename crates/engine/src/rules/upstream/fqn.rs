@@ -3,17 +3,17 @@
 //! It has no rules of its own: the caller passes the rule to report. Names with three or more parts are accepted
 //! unchecked, in every release.
 
-use super::naming::{DRIVER_LIMIT, ID_LIMIT, too_long};
+use super::naming::{MAX_DRIVER_BYTES, MAX_ID_BYTES, too_long_message};
 use super::{lists, qualified};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::RuleId;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
-const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
+const NO_DOMAIN_DETAIL: &str = "a fully qualified name must be a domain and a name separated by a slash";
 
 /// Checks a fully qualified name and reports in the words of the validator that checks this part.
-pub fn check_fully_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_fully_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
     if cx.is_declarative {
         check_declarative(cx, rule, at, name)
@@ -23,35 +23,35 @@ pub fn check_fully_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'
 }
 
 // upstream v1.36 validateFullyQualifiedName
-fn check_hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+fn check_hand_written(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     qualified::check_qualified_name(cx, rule, at, name);
     if name.contains('/') {
         return;
     }
     let value = lists::named_string(cx, name);
     if !cx.profile.old_qualified_names {
-        cx.report(rule, at).invalid(value, NO_DOMAIN);
+        cx.report(rule, at).invalid(value, NO_DOMAIN_DETAIL);
     } else if !name.is_empty() {
         cx.report(rule, at).invalid(value, "must include a domain");
     }
 }
 
 // upstream v1.37 validate.ResourceFullyQualifiedName
-pub fn check_declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_declarative(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(id), None, None) => {
             check_identifier(cx, rule, at, id);
-            cx.report(rule, at).declarative_native().invalid(id, NO_DOMAIN);
+            cx.report(rule, at).declarative_only().invalid(id, NO_DOMAIN_DETAIL);
         }
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
-                cx.report(rule, at).declarative_native().invalid("", "prefix must not be empty");
+                cx.report(rule, at).declarative_only().invalid("", "prefix must not be empty");
             } else {
-                check_prefix(cx, rule, at, domain);
+                check_domain(cx, rule, at, domain);
             }
             if id.is_empty() {
-                cx.report(rule, at).declarative_native().invalid("", "name must not be empty");
+                cx.report(rule, at).declarative_only().invalid("", "name must not be empty");
             } else {
                 check_identifier(cx, rule, at, id);
             }
@@ -60,20 +60,20 @@ pub fn check_declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name:
     }
 }
 
-fn check_prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
-    if domain.len() > DRIVER_LIMIT {
-        cx.report(rule, at).declarative_native().too_long(too_long(DRIVER_LIMIT));
+fn check_domain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
+    if domain.len() > MAX_DRIVER_BYTES {
+        cx.report(rule, at).declarative_only().too_long(too_long_message(MAX_DRIVER_BYTES));
     }
-    names::dns_subdomain(domain, Unit::Bytes, &mut |detail| {
-        cx.report(rule, at).declarative_native().invalid(domain, format_args!("prefix: {detail}"));
+    names::check_dns_subdomain(domain, LengthUnit::Bytes, &mut |detail| {
+        cx.report(rule, at).declarative_only().invalid(domain, format_args!("prefix: {detail}"));
     });
 }
 
-fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
-    if id.len() > ID_LIMIT {
-        cx.report(rule, at).declarative_native().too_long(too_long(ID_LIMIT));
+fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+    if id.len() > MAX_ID_BYTES {
+        cx.report(rule, at).declarative_only().too_long(too_long_message(MAX_ID_BYTES));
     }
     if !names::is_c_identifier(id) {
-        cx.report(rule, at).declarative_native().invalid(id, names::C_IDENTIFIER);
+        cx.report(rule, at).declarative_only().invalid(id, names::INVALID_C_IDENTIFIER);
     }
 }

@@ -3,29 +3,29 @@
 //! Internal types have no JSON names, so the schema's fields print with Go's: the JSON name with a capital. A flat
 //! request prints as what it is converted to. Metadata inside a spec keeps its JSON names, as in Go.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use tollgate_api::profile::{Availability, Version};
-use tollgate_api::schema::{Field, Ty};
+use tollgate_api::schema::{Field, FieldType};
 use tollgate_api::view::{Object, Request, View};
 use tollgate_api::{fields, print};
 use tollgate_document::doc::Value;
 use tollgate_document::finding::BadValue;
 
 /// The types of values in messages that are not whole specs.
-pub static STRINGS: Ty = Ty::List(&Ty::Str);
-pub static ATTRIBUTE: Ty = Ty::Struct(&fields::ATTRIBUTE);
-pub static NODE_TERMS: Ty = Ty::List(&Ty::Struct(&fields::NODE_TERM));
-pub static POD_CLAIM: Ty = Ty::Struct(&fields::POD_CLAIM);
+pub static STRING_LIST_TYPE: FieldType = FieldType::List(&FieldType::Str);
+pub static ATTRIBUTE_TYPE: FieldType = FieldType::Struct(&fields::ATTRIBUTE);
+pub static NODE_TERMS_TYPE: FieldType = FieldType::List(&FieldType::Struct(&fields::NODE_TERM));
+pub static POD_CLAIM_TYPE: FieldType = FieldType::Struct(&fields::POD_CLAIM);
 
 /// Returns a member of an object, such as `spec`, for a message.
-pub fn printed_member(cx: &Cx<'_, '_>, object: Object<'_>, json: &str) -> BadValue {
-    let field = fields::root(object.kind(), object.version).field(json, cx.profile.fields);
-    field.map_or(BadValue::Omitted, |(_, field)| printed(cx, object.value().get(json), &field.ty))
+pub fn printed_member(cx: &RuleContext<'_, '_>, object: Object<'_>, json: &str) -> BadValue {
+    let field = fields::root_struct(object.kind(), object.version).field(json, cx.profile.fields);
+    field.map_or(BadValue::Omitted, |(_, field)| printed_value(cx, object.value().get(json), &field.ty))
 }
 
 /// Returns a value of that type for a message, with the fields of the release; it may be cut anywhere past the longest
 /// text that is shown.
-pub fn printed(cx: &Cx<'_, '_>, value: Value<'_>, ty: &'static Ty) -> BadValue {
+pub fn printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static FieldType) -> BadValue {
     let mut out = String::new();
     let writer =
         GoStructWriter { version: cx.version, fields: cx.profile.fields, max_bytes: cx.max_text_bytes() };
@@ -43,18 +43,18 @@ struct GoStructWriter {
 
 impl GoStructWriter {
     /// Appends a value of that type.
-    fn write(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
+    fn write(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
         match ty {
-            Ty::Struct(inner) if inner.name == "DeviceRequest" && self.version.is_flat() => {
+            FieldType::Struct(inner) if inner.name == "DeviceRequest" && self.version.is_before_v1beta2() => {
                 self.write_flat_request(out, value);
             }
-            Ty::Struct(inner) => {
+            FieldType::Struct(inner) => {
                 out.push('{');
                 self.write_fields(out, value, inner.fields);
                 out.push('}');
             }
-            Ty::List(_) if value.is_null() => out.push_str("null"),
-            Ty::List(item) => {
+            FieldType::List(_) if value.is_null() => out.push_str("null"),
+            FieldType::List(item) => {
                 out.push('[');
                 for (index, element) in value.items().enumerate() {
                     if out.len() > self.max_bytes {
@@ -81,14 +81,14 @@ impl GoStructWriter {
             }
             let member = value.get(field.json);
             match &field.ty {
-                Ty::Struct(meta) if meta.name == "ObjectMeta" => {
-                    let whole = print::versioned(member, meta, self.fields, self.max_bytes);
+                FieldType::Struct(meta) if meta.name == "ObjectMeta" => {
+                    let whole = print::struct_text(member, meta, self.fields, self.max_bytes);
                     // It has no end if it is too long.
                     let inner = whole.strip_prefix('{').unwrap_or(&whole);
                     out.push_str(inner.strip_suffix('}').unwrap_or(inner));
                 }
                 ty => {
-                    write_name(out, field.json);
+                    write_field_name(out, field.json);
                     if field.pointer && member.is_null() {
                         out.push_str("null");
                     } else {
@@ -109,7 +109,7 @@ impl GoStructWriter {
                 self.write_fields(out, value, std::slice::from_ref(field));
                 continue;
             }
-            write_name(out, field.json);
+            write_field_name(out, field.json);
             match request.exactly(self.version) {
                 Some(body) => self.write_flat_body(out, body.json(), &field.ty),
                 None => out.push_str("null"),
@@ -120,12 +120,12 @@ impl GoStructWriter {
 
     /// Appends the `exactly` part of a flat request. An empty list of tolerations becomes `null`, because only this
     /// list is converted item by item.
-    fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
-        let Ty::Struct(exact) = ty else { return };
+    fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
+        let FieldType::Struct(exact) = ty else { return };
         out.push('{');
         for field in exact.fields {
             if field.json == "tolerations" && value.get(field.json).is_empty() {
-                write_name(out, field.json);
+                write_field_name(out, field.json);
                 out.push_str("null");
             } else {
                 self.write_fields(out, value, std::slice::from_ref(field));
@@ -137,7 +137,7 @@ impl GoStructWriter {
 
 /// Appends `"Name":`, where `Name` is the Go name of the JSON field, with a comma before it unless it is the first
 /// member.
-fn write_name(out: &mut String, json: &str) {
+fn write_field_name(out: &mut String, json: &str) {
     if !out.ends_with(['{', '[']) {
         out.push(',');
     }

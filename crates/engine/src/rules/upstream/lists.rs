@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use crate::rules::{Cx, duplicates};
+use crate::rules::{RuleContext, duplicates};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 
@@ -15,16 +15,22 @@ pub const MAX_SEARCHED_ITEMS: usize = 64;
 
 /// Reports a list that is too long. True if its items are to be checked all the same, which depends on the release.
 // upstream v1.36 validateSlice, validateSet
-pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize, limit: usize) -> bool {
+pub fn check_max_items(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    len: usize,
+    limit: usize,
+) -> bool {
     if len <= limit {
         return true;
     }
-    cx.report(rule, at).covered_by_declarative().too_many(BadValue::count(len), at_most(limit));
+    cx.report(rule, at).covered_by_declarative().too_many(BadValue::count(len), at_most_message(limit));
     !cx.profile.stops_at_list_limit
 }
 
 /// Returns the server's message `must have at most N items`.
-pub fn at_most(limit: usize) -> String {
+pub fn at_most_message(limit: usize) -> String {
     format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" })
 }
 
@@ -67,7 +73,7 @@ pub struct ItemsByKey<I: Iterator, N, K> {
 pub fn index_names<'d, I: Iterator<Item = &'d str> + Clone>(
     names: I,
 ) -> ItemsByKey<I, impl Fn(&'d str) -> &'d str, &'d str> {
-    ItemsByKey::of(names, |name| name)
+    ItemsByKey::from_items(names, |name| name)
 }
 
 impl<I, N, K> ItemsByKey<I, N, K>
@@ -77,7 +83,7 @@ where
     K: Eq + Hash,
 {
     /// Collects the items; `key` returns the key of an item.
-    pub fn of(items: I, key: N) -> ItemsByKey<I, N, K> {
+    pub fn from_items(items: I, key: N) -> ItemsByKey<I, N, K> {
         let remembered = items.clone().nth(MAX_SEARCHED_ITEMS).map(|_| {
             let mut known = HashMap::new();
             for item in items.clone() {
@@ -104,7 +110,7 @@ where
 /// item as JSON in its own version, truncated after `max_bytes` bytes.
 // upstream v1.36 validateSet; v1.37 validate.Unique
 pub fn report_duplicate(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
     key: &'static str,
@@ -113,7 +119,7 @@ pub fn report_duplicate(
 ) {
     if cx.is_declarative {
         let value = BadValue::Json(whole(cx.max_text_bytes()).into());
-        cx.report(rule, at).declarative_native().duplicate(value, "");
+        cx.report(rule, at).declarative_only().duplicate(value, "");
     } else if cx.profile.duplicates_at_key_field {
         cx.report(rule, &at.field(key)).duplicate(name, "");
     } else {
@@ -122,12 +128,12 @@ pub fn report_duplicate(
 }
 
 /// Returns a value of a named Go string type, such as `DeviceAllocationMode`, as the release prints it.
-pub fn named_string(cx: &Cx<'_, '_>, text: &str) -> BadValue {
+pub fn named_string(cx: &RuleContext<'_, '_>, text: &str) -> BadValue {
     // Before 1.34 everything that is not a plain string went through `%#v`.
     if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
 }
 
 /// Returns Go's nil as the release prints it.
-pub fn nil_value(cx: &Cx<'_, '_>) -> BadValue {
+pub fn nil_value(cx: &RuleContext<'_, '_>) -> BadValue {
     if cx.profile.quotes_null { BadValue::str("null") } else { BadValue::Null }
 }

@@ -3,8 +3,8 @@
 //! The server puts aside what it cannot decode and drops entries that own nothing; what it keeps is validated. So an
 //! operation or a type of fields is never refused.
 
-use super::naming::too_long;
-use crate::rules::Cx;
+use super::naming::too_long_message;
+use crate::rules::RuleContext;
 use crate::rules::table::MANAGED_FIELDS;
 use tollgate_api::profile::ApiKind;
 use tollgate_api::view::{List, ManagedFields};
@@ -14,15 +14,15 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
 /// Maximum number of bytes of the name of a manager.
-const MANAGER_LIMIT: usize = 128;
+const MAX_MANAGER_BYTES: usize = 128;
 /// Maximum number of bytes of the name of a subresource.
-const SUBRESOURCE_LIMIT: usize = 256;
+const MAX_SUBRESOURCE_BYTES: usize = 256;
 
 /// Checks the entries that the server keeps. Reports nothing if one entry cannot be decoded, because the server then
 /// ignores all of them.
 // upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
 pub fn check_managed_fields(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     entries: List<'_, ManagedFields<'_>>,
     kind: ApiKind,
@@ -31,11 +31,12 @@ pub fn check_managed_fields(
     if entries.iter().all(is_clean) || !entries.iter().all(can_be_decoded) {
         return;
     }
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_kept(*entry, kind)) {
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_kept_by_server(*entry, kind)) {
         let at = at.index(index);
         check_manager(cx, &at.field("manager"), entry.manager());
-        if entry.subresource().len() > SUBRESOURCE_LIMIT {
-            cx.report(MANAGED_FIELDS, &at.field("subresource")).too_long(too_long(SUBRESOURCE_LIMIT));
+        if entry.subresource().len() > MAX_SUBRESOURCE_BYTES {
+            cx.report(MANAGED_FIELDS, &at.field("subresource"))
+                .too_long(too_long_message(MAX_SUBRESOURCE_BYTES));
         }
     }
 }
@@ -43,9 +44,9 @@ pub fn check_managed_fields(
 /// True if there is nothing to report about an entry.
 fn is_clean(entry: ManagedFields<'_>) -> bool {
     let manager = entry.manager();
-    manager.len() <= MANAGER_LIMIT
+    manager.len() <= MAX_MANAGER_BYTES
         && manager.chars().all(gofmt::is_printable)
-        && entry.subresource().len() <= SUBRESOURCE_LIMIT
+        && entry.subresource().len() <= MAX_SUBRESOURCE_BYTES
 }
 
 /// True if the server can decode an entry. If it cannot decode one, it uses the entries of the stored object instead.
@@ -54,36 +55,36 @@ fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
     matches!(entry.operation(), "Apply" | "Update")
         && !entry.api_version().is_empty()
         && entry.fields_type() == "FieldsV1"
-        && can_be_read(entry.fields_v1())
+        && is_valid_field_set(entry.fields_v1())
 }
 
 /// True if the value is a valid set of field paths: nested objects whose keys are `.` or begin with `f:`, `k:`, `v:` or
 /// `i:`.
-fn can_be_read(fields: Value<'_>) -> bool {
+fn is_valid_field_set(fields: Value<'_>) -> bool {
     fields.is_null()
         || fields.kind() == ValueKind::Object
             && fields.members().all(|(key, inner)| {
                 let key = key.text();
                 (key == "." || ["f:", "k:", "v:", "i:"].iter().any(|prefix| key.starts_with(prefix)))
-                    && can_be_read(inner)
+                    && is_valid_field_set(inner)
             })
 }
 
 /// True if the server keeps an entry: one that owns something, and is of the API group of the object.
-fn is_kept(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
+fn is_kept_by_server(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
     let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
     group == kind.group() && !entry.fields_v1().is_empty()
 }
 
 // upstream v1.36 ValidateFieldManager
-fn check_manager(cx: &mut Cx<'_, '_>, at: &Path<'_>, manager: &str) {
-    if manager.len() > MANAGER_LIMIT {
-        cx.report(MANAGED_FIELDS, at).too_long(too_long(MANAGER_LIMIT));
+fn check_manager(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, manager: &str) {
+    if manager.len() > MAX_MANAGER_BYTES {
+        cx.report(MANAGED_FIELDS, at).too_long(too_long_message(MAX_MANAGER_BYTES));
     }
     for (position, letter) in manager.char_indices().filter(|(_, letter)| !gofmt::is_printable(*letter)) {
         let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
         // One finding for each letter: not with all of it each time.
-        let value = BadValue::str(gofmt::head(manager, cx.max_text_bytes().saturating_add(8)));
+        let value = BadValue::str(gofmt::byte_prefix(manager, cx.max_text_bytes().saturating_add(8)));
         cx.report(MANAGED_FIELDS, at).invalid(value, detail);
     }
 }

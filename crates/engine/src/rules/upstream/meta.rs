@@ -4,24 +4,24 @@
 //! templates and classes repeat their create checks there; slices and rules do not, so that a stored name which a
 //! newer rule would refuse can still be updated. Which values are looked at is in `prepared`.
 
-use super::naming::too_long;
+use super::naming::too_long_message;
 use super::prepared::PreparedMeta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{OBJECT_ANNOTATIONS, OBJECT_GENERATION, OBJECT_LABELS, OBJECT_NAMESPACE};
 use tollgate_api::profile::ApiKind;
-use tollgate_api::view::Body;
+use tollgate_api::view::ObjectBody;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum number of bytes of all annotations, keys and values together.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// Checks the metadata of an object, and the metadata that a template gives to its claims.
-pub fn check_metadata(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = admission.object.kind();
     if !kind.has_full_schema() {
@@ -35,9 +35,9 @@ pub fn check_metadata(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             true
         }
-        Some(old) => check_update(cx, &at, admission, &PreparedMeta::stored(admission, old)),
+        Some(old) => check_update(cx, &at, admission, &PreparedMeta::from_stored(admission, old)),
     };
-    if own_checks && let Body::Template(template) = admission.object.body {
+    if own_checks && let ObjectBody::Template(template) = admission.object.body {
         template_meta::check_template_metadata(cx, template.spec().metadata());
     }
 }
@@ -45,7 +45,7 @@ pub fn check_metadata(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 /// Checks the metadata of an update. True if the kind repeats its create checks on updates.
 // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
 fn check_update(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     admission: &DecodedAttributes<'_>,
     old: &PreparedMeta<'_>,
@@ -67,7 +67,12 @@ fn check_update(
 /// Checks what is checked on create and on update: namespace, generation, labels, annotations, owners, finalizers and
 /// managed fields.
 // upstream v1.36 ValidateObjectMetaAccessor
-fn check_common_metadata(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
+fn check_common_metadata(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    kind: ApiKind,
+    meta: &PreparedMeta<'_>,
+) {
     if kind.is_namespaced() {
         check_namespace(cx, &at.field("namespace"), meta.namespace);
     }
@@ -82,27 +87,27 @@ fn check_common_metadata(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta
     managed_fields::check_managed_fields(cx, &at.field("managedFields"), meta.managed_fields, kind);
 }
 
-fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {
+fn check_namespace(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, namespace: &str) {
     if namespace.is_empty() {
         cx.report(OBJECT_NAMESPACE, at).required("");
         return;
     }
-    names::dns_label(namespace, Unit::Characters, &mut |detail| {
+    names::check_dns_label(namespace, LengthUnit::Characters, &mut |detail| {
         cx.report(OBJECT_NAMESPACE, at).invalid(namespace, detail);
     });
 }
 
 /// Checks the keys and values of labels. The server's path ends at the map.
 // upstream v1.36 ValidateLabels
-pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
+pub fn check_labels(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (key, value) in labels.members() {
         let (key, value) = (key.text(), value.str());
-        let at = at.own_key(key);
-        names::label_key(key, unit, word, &mut |detail| {
+        let at = at.user_only_key(key);
+        names::check_label_key(key, unit, word, &mut |detail| {
             cx.report(OBJECT_LABELS, &at).invalid(key, detail).on_key();
         });
-        names::label_value(value, unit, &mut |detail| {
+        names::check_label_value(value, unit, &mut |detail| {
             cx.report(OBJECT_LABELS, &at).invalid(value, detail);
         });
     }
@@ -110,17 +115,17 @@ pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
 
 /// Checks the keys of annotations, in lower case, and the size of all annotations; values may be anything.
 // upstream v1.36 ValidateAnnotations
-pub fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations: Value<'_>) {
+pub fn check_annotations(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, annotations: Value<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     let mut size = 0;
     for (key, value) in annotations.members() {
         let key = key.text();
         size += key.len() + value.str().len();
-        names::label_key(&names::lower(key), unit, word, &mut |detail| {
-            cx.report(OBJECT_ANNOTATIONS, &at.own_key(key)).invalid(key, detail).on_key();
+        names::check_label_key(&names::go_to_lower(key), unit, word, &mut |detail| {
+            cx.report(OBJECT_ANNOTATIONS, &at.user_only_key(key)).invalid(key, detail).on_key();
         });
     }
-    if size > ANNOTATIONS_LIMIT {
-        cx.report(OBJECT_ANNOTATIONS, at).too_long(too_long(ANNOTATIONS_LIMIT));
+    if size > MAX_ANNOTATIONS_BYTES {
+        cx.report(OBJECT_ANNOTATIONS, at).too_long(too_long_message(MAX_ANNOTATIONS_BYTES));
     }
 }

@@ -6,7 +6,7 @@
 use super::prepared::PreparedMeta;
 use super::{finalizers, lists};
 use crate::admission::{Attributes, Operation};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{METADATA_CHANGED, RESOURCE_VERSION};
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::Value;
@@ -24,12 +24,12 @@ pub fn missing_resource_version(
     profile: &Profile,
 ) -> Option<Finding> {
     // What is stored has a version; a file may leave it out.
-    let is_stored = admission.old_object.is_some_and(|old| !version_of(old).is_empty());
+    let is_stored = admission.old_object.is_some_and(|old| !resource_version(old).is_empty());
     let is_refused = profile.requires_rule_version
         && (kind, version) == (ApiKind::DeviceTaintRule, Version::V1)
         && admission.operation == Operation::Update
         && is_stored
-        && matches!(version_of(admission.object), "" | "0");
+        && matches!(resource_version(admission.object), "" | "0");
     is_refused.then(|| {
         let at = Path::ROOT.field("metadata").field("resourceVersion").owned();
         let detail = "must be specified for an update";
@@ -38,14 +38,14 @@ pub fn missing_resource_version(
 }
 
 /// Returns `metadata.resourceVersion`.
-fn version_of(object: Value<'_>) -> &str {
+fn resource_version(object: Value<'_>) -> &str {
     object.get("metadata").get("resourceVersion").str()
 }
 
 /// Checks that an update does not change immutable metadata.
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
 pub fn check_metadata_update(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: &PreparedMeta<'_>,
     old: &PreparedMeta<'_>,
@@ -58,31 +58,31 @@ pub fn check_metadata_update(
         cx.report(METADATA_CHANGED, &at.field("generation")).invalid(value, "must not be decremented");
     }
     if new.name != old.name {
-        report_changed(cx, &at.field("name"), BadValue::str(new.name));
+        report_immutable_change(cx, &at.field("name"), BadValue::str(new.name));
     }
     if new.namespace != old.namespace {
-        report_changed(cx, &at.field("namespace"), BadValue::str(new.namespace));
+        report_immutable_change(cx, &at.field("namespace"), BadValue::str(new.namespace));
     }
     if new.uid != old.uid {
-        report_changed(cx, &at.field("uid"), lists::named_string(cx, new.uid));
+        report_immutable_change(cx, &at.field("uid"), lists::named_string(cx, new.uid));
     }
     if new.deletion_timestamp != old.deletion_timestamp {
         let value = printed_time(cx, new.deletion_timestamp);
-        report_changed(cx, &at.field("deletionTimestamp"), value);
+        report_immutable_change(cx, &at.field("deletionTimestamp"), value);
     }
     if new.deletion_grace_period_seconds != old.deletion_grace_period_seconds {
         let value = new.deletion_grace_period_seconds.map_or(BadValue::Null, BadValue::Int);
-        report_changed(cx, &at.field("deletionGracePeriodSeconds"), value);
+        report_immutable_change(cx, &at.field("deletionGracePeriodSeconds"), value);
     }
 }
 
 /// Reports that an immutable field has changed; `value` is the new value.
-fn report_changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
+fn report_immutable_change(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, value: BadValue) {
     cx.report(METADATA_CHANGED, at).invalid(value, "field is immutable");
 }
 
 /// Returns a time as the release's Go code prints it.
-fn printed_time(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
+fn printed_time(cx: &RuleContext<'_, '_>, time: Option<Timestamp>) -> BadValue {
     match time {
         // Before 1.34 whatever can print itself did.
         Some(time) if cx.profile.quotes_null => {

@@ -3,86 +3,86 @@
 //! It has no rules of its own: each caller passes the rule to report, because the same name has different meanings in
 //! different fields. The order of the checks is upstream's.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use tollgate_api::profile::Profile;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum length in bytes of a driver name or attribute domain.
-pub const DRIVER_LIMIT: usize = 63;
+pub const MAX_DRIVER_BYTES: usize = 63;
 /// Maximum length in bytes of a pool name.
-pub const POOL_LIMIT: usize = 253;
+pub const MAX_POOL_BYTES: usize = 253;
 /// Maximum length in bytes of an attribute or capacity id.
-pub const ID_LIMIT: usize = 32;
+pub const MAX_ID_BYTES: usize = 32;
 /// Maximum length in bytes of an attribute or capacity name; longer ones are shortened to this in paths.
-pub const NAME_LIMIT: usize = DRIVER_LIMIT + 1 + ID_LIMIT;
+pub const MAX_ATTRIBUTE_NAME_BYTES: usize = MAX_DRIVER_BYTES + 1 + MAX_ID_BYTES;
 
 /// Returns the server's message `may not be more than N bytes`.
-pub fn too_long(limit: usize) -> String {
+pub fn too_long_message(limit: usize) -> String {
     format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" })
 }
 
 /// Returns the path of a malformed key of a map. Only older releases print the key, shortened to `limit` bytes; the
 /// user's path always contains it.
-pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, limit: usize) -> Path<'p> {
-    if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.own_key(key) }
+pub fn path_of_bad_key<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, limit: usize) -> Path<'p> {
+    if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.user_only_key(key) }
 }
 
 /// Checks that a driver name is a DNS subdomain of at most 63 characters.
 // upstream v1.36 validateDriverName
-pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_driver_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         if !cx.profile.empty_driver_is_malformed {
             return;
         }
     }
-    if name.len() > DRIVER_LIMIT {
-        cx.report(rule, at).too_long(too_long(DRIVER_LIMIT));
+    if name.len() > MAX_DRIVER_BYTES {
+        cx.report(rule, at).too_long(too_long_message(MAX_DRIVER_BYTES));
     }
-    names::dns_subdomain(&names::lower(name), Unit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&names::go_to_lower(name), LengthUnit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
 /// Checks a pool name: DNS subdomains separated by slashes.
 // upstream v1.36 validatePoolName
-pub fn check_pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_pool_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         return;
     }
-    if name.len() > POOL_LIMIT {
-        cx.report(rule, at).too_long(too_long(POOL_LIMIT));
+    if name.len() > MAX_POOL_BYTES {
+        cx.report(rule, at).too_long(too_long_message(MAX_POOL_BYTES));
     }
     for segment in name.split('/') {
-        check_subdomain(cx, rule, at, segment);
+        check_dns_subdomain(cx, rule, at, segment);
     }
 }
 
 /// Checks a DNS subdomain, such as the name of a node or class, or a segment of a pool name.
-pub fn check_subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    names::dns_subdomain(name, Unit::Characters, &mut |detail| {
+pub fn check_dns_subdomain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    names::check_dns_subdomain(name, LengthUnit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
 /// Checks a DNS label, such as the name of a device or request.
 // upstream v1.36 validateDeviceName, validateRequestName
-pub fn check_label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    names::dns_label(name, Unit::Characters, &mut |detail| {
+pub fn check_dns_label(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    names::check_dns_label(name, LengthUnit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
 /// Reports a field that is `false`, although it may only be unset or `true`.
-pub fn report_false(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
+pub fn report_explicit_false(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>) {
     cx.report(rule, at).invalid(BadValue::Bool(false), "must be either unset or set to true");
 }
 
 /// Returns the names of the fields that are set, as the server prints them: ``{`nodeName`, `allNodes`}``.
-pub fn fields_set(fields: &[(&str, bool)]) -> BadValue {
+pub fn printed_set_fields(fields: &[(&str, bool)]) -> BadValue {
     let set: Vec<&str> = fields.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
     BadValue::str(&format!("{{{}}}", set.join(", ")))
 }

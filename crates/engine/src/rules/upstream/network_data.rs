@@ -1,30 +1,32 @@
 //! NetworkDeviceData: what a driver tells about the network interface of an allocated device.
 
 use super::lists;
-use super::naming::too_long;
-use crate::rules::Cx;
+use super::naming::too_long_message;
+use crate::rules::RuleContext;
 use crate::rules::table::NETWORK_DATA;
 use tollgate_api::view::NetworkData;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 use tollgate_formats::netaddr::{InvalidCidr, canonical_cidr};
 
-const INTERFACE_LIMIT: usize = 256;
-const HARDWARE_LIMIT: usize = 128;
-const ADDRESSES_LIMIT: usize = 16;
+const MAX_INTERFACE_NAME_BYTES: usize = 256;
+const MAX_HARDWARE_ADDRESS_BYTES: usize = 128;
+const MAX_IP_ADDRESSES: usize = 16;
 
 // upstream v1.36 validateNetworkDeviceData
-pub fn check_network_data(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
+pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
     for (field, text, limit) in [
-        ("interfaceName", data.interface_name(), INTERFACE_LIMIT),
-        ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),
+        ("interfaceName", data.interface_name(), MAX_INTERFACE_NAME_BYTES),
+        ("hardwareAddress", data.hardware_address(), MAX_HARDWARE_ADDRESS_BYTES),
     ] {
         if text.len() > limit {
-            cx.report(NETWORK_DATA, &at.field(field)).covered_by_declarative().too_long(too_long(limit));
+            cx.report(NETWORK_DATA, &at.field(field))
+                .covered_by_declarative()
+                .too_long(too_long_message(limit));
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
-    if !lists::check_max_items(cx, NETWORK_DATA, &at, addresses.len(), ADDRESSES_LIMIT) {
+    if !lists::check_max_items(cx, NETWORK_DATA, &at, addresses.len(), MAX_IP_ADDRESSES) {
         return;
     }
     for (index, address) in addresses.iter().enumerate() {
@@ -36,7 +38,7 @@ pub fn check_network_data(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<
 }
 
 // upstream v1.36 IsValidInterfaceAddress
-fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
+fn check_address(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, address: &str) {
     match canonical_cidr(address) {
         Ok(None) => {}
         Ok(Some(canonical)) => {
@@ -44,7 +46,7 @@ fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
                 .invalid(address, format_args!("must be in canonical form (\"{canonical}\")"));
         }
         Err(InvalidCidr) => {
-            cx.report(NETWORK_DATA, at).invalid(address, names::CIDR);
+            cx.report(NETWORK_DATA, at).invalid(address, names::INVALID_CIDR);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Node resources that a device uses up: the flat mapping of 1.36, mapping and overhead of 1.37.
 
 use super::lists;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::NODE_ALLOCATABLE_RESOURCES;
 use tollgate_api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
 use tollgate_document::field::Path;
@@ -9,27 +9,27 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
 /// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
-pub fn check_node_resources(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let capacities = lists::index_names(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.get(key).is_some();
     let mappings_at = at.field("nodeAllocatableResourceMappings");
     for (name, mapping) in body.node_resource_mappings().iter() {
-        check_flat(cx, &mappings_at.key(name), name, mapping, is_capacity);
+        check_flat_mapping(cx, &mappings_at.key(name), name, mapping, is_capacity);
     }
     let resources_at = at.field("nodeAllocatableResources");
     for (name, resource) in body.node_resources().iter() {
         let at = resources_at.key(name);
-        check_nested(cx, &at, name, resource, is_capacity);
+        check_nested_resource(cx, &at, name, resource, is_capacity);
         if let Some(mapping) = resource.mapping() {
-            check_union(cx, &at.field("mapping"), mapping);
+            check_one_source_set(cx, &at.field("mapping"), mapping);
         }
     }
 }
 
 /// Checks a mapping in the form of 1.36.
 // upstream v1.36 validateNodeAllocatableResourceMappings
-fn check_flat(
-    cx: &mut Cx<'_, '_>,
+fn check_flat_mapping(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     name: &str,
     mapping: NodeResourceMapping<'_>,
@@ -46,8 +46,8 @@ fn check_flat(
 
 /// Checks a resource in the form of 1.37, with mapping and overhead.
 // upstream v1.37 validateNodeAllocatableResources
-fn check_nested(
-    cx: &mut Cx<'_, '_>,
+fn check_nested_resource(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     name: &str,
     resource: NodeResource<'_>,
@@ -68,7 +68,7 @@ fn check_nested(
 }
 
 fn check_mapping(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     mapping: NodeResourceMapping<'_>,
     is_capacity: &dyn Fn(&str) -> bool,
@@ -92,7 +92,7 @@ fn check_mapping(
     }
 }
 
-fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOverhead<'_>) {
+fn check_overhead(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, overhead: NodeResourceOverhead<'_>) {
     if overhead.per_pod().is_none() && overhead.per_container().is_none() {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at)
             .invalid("", "at least one of perPod or perContainer must be set");
@@ -106,17 +106,17 @@ fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOver
 }
 
 /// Checks that a mapping has exactly one of `capacityKey` and `deviceMultiplier`, as declarative validation does.
-fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
+fn check_one_source_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, at)
-                .declarative_native()
+                .declarative_only()
                 .invalid("", "must specify one of: `capacityKey`, `deviceMultiplier`");
         }
         (true, true) => {
             let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
             let value = BadValue::str("{capacityKey, deviceMultiplier}");
-            cx.report(NODE_ALLOCATABLE_RESOURCES, at).declarative_native().invalid(value, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, at).declarative_only().invalid(value, detail);
         }
         _ => {}
     }
@@ -124,7 +124,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
 
 /// Checks that `capacityKey` is exactly the name of a capacity of the same device.
 fn check_capacity_key(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     mapping: NodeResourceMapping<'_>,
     is_capacity: &dyn Fn(&str) -> bool,
@@ -143,13 +143,13 @@ fn check_capacity_key(
 }
 
 /// Reports a name that is not one of a node allocatable resource.
-fn report_foreign_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn report_foreign_resource(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
         .invalid(BadValue::named(name), "must be a node allocatable resource name");
 }
 
 /// Reports an amount that is not greater than zero.
-fn check_positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
+fn check_positive(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
     if amount.sign() <= 0 {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at).invalid(BadValue::str(&amount.text()), "must be positive");
     }

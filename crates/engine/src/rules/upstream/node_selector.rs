@@ -4,15 +4,20 @@
 //! has exactly one term.
 
 use super::lists;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use tollgate_api::view::{NodeRequirement, NodeSelector};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Checks a node selector; findings are reported under `rule`.
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
-pub fn check_node_selector(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSelector<'_>) {
+pub fn check_node_selector(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    selector: NodeSelector<'_>,
+) {
     let terms_at = at.field("nodeSelectorTerms");
     let terms = selector.terms();
     if terms.is_empty() {
@@ -22,18 +27,23 @@ pub fn check_node_selector(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, sel
         let term_at = terms_at.index(index);
         let expressions_at = term_at.field("matchExpressions");
         for (index, requirement) in term.match_expressions().iter().enumerate() {
-            check_expression(cx, rule, &expressions_at.index(index), requirement);
+            check_match_expression(cx, rule, &expressions_at.index(index), requirement);
         }
         let fields_at = term_at.field("matchFields");
         for (index, requirement) in term.match_fields().iter().enumerate() {
-            check_field(cx, rule, &fields_at.index(index), requirement);
+            check_match_field(cx, rule, &fields_at.index(index), requirement);
         }
     }
 }
 
 /// Checks a requirement on the labels of a node.
 // upstream v1.36 core ValidateNodeSelectorRequirement
-fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
+fn check_match_expression(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    requirement: NodeRequirement<'_>,
+) {
     let (values, values_at) = (requirement.values(), at.field("values"));
     match requirement.operator() {
         "In" | "NotIn" if values.is_empty() => {
@@ -51,11 +61,11 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
         other => report_unknown_operator(cx, rule, at, other),
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
-    names::label_key(requirement.key(), unit, word, &mut |detail| {
+    names::check_label_key(requirement.key(), unit, word, &mut |detail| {
         cx.report(rule, &at.field("key")).invalid(requirement.key(), detail);
     });
     for (index, value) in values.iter().enumerate() {
-        names::label_value(value, unit, &mut |detail| {
+        names::check_label_value(value, unit, &mut |detail| {
             cx.report(rule, &values_at.index(index)).invalid(value, detail);
         });
     }
@@ -63,7 +73,12 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
 
 /// Checks a requirement on the fields of a node.
 // upstream v1.36 core ValidateNodeFieldSelectorRequirement
-fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
+fn check_match_field(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    requirement: NodeRequirement<'_>,
+) {
     let (values, values_at) = (requirement.values(), at.field("values"));
     match requirement.operator() {
         "In" | "NotIn" if values.len() != 1 => {
@@ -79,13 +94,13 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
         return;
     }
     for (index, value) in values.iter().enumerate() {
-        names::dns_subdomain(value, Unit::Characters, &mut |detail| {
+        names::check_dns_subdomain(value, LengthUnit::Characters, &mut |detail| {
             cx.report(rule, &values_at.index(index)).invalid(value, detail);
         });
     }
 }
 
-fn report_unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
+fn report_unknown_operator(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
     let value = lists::named_string(cx, operator);
     cx.report(rule, &at.field("operator")).invalid(value, "not a valid selector operator");
 }

@@ -8,20 +8,20 @@ use std::borrow::Cow;
 use super::prepared::PreparedMeta;
 use crate::admission::DecodedAttributes;
 use crate::rules::table::OBJECT_NAME;
-use crate::rules::{Cx, Origin};
+use crate::rules::{RuleContext, RuleOrigin};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Bytes of `generateName` that are kept before the random end.
-const GENERATED_PREFIX: usize = 58;
+const KEPT_PREFIX_BYTES: usize = 58;
 /// Letters that stand for the random end while a name is checked.
-const RANDOM_END: &[u8; 5] = b"xxxxx";
+const RANDOM_SUFFIX_PLACEHOLDER: &[u8; 5] = b"xxxxx";
 
 /// Checks the name of a new object, or its `generateName` if it has no name.
-pub fn check_new_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
+pub fn check_new_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
     if !meta.name.is_empty() || meta.generate_name.is_empty() {
         return check_name(cx, at, kind, meta);
     }
@@ -32,14 +32,14 @@ pub fn check_new_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &
 /// Checks the name of an object as its kind requires. Unlike [`check_new_name`], a missing name is reported even if
 /// there is a `generateName`.
 // upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
-pub fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
+pub fn check_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
     check_generate_name(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
         report_name_not_generated(cx, at, kind, meta.generate_name);
         return report_missing_name(cx, at);
     }
-    names::dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
-        let meant = names::lower(meta.name).replace(['_', ' '], "-");
+    names::check_dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
+        let meant = names::go_to_lower(meta.name).replace(['_', ' '], "-");
         let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
     });
@@ -47,12 +47,12 @@ pub fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Prep
 
 /// Checks what every update requires: that the name can be part of a URL.
 // upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
-pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &PreparedMeta<'_>) {
+pub fn check_path_segment(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, meta: &PreparedMeta<'_>) {
     check_generate_name_segment(cx, at, meta.generate_name);
     if meta.name.is_empty() {
         return report_missing_name(cx, at);
     }
-    names::path_segment(meta.name, &mut |detail| {
+    names::check_path_segment(meta.name, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail);
     });
 }
@@ -60,68 +60,68 @@ pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &PreparedMet
 /// Checks that the `generateName` of a new object can be part of a URL, which the server does only if it has found
 /// nothing else.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
-pub fn check_generate_name_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_generate_name_last(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
         return;
     }
     let prefix = admission.object.metadata().generate_name();
-    if prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
+    if prefix.contains(['/', '%']) && !cx.has_finding_from(RuleOrigin::Upstream) {
         check_generate_name_segment(cx, &Path::ROOT.field("metadata"), prefix);
     }
 }
 
-fn check_generate_name_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
-    names::path_segment_prefix(prefix, &mut |detail| {
+fn check_generate_name_segment(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, prefix: &str) {
+    names::check_path_segment_prefix(prefix, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }
 
-fn report_missing_name(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+fn report_missing_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>) {
     cx.report(OBJECT_NAME, &at.field("name"))
         .required("name or generateName is required")
         .help("set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
 /// Returns the unit in which the server states the maximum length of a name.
-fn name_unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
+fn name_unit(cx: &RuleContext<'_, '_>, kind: ApiKind) -> LengthUnit {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
-    if bytes { Unit::Bytes } else { Unit::Characters }
+    if bytes { LengthUnit::Bytes } else { LengthUnit::Characters }
 }
 
 /// Checks `generateName` as the beginning of a name; nothing if it is empty.
-fn check_generate_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn check_generate_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let unchecked = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if prefix.is_empty() || unchecked {
         return;
     }
     let mut buffer = [0; BUFFER_BYTES];
     let masked = mask_trailing_dash(prefix, &mut buffer);
-    names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&masked, LengthUnit::Characters, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }
 
 /// Reports a class with `generateName` and without a name, which newer releases take for an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
-fn report_name_not_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn report_name_not_generated(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
         let prefix = gofmt::quote(prefix);
         cx.report(OBJECT_NAME, &at.field("name"))
-            .internal(format_args!("generateName was specified ({prefix}), but no name was generated"));
+            .internal_error(format_args!("generateName was specified ({prefix}), but no name was generated"));
     }
 }
 
 /// Checks the name that the server would generate from `generateName`.
-fn check_generated_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn check_generated_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let bytes = prefix.as_bytes();
-    let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
+    let kept = bytes.get(..KEPT_PREFIX_BYTES).unwrap_or(bytes);
     let mut buffer = [0; BUFFER_BYTES];
-    let name = join_bytes(kept, RANDOM_END, &mut buffer);
-    names::dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
+    let name = join_bytes(kept, RANDOM_SUFFIX_PLACEHOLDER, &mut buffer);
+    names::check_dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         cx.report(OBJECT_NAME, &at.field("generateName"))
             .invalid(value, detail)
-            .printed_at("metadata.name".to_owned());
+            .with_server_path("metadata.name".to_owned());
     });
 }
 

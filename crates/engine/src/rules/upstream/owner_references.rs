@@ -1,7 +1,7 @@
 //! Owner references: complete, at most one controller, never an Event.
 
 use crate::rules::table::OWNER_REFERENCE;
-use crate::rules::{Cx, duplicates};
+use crate::rules::{RuleContext, duplicates};
 use tollgate_api::view::{List, OwnerReference, View as _};
 use tollgate_api::{fields, print};
 use tollgate_document::field::{Path, Segment};
@@ -10,13 +10,17 @@ use tollgate_formats::gofmt;
 
 /// Checks the owner references, without the repeats that the server removes, and that at most one is a controller.
 // upstream v1.36 ValidateOwnerReferences
-pub fn check_owner_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
+pub fn check_owner_references(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    owners: List<'_, OwnerReference<'_>>,
+) {
     let mut controller: Option<OwnerReference<'_>> = None;
     let repeats = repeated_indexes(owners);
     let kept = || owners.iter().enumerate().filter(|(index, _)| repeats.binary_search(index).is_err());
     for (to, (index, owner)) in kept().enumerate() {
-        let own_at = at.own_index(index);
-        let moved_at = at.then(Segment::Moved { from: index, to });
+        let own_at = at.user_only_index(index);
+        let moved_at = at.with_segment(Segment::Moved { from: index, to });
         let entry_at = if cx.profile.indexes_owner_references { moved_at } else { own_at };
         check_owner_reference(cx, &entry_at, owner);
         if owner.controller() != Some(true) {
@@ -28,18 +32,18 @@ pub fn check_owner_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'
         };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-            gofmt::head(first.kind(), cx.max_text_bytes()),
-            gofmt::head(first.name(), cx.max_text_bytes()),
+            gofmt::byte_prefix(first.kind(), cx.max_text_bytes()),
+            gofmt::byte_prefix(first.name(), cx.max_text_bytes()),
             owner.kind(),
             owner.name()
         );
-        let value = list_json(cx, kept().map(|(_, owner)| owner));
+        let value = owners_json(cx, kept().map(|(_, owner)| owner));
         cx.report(OWNER_REFERENCE, &own_at).invalid(value, detail);
     }
 }
 
 // upstream v1.36 validateOwnerReference
-fn check_owner_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
+fn check_owner_reference(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
     check_owner_version(cx, &at.field("apiVersion"), owner.api_version());
     for (field, value) in [("kind", owner.kind()), ("name", owner.name()), ("uid", owner.uid())] {
         if value.is_empty() {
@@ -47,14 +51,18 @@ fn check_owner_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReferen
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json =
-            print::versioned(owner.json(), &fields::OWNER_REFERENCE, cx.profile.fields, cx.max_text_bytes());
+        let json = print::struct_text(
+            owner.json(),
+            &fields::OWNER_REFERENCE,
+            cx.profile.fields,
+            cx.max_text_bytes(),
+        );
         cx.report(OWNER_REFERENCE, at)
             .invalid(BadValue::Json(json.into()), "/v1, Kind=Event is disallowed from being an owner");
     }
 }
 
-fn check_owner_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
+fn check_owner_version(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, version: &str) {
     if version.is_empty() {
         return report_empty(cx, at, "version must not be empty");
     }
@@ -71,7 +79,7 @@ fn check_owner_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
 }
 
 /// Reports an empty field; `old_detail` is the message of older releases.
-fn report_empty(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
+fn report_empty(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     if cx.profile.indexes_owner_references {
         cx.report(OWNER_REFERENCE, at).required("must not be empty");
     } else {
@@ -99,7 +107,7 @@ fn repeated_indexes(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
 }
 
 /// Returns the owner references as JSON, as the server prints them.
-fn list_json<'d>(cx: &Cx<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d>>) -> BadValue {
+fn owners_json<'d>(cx: &RuleContext<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners {
         if out.len() > cx.max_text_bytes() {
@@ -108,7 +116,7 @@ fn list_json<'d>(cx: &Cx<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&print::versioned(
+        out.push_str(&print::struct_text(
             owner.json(),
             &fields::OWNER_REFERENCE,
             cx.profile.fields,

@@ -1,7 +1,7 @@
 //! The attribute that names the partition type of a slice's devices.
 
 use super::{fqn, hub, qualified};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::PARTITION_TYPE_ATTRIBUTE;
 use tollgate_api::profile::Gate;
 use tollgate_api::view::{Device, SliceSpec, View as _};
@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 
 // upstream v1.37 validatePartitionTypeAttribute
 pub fn check_partition_type(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     spec: SliceSpec<'_>,
     old: Option<SliceSpec<'_>>,
@@ -22,7 +22,7 @@ pub fn check_partition_type(
             fqn::check_declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
         } else {
             // A stored one stays, and may not become another one.
-            cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).declarative_native().forbidden("");
+            cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).declarative_only().forbidden("");
         }
     });
     let version = cx.version;
@@ -32,7 +32,7 @@ pub fn check_partition_type(
             .invalid(name, "may only be set on a slice which declares devices that consume counters");
         return;
     }
-    if !qualified::is_full_name(name) {
+    if !qualified::is_name_with_domain(name) {
         return;
     }
     // An attribute without a domain is the driver's own.
@@ -40,7 +40,7 @@ pub fn check_partition_type(
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| consumes(device)) {
         let device_at = devices_at.index(index);
-        let body_at = Device::body_at(&device_at, version);
+        let body_at = Device::body_path(&device_at, version);
         let attributes_at = body_at.field("attributes");
         let attributes = device.body(version).attributes();
         // The server calls the attribute by its full name, however the device does.
@@ -55,11 +55,11 @@ pub fn check_partition_type(
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = hub::printed(cx, attribute.json(), &hub::ATTRIBUTE);
+                let value = hub::printed_value(cx, attribute.json(), &hub::ATTRIBUTE_TYPE);
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
                 cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at)
                     .invalid(value, detail)
-                    .printed_at(server_at);
+                    .with_server_path(server_at);
             }
             Some(_) => {}
         }

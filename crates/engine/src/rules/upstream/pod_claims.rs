@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::{hub, lists, naming};
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{CONTAINER_CLAIM, POD_CLAIM_NAME, POD_CLAIM_SOURCE};
 use crate::site;
 use tollgate_api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
@@ -16,7 +16,7 @@ use tollgate_document::finding::{BadValue, Edit, Fix};
 
 /// Checks the claims of a pod or pod template, and the claims that its containers use.
 // upstream v1.36 ValidatePodSpec
-pub fn check_pod_claims(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_pod_claims(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
@@ -37,28 +37,28 @@ pub fn check_pod_claims(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) 
 }
 
 // upstream v1.36 validatePodResourceClaim
-fn check_pod_claim_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
+fn check_pod_claim_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
     let (name, name_at) = (claim.name(), at.field("name"));
     if name.is_empty() {
         cx.report(POD_CLAIM_NAME, &name_at).required("");
     } else if is_repeated {
         cx.report(POD_CLAIM_NAME, &name_at).duplicate(name, "");
     } else {
-        naming::check_label(cx, POD_CLAIM_NAME, &name_at, name);
+        naming::check_dns_label(cx, POD_CLAIM_NAME, &name_at, name);
     }
 }
 
-fn check_claim_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_claim_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     check_one_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
-        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
+        naming::check_dns_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
     if let Some(name) = claim.resource_claim_template_name() {
-        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
+        naming::check_dns_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
     }
 }
 
-fn check_one_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_one_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let by_name = claim.resource_claim_name().is_some();
     let by_template = claim.resource_claim_template_name().is_some();
     let detail = match (by_name, by_template, claim.template().is_some()) {
@@ -72,7 +72,7 @@ fn check_one_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    let value = hub::printed(cx, claim.json(), &hub::POD_CLAIM);
+    let value = hub::printed_value(cx, claim.json(), &hub::POD_CLAIM_TYPE);
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
         reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
@@ -89,7 +89,7 @@ fn has_unknown_source(claim: PodClaim<'_>) -> bool {
 }
 
 fn check_containers(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     spec: PodClaims<'_>,
     containers: List<'_, Container<'_>>,
@@ -104,7 +104,7 @@ fn check_containers(
 /// Checks the claims that a container uses: that they exist, and that none is used twice.
 // upstream v1.36 validateResourceClaimNames
 fn check_container_claims(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     spec: PodClaims<'_>,
     claims: List<'_, ContainerClaim<'_>>,
@@ -137,7 +137,7 @@ struct ClaimsUsedByContainer<'d> {
 
 /// Reports a claim, or a request of it, that the container already uses.
 fn check_not_used_twice<'d>(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     claim: ContainerClaim<'d>,
     used: &mut ClaimsUsedByContainer<'d>,
@@ -152,7 +152,7 @@ fn check_not_used_twice<'d>(
         cx.report(CONTAINER_CLAIM, at).duplicate(name, "");
     }
     if !request.is_empty() {
-        naming::check_label(cx, CONTAINER_CLAIM, &at.field("request"), request);
+        naming::check_dns_label(cx, CONTAINER_CLAIM, &at.field("request"), request);
     }
     if !used.requests.insert((name, request)) {
         let key = format!("{name}/{request}");
@@ -161,15 +161,15 @@ fn check_not_used_twice<'d>(
 }
 
 /// Maximum number of names that a message lists. Upstream lists all, but a hostile pod has a million of them.
-const LISTED_NAMES: usize = 64;
+const MAX_LISTED_NAMES: usize = 64;
 /// Maximum length of a name that is listed.
-const LISTED_LENGTH: usize = 64;
+const MAX_LISTED_NAME_BYTES: usize = 64;
 
 /// Reports a reference to a claim that the pod does not have, and lists the existing ones.
-fn report_unknown_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+fn report_unknown_claim(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =
-        names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();
+        names().filter(|name| name.len() <= MAX_LISTED_NAME_BYTES).take(MAX_LISTED_NAMES).collect();
     known.sort_unstable();
     known.dedup();
     let detail = if names().next().is_none() {

@@ -54,7 +54,7 @@ impl<'d> PreparedMeta<'d> {
         let given = PreparedMeta::as_written(admission.object.metadata(), admission.namespace_or_default());
         PreparedMeta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
-            generation: if counts_generations(kind) { 1 } else { given.generation },
+            generation: if server_sets_generation(kind) { 1 } else { given.generation },
             deletion_timestamp: None,
             deletion_grace_period_seconds: None,
             ..given
@@ -63,7 +63,7 @@ impl<'d> PreparedMeta<'d> {
 
     /// Returns the metadata of the stored object. A cluster-scoped object keeps a namespace that it has, so that the
     /// update is found to change it.
-    pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> PreparedMeta<'d> {
+    pub fn from_stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> PreparedMeta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
         let given = PreparedMeta::as_written(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
@@ -106,7 +106,7 @@ impl<'d> PreparedMeta<'d> {
 }
 
 /// True if the server manages `metadata.generation` for this kind and ignores the user's value.
-fn counts_generations(kind: ApiKind) -> bool {
+fn server_sets_generation(kind: ApiKind) -> bool {
     !kind.is_namespaced()
 }
 
@@ -115,6 +115,6 @@ fn counts_generations(kind: ApiKind) -> bool {
 fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()
-        && counts_generations(admission.object.kind())
-        && admission.old_object.is_some_and(|old| !equal::same(admission.object, old, "spec"))
+        && server_sets_generation(admission.object.kind())
+        && admission.old_object.is_some_and(|old| !equal::is_part_equal(admission.object, old, "spec"))
 }

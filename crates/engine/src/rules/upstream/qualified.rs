@@ -1,15 +1,15 @@
 //! Names of attributes and capacities: `id`, or `domain/id`.
 
-use super::naming::{self, DRIVER_LIMIT, ID_LIMIT, too_long};
-use crate::rules::Cx;
+use super::naming::{self, MAX_DRIVER_BYTES, MAX_ID_BYTES, too_long_message};
+use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
-pub fn check_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    if is_plain(name) {
+pub fn check_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if is_surely_valid(name) {
         return;
     }
     if name.is_empty() && cx.profile.old_qualified_names {
@@ -23,7 +23,7 @@ pub fn check_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, na
             if domain.is_empty() {
                 report_empty_part(cx, rule, at, "the domain must not be empty");
             } else {
-                naming::check_driver(cx, rule, at, domain);
+                naming::check_driver_name(cx, rule, at, domain);
             }
             if id.is_empty() {
                 report_empty_part(cx, rule, at, "the name must not be empty");
@@ -37,15 +37,15 @@ pub fn check_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, na
 
 /// A fast check: true only for names that [`check_qualified_name`] accepts in every release. It can be false
 /// for valid names, for which the caller then calls [`check_qualified_name`].
-pub fn is_plain(name: &str) -> bool {
+pub fn is_surely_valid(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
-    domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
-        && id.len() <= ID_LIMIT
+    domain.is_none_or(|domain| domain.len() <= MAX_DRIVER_BYTES && names::is_subdomain(domain))
+        && id.len() <= MAX_ID_BYTES
         && names::is_c_identifier(id)
 }
 
 /// Reports an empty domain or id.
-fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
+fn report_empty_part(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
         cx.report(rule, at).required(detail);
     } else {
@@ -55,24 +55,27 @@ fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &
 
 /// Checks the id of a qualified name: a C identifier of at most 32 bytes.
 // upstream v1.36 validateCIdentifier
-pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
-    if id.len() > ID_LIMIT {
-        cx.report(rule, at).too_long(too_long(ID_LIMIT));
+pub fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+    if id.len() > MAX_ID_BYTES {
+        cx.report(rule, at).too_long(too_long_message(MAX_ID_BYTES));
     }
     if !names::is_c_identifier(id) {
         let kind =
             if cx.profile.c_identifier_is_type_error { ErrorType::TypeInvalid } else { ErrorType::Invalid };
-        cx.report(rule, at).of_kind(kind, id, names::C_IDENTIFIER);
+        cx.report(rule, at).error_of_type(kind, id, names::INVALID_C_IDENTIFIER);
     }
 }
 
 /// True if hand-written validation accepts the name as one with a domain, which it reads in lower case.
-pub fn is_full_name(name: &str) -> bool {
+pub fn is_name_with_domain(name: &str) -> bool {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(domain), Some(id), None) => {
-            let mut fits = domain.len() <= DRIVER_LIMIT && id.len() <= ID_LIMIT && names::is_c_identifier(id);
-            names::dns_subdomain(&names::lower(domain), Unit::Characters, &mut |_| fits = false);
+            let mut fits =
+                domain.len() <= MAX_DRIVER_BYTES && id.len() <= MAX_ID_BYTES && names::is_c_identifier(id);
+            names::check_dns_subdomain(&names::go_to_lower(domain), LengthUnit::Characters, &mut |_| {
+                fits = false
+            });
             fits
         }
         (_, second, _) => second.is_some(),

@@ -3,7 +3,7 @@
 use super::derived::{ConstraintAttributes, RequestRef};
 use super::taint::supported_values;
 use super::{lists, naming, selectors, toleration};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     DUPLICATE_REQUEST, REQUEST_ALLOCATION_MODE, REQUEST_COUNT, REQUEST_DEVICE_CLASS, REQUEST_NAME,
     REQUEST_SHAPE, TOO_MANY_REQUESTS,
@@ -13,7 +13,7 @@ use tollgate_api::view::{List, Request, RequestBody, SubRequest, View};
 use tollgate_api::{fields, print};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum number of requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
@@ -23,7 +23,7 @@ const ALTERNATIVES_LIMIT: usize = 8;
 /// Checks the requests of a claim. `old` are the stored requests, if declarative validation compares with them.
 // upstream v1.36 validateDeviceClaim
 pub fn check_requests(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: List<'_, Request<'_>>,
     old: Option<List<'_, Request<'_>>>,
@@ -32,30 +32,30 @@ pub fn check_requests(
     if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
-    let stored = lists::ItemsByKey::of(old.unwrap_or(List::absent()).iter(), Request::name);
+    let stored = lists::ItemsByKey::from_items(old.unwrap_or(List::absent()).iter(), Request::name);
     for (index, request) in new.iter().enumerate() {
         check_request(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
     lists::for_each_duplicate(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
-        let whole = |max_bytes| print::versioned(new.value().at(index), ty, known, max_bytes);
+        let whole = |max_bytes| print::struct_text(new.value().item(index), ty, known, max_bytes);
         lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
 // upstream v1.36 validateDeviceRequest
 fn check_request(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::check_label(cx, REQUEST_NAME, &at.field("name"), new.name());
+    naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let exactly = new.exactly(cx.version);
     let is_list = !new.first_available().is_empty();
     if exactly.is_none() && !is_list {
-        let help = if cx.version.is_flat() {
+        let help = if cx.version.is_before_v1beta2() {
             "add the fields of the request, such as `deviceClassName`, next to `name`"
         } else {
             "move the fields of the request into `exactly`"
@@ -69,16 +69,16 @@ fn check_request(
         let value = lists::nil_value(cx);
         cx.report(REQUEST_SHAPE, at).invalid(value, detail);
         if cx.profile.stops_at_ambiguous_request {
-            cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
+            cx.check_declaratively_only(|cx| check_exact_and_alternatives(cx, at, new, old, attributes));
             return;
         }
     }
-    check_shapes(cx, at, new, old, attributes);
+    check_exact_and_alternatives(cx, at, new, old, attributes);
 }
 
 /// Checks the exact request and the alternatives of a request, as far as present.
-fn check_shapes(
-    cx: &mut Cx<'_, '_>,
+fn check_exact_and_alternatives(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
@@ -86,16 +86,23 @@ fn check_shapes(
 ) {
     if let Some(exactly) = new.exactly(cx.version) {
         let stored = old.and_then(|old| old.exactly(cx.version));
-        let at = Request::exactly_at(at, cx.version);
+        let at = Request::exactly_path(at, cx.version);
         let class_at = at.field("deviceClassName");
         if exactly.device_class_name().is_empty() {
             cx.report(REQUEST_DEVICE_CLASS, &class_at)
                 .required("")
                 .help("set `deviceClassName` to the name of a DeviceClass");
         } else {
-            naming::check_subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
+            naming::check_dns_subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
         }
-        check_body(cx, &at, exactly, stored, RequestRef { request: new.name(), sub: None }, attributes);
+        check_request_body(
+            cx,
+            &at,
+            exactly,
+            stored,
+            RequestRef { request: new.name(), sub: None },
+            attributes,
+        );
     }
     let ty = fields::request(cx.version);
     let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
@@ -103,7 +110,7 @@ fn check_shapes(
 }
 
 fn check_alternatives(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
@@ -113,30 +120,30 @@ fn check_alternatives(
     if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
-    let stored = lists::ItemsByKey::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
+    let stored = lists::ItemsByKey::from_items(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
     for (index, sub) in list.iter().enumerate() {
         check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
     }
     lists::for_each_duplicate(list.iter().map(SubRequest::name), |index, name| {
         let known = cx.profile.fields;
         let whole =
-            |max_bytes| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, max_bytes);
+            |max_bytes| print::struct_text(list.value().item(index), &fields::SUB_REQUEST, known, max_bytes);
         lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
 // upstream v1.36 validateDeviceSubRequest
 fn check_alternative(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     request: &str,
     new: SubRequest<'_>,
     old: Option<SubRequest<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::check_label(cx, REQUEST_NAME, &at.field("name"), new.name());
+    naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let (body, stored) = (new.body(), old.map(SubRequest::body));
-    cx.check_part(is_unchanged(body, stored, "deviceClassName"), |cx| {
+    cx.check_part(is_field_unchanged(body, stored, "deviceClassName"), |cx| {
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
             cx.report(REQUEST_DEVICE_CLASS, &at)
@@ -145,38 +152,38 @@ fn check_alternative(
                 .help("set `deviceClassName` to the name of a DeviceClass");
             return;
         }
-        let unit = if cx.is_declarative { Unit::Bytes } else { Unit::Characters };
-        names::dns_subdomain(class, unit, &mut |detail| {
+        let unit = if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters };
+        names::check_dns_subdomain(class, unit, &mut |detail| {
             cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
         });
     });
-    check_body(cx, at, body, stored, RequestRef { request, sub: Some(new.name()) }, attributes);
+    check_request_body(cx, at, body, stored, RequestRef { request, sub: Some(new.name()) }, attributes);
 }
 
 /// Checks the fields that an exact request and an alternative have in common.
 // upstream v1.36 validateExactDeviceRequest
-fn check_body(
-    cx: &mut Cx<'_, '_>,
+fn check_request_body(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: RequestBody<'_>,
     old: Option<RequestBody<'_>>,
     owner: RequestRef<'_>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    cx.check_part(is_unchanged(new, old, "selectors"), |cx| {
+    cx.check_part(is_field_unchanged(new, old, "selectors"), |cx| {
         selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), false);
     });
-    cx.check_part(is_unchanged(new, old, "derivedAttributes"), |cx| {
+    cx.check_part(is_field_unchanged(new, old, "derivedAttributes"), |cx| {
         attributes.check_derived(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
     });
-    cx.check_part(is_unchanged(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
-    cx.check_part(is_unchanged(new, old, "tolerations"), |cx| {
+    cx.check_part(is_field_unchanged(new, old, "allocationMode"), |cx| check_allocation_mode(cx, at, new));
+    cx.check_part(is_field_unchanged(new, old, "tolerations"), |cx| {
         toleration::check_tolerations(cx, &at.field("tolerations"), new.tolerations());
     });
 }
 
 // upstream v1.36 validateDeviceAllocationMode
-fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
+fn check_allocation_mode(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     let count = body.count();
     match body.allocation_mode() {
         "All" if count != 0 => {
@@ -208,6 +215,6 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
 
 /// True if an update left the field `json` of a request unchanged. It is compared as a field of a sub-request,
 /// because its type is the same in every shape of request.
-fn is_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
+fn is_field_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
     old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

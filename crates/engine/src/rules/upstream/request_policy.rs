@@ -4,9 +4,9 @@
 //! Quantities are compared exactly in every release. Steps and repeats were counted in whole units before
 //! `fractional_capacity`, in thousandths and by the written places since.
 
-use super::lists::{self, at_most};
-use crate::rules::Cx;
-use crate::rules::report::Text;
+use super::lists::{self, at_most_message};
+use crate::rules::RuleContext;
+use crate::rules::report::LazyText;
 use crate::rules::table::CAPACITY_REQUEST_POLICY;
 use tollgate_api::view::{PolicyRange, RequestPolicy, quantity};
 use tollgate_document::field::Path;
@@ -14,12 +14,12 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
 /// Maximum number of valid values of a policy.
-const VALUES_LIMIT: usize = 10;
+const MAX_VALID_VALUES: usize = 10;
 
 /// Checks the policy at `at` of a capacity with that amount.
 // upstream v1.36 validateRequestPolicy, validateValidRequestValues
 pub fn check_request_policy(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     policy: RequestPolicy<'_>,
     capacity: &Quantity<'_>,
@@ -43,14 +43,14 @@ pub fn check_request_policy(
     };
     let at = at.field(name);
     match policy.valid_range() {
-        Some(range) => check_range(cx, &at, range, &default, capacity),
-        None => check_values(cx, &at, policy, &default, capacity),
+        Some(range) => check_valid_range(cx, &at, range, &default, capacity),
+        None => check_valid_values(cx, &at, policy, &default, capacity),
     }
 }
 
 // upstream v1.36 validateRequestPolicyValidValues
-fn check_values(
-    cx: &mut Cx<'_, '_>,
+fn check_valid_values(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     policy: RequestPolicy<'_>,
     default: &Quantity<'_>,
@@ -64,9 +64,10 @@ fn check_values(
         }
     }
     let count = policy.valid_values().len();
-    let over = count > VALUES_LIMIT;
+    let over = count > MAX_VALID_VALUES;
     if over {
-        cx.report(CAPACITY_REQUEST_POLICY, at).too_many(BadValue::count(count), at_most(VALUES_LIMIT));
+        cx.report(CAPACITY_REQUEST_POLICY, at)
+            .too_many(BadValue::count(count), at_most_message(MAX_VALID_VALUES));
     }
     let looked_at = !(over && cx.profile.stops_at_list_limit);
     if looked_at {
@@ -84,13 +85,13 @@ fn check_values(
 
 // upstream v1.36 quantityKey
 fn check_duplicates<'q>(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     values: impl Iterator<Item = Quantity<'q>> + Clone,
 ) {
     let exact = cx.profile.fractional_capacity;
     // Only equal amounts can have equal keys, and few lists have any: keys are written out only for those.
-    let few = values.clone().nth(VALUES_LIMIT).is_none();
+    let few = values.clone().nth(MAX_VALID_VALUES).is_none();
     let same = |one: &Quantity<'_>, other: &Quantity<'_>| {
         if exact { one == other } else { one.value() == other.value() }
     };
@@ -130,8 +131,8 @@ impl ValidRange<'_> {
 }
 
 // upstream v1.36 validateRequestPolicyRange
-fn check_range(
-    cx: &mut Cx<'_, '_>,
+fn check_valid_range(
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     range: PolicyRange<'_>,
     default: &Quantity<'_>,
@@ -156,7 +157,7 @@ fn check_range(
     }
 }
 
-fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &ValidRange<'_>) {
+fn check_bounds(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, range: &ValidRange<'_>) {
     let (min_at, max_at, default_at) = (at.field("min"), at.field("max"), at.field("default"));
     let (too_small_at, too_large_at) =
         if cx.profile.guards_capacity_range { (&default_at, &default_at) } else { (&min_at, &max_at) };
@@ -180,7 +181,7 @@ fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &ValidRange<'_>) {
 }
 
 fn check_step(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     range: &ValidRange<'_>,
     step: &Quantity<'_>,
@@ -194,7 +195,7 @@ fn check_step(
         report_invalid(cx, &step_at, step, "must be greater than zero");
         return;
     }
-    if let Some(sum) = min.add(step).filter(|sum| sum > *capacity) {
+    if let Some(sum) = min.add_as_decimal(step).filter(|sum| sum > *capacity) {
         let (sum, capacity) = (sum.text(), capacity.text());
         report_invalid(
             cx,
@@ -228,6 +229,6 @@ fn check_step(
 }
 
 /// Reports a quantity that is invalid.
-fn report_invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Text) {
+fn report_invalid(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl LazyText) {
     cx.report(CAPACITY_REQUEST_POLICY, at).invalid(BadValue::str(&value.text()), detail);
 }

@@ -1,7 +1,7 @@
 //! `status.reservedFor` of a claim: who may use the allocated devices.
 
 use super::lists;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{RESERVED_FOR, TOO_MANY_CONSUMERS};
 use tollgate_api::fields::{CLAIM_STATUS, CONSUMER};
 use tollgate_api::view::{ClaimStatus, Consumer, List, View as _};
@@ -14,7 +14,12 @@ const MAX_CONSUMERS: usize = 256;
 
 /// Checks the entries, each by itself and for duplicates.
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
-pub fn check_reserved_for(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+pub fn check_reserved_for(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+) {
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.check_part(unchanged, |cx| {
@@ -28,7 +33,7 @@ pub fn check_reserved_for(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'
     });
 }
 
-fn check_consumer(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
+fn check_consumer(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
     for (field, value) in
         [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
     {
@@ -38,7 +43,7 @@ fn check_consumer(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
     }
 }
 
-fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
+fn check_duplicates(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
     let entries = list.iter().enumerate();
     lists::for_each_duplicate_by(
         entries,
@@ -47,8 +52,8 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
             let at = at.index(index);
             if cx.is_declarative {
                 let whole =
-                    print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
-                cx.report(RESERVED_FOR, &at).declarative_native().duplicate(BadValue::Json(whole.into()), "");
+                    print::struct_text(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
+                cx.report(RESERVED_FOR, &at).declarative_only().duplicate(BadValue::Json(whole.into()), "");
                 return;
             }
             let value = lists::named_string(cx, consumer.uid());
@@ -63,7 +68,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
 
 /// Checks that only an allocated claim is reserved, and that an object that is being deleted gets no new consumers.
 pub fn check_may_be_reserved(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
@@ -84,7 +89,7 @@ pub fn check_may_be_reserved(
 
 /// True if an entry is not among the stored ones.
 fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
-    let stored = lists::ItemsByKey::of(old.iter(), all_fields);
+    let stored = lists::ItemsByKey::from_items(old.iter(), all_fields);
     new.iter().any(|consumer| stored.get(&all_fields(consumer)).is_none())
 }
 

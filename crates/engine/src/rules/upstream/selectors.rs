@@ -6,23 +6,28 @@
 mod hints;
 
 use super::lists;
-use super::naming::too_long;
-use crate::rules::Cx;
+use super::naming::too_long_message;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     CEL_COST, CEL_EXPRESSION, CEL_LENGTH, CEL_UNCHECKED, EMPTY_SELECTOR, TOO_MANY_SELECTORS,
 };
 use tollgate_api::view::{List, Selector};
-use tollgate_cel::{self, Outcome, Target};
+use tollgate_cel::{self, ExpressionPurpose, Outcome};
 use tollgate_document::field::Path;
 
 /// Maximum number of selectors of one request, class or taint rule.
 const SELECTORS_LIMIT: usize = 32;
 /// Maximum length in bytes of an expression.
-const EXPRESSION_LIMIT: usize = 10 * 1024;
+const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
 
 /// Checks a list of selectors. `stored` is true if an update left them unchanged.
 // upstream v1.36 validateSelectorSlice, validateSelector
-pub fn check_selectors(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
+pub fn check_selectors(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    list: List<'_, Selector<'_>>,
+    stored: bool,
+) {
     if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written
     {
         return;
@@ -36,7 +41,13 @@ pub fn check_selectors(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Select
             }
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
-                check_expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
+                check_expression(
+                    cx,
+                    &cel_at.field("expression"),
+                    cel.expression(),
+                    ExpressionPurpose::Selector,
+                    stored,
+                );
             }
         }
     }
@@ -46,18 +57,18 @@ pub fn check_selectors(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Select
 /// or could not be checked.
 // upstream v1.37 validateCELExpression
 pub fn check_expression(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     text: &str,
-    target: Target,
+    target: ExpressionPurpose,
     stored: bool,
 ) -> Option<u64> {
-    if text.len() > EXPRESSION_LIMIT {
-        cx.report(CEL_LENGTH, at).too_long(too_long(EXPRESSION_LIMIT));
+    if text.len() > MAX_EXPRESSION_BYTES {
+        cx.report(CEL_LENGTH, at).too_long(too_long_message(MAX_EXPRESSION_BYTES));
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.take_expression_budget(tollgate_cel::weight(text)) {
+    let outcome = if cx.take_expression_budget(tollgate_cel::expression_weight(text)) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
@@ -70,7 +81,7 @@ pub fn check_expression(
             None
         }
         Outcome::ProgramError(detail) => {
-            cx.report(CEL_EXPRESSION, at).internal(detail);
+            cx.report(CEL_EXPRESSION, at).internal_error(detail);
             None
         }
         Outcome::TooComplex { cost } => {
@@ -78,7 +89,8 @@ pub fn check_expression(
             Some(cost)
         }
         Outcome::Unchecked(reason) => {
-            cx.report(CEL_UNCHECKED, at).internal(format_args!("the expression was not checked: {reason}"));
+            cx.report(CEL_UNCHECKED, at)
+                .internal_error(format_args!("the expression was not checked: {reason}"));
             None
         }
     }

@@ -2,7 +2,7 @@
 
 use super::taint::supported_values;
 use super::{hub, lists};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::SKIP_NODE_OPERATIONS;
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
@@ -12,19 +12,24 @@ const KNOWN_OPERATIONS: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepare
 
 /// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
-pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
+pub fn check_skip_node_operations(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    list: Strings<'_>,
+    old: Strings<'_>,
+) {
     let unchanged = list.iter().eq(old.iter());
     cx.check_part(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
-            cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_native().duplicate(value, "");
+            cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().duplicate(value, "");
         });
         let stored = lists::index_names(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
                 let value = BadValue::named(operation);
                 cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
-                    .declarative_native()
+                    .declarative_only()
                     .not_supported(value, || supported_values(&KNOWN_OPERATIONS))
                     .did_you_mean(&at.index(index), operation, &KNOWN_OPERATIONS);
             }
@@ -33,7 +38,7 @@ pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Stri
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        let value = hub::printed(cx, list.0, &hub::STRINGS);
+        let value = hub::printed_value(cx, list.0, &hub::STRING_LIST_TYPE);
         cx.report(SKIP_NODE_OPERATIONS, at).invalid(value, detail);
     }
 }

@@ -2,33 +2,33 @@
 
 use super::counters::{self, CounterSetIndex};
 use super::device::{self, DeviceContext};
-use super::lists::{self, at_most};
+use super::lists::{self, at_most_message};
 use super::{attributes, hub, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     DEVICES_WITH_SHARED_COUNTERS, DUPLICATE_DEVICE, SLICE_DRIVER, SLICE_IMMUTABLE_FIELD,
     SLICE_NODE_SELECTION, SLICE_POOL, TOO_MANY_DEVICES,
 };
 use tollgate_api::profile::CounterRules;
-use tollgate_api::view::{Body, Device, SliceSpec, SliceTaint, Strings, View as _};
+use tollgate_api::view::{Device, ObjectBody, SliceSpec, SliceTaint, Strings, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 // upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
-pub fn check_slice(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let Body::Slice(slice) = admission.object.body else { return };
+pub fn check_slice(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let ObjectBody::Slice(slice) = admission.object.body else { return };
     let old = admission
         .old_object
-        .and_then(|old| if let Body::Slice(old) = old.body { Some(old.spec()) } else { None });
+        .and_then(|old| if let ObjectBody::Slice(old) = old.body { Some(old.spec()) } else { None });
     check_spec(cx, &Path::ROOT.field("spec"), slice.spec(), old);
 }
 
 // upstream v1.36 validateResourceSliceSpec
-fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
-    naming::check_driver(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
+fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    naming::check_driver_name(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
     check_pool(cx, &at.field("pool"), spec);
     if let Some(old) = old {
         check_immutable_fields(cx, at, spec, old);
@@ -56,9 +56,9 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
 }
 
 // upstream v1.36 validateResourcePool
-fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+fn check_pool(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let pool = spec.pool();
-    naming::check_pool(cx, SLICE_POOL, &at.field("name"), pool.name());
+    naming::check_pool_name(cx, SLICE_POOL, &at.field("name"), pool.name());
     if pool.resource_slice_count() <= 0 {
         let (at, count) = (at.field("resourceSliceCount"), BadValue::Int(pool.resource_slice_count()));
         cx.report(SLICE_POOL, &at).invalid(count, "must be greater than zero");
@@ -70,7 +70,12 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
 }
 
 /// Reports changes of the driver, the pool name or the node name, which are immutable.
-fn check_immutable_fields(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
+fn check_immutable_fields(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    new: SliceSpec<'_>,
+    old: SliceSpec<'_>,
+) {
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
         let (pool_at, value) = (at.field("pool"), BadValue::str(new.pool().name()));
@@ -92,14 +97,14 @@ fn check_immutable_fields(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>
 }
 
 /// Checks that the slice specifies its nodes in exactly one way.
-fn check_slice_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
         Some("") => {
             cx.report(SLICE_NODE_SELECTION, &at.field("nodeName"))
                 .invalid("", "must be either unset or set to a non-empty string");
         }
-        Some(name) => naming::check_subdomain(cx, SLICE_NODE_SELECTION, &at.field("nodeName"), name),
+        Some(name) => naming::check_dns_subdomain(cx, SLICE_NODE_SELECTION, &at.field("nodeName"), name),
         None => {}
     }
     if let Some(selector) = spec.node_selector() {
@@ -108,16 +113,16 @@ fn check_slice_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                hub::printed(cx, selector.terms().value(), &hub::NODE_TERMS),
+                hub::printed_value(cx, selector.terms().value(), &hub::NODE_TERMS_TYPE),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
     }
     if all == Some(false) {
-        naming::report_false(cx, SLICE_NODE_SELECTION, &at.field("allNodes"));
+        naming::report_explicit_false(cx, SLICE_NODE_SELECTION, &at.field("allNodes"));
     }
     if spec.per_device_node_selection() == Some(false) {
-        naming::report_false(cx, SLICE_NODE_SELECTION, &at.field("perDeviceNodeSelection"));
+        naming::report_explicit_false(cx, SLICE_NODE_SELECTION, &at.field("perDeviceNodeSelection"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
@@ -133,14 +138,21 @@ fn check_slice_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         }
         1 => {}
         _ => {
-            cx.report(SLICE_NODE_SELECTION, at)
-                .invalid(naming::fields_set(&set), format_args!("{detail}, but multiple fields are set"));
+            cx.report(SLICE_NODE_SELECTION, at).invalid(
+                naming::printed_set_fields(&set),
+                format_args!("{detail}, but multiple fields are set"),
+            );
         }
     }
 }
 
 /// Checks the list of devices: its length, duplicate names, and each device.
-fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+fn check_devices(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    spec: SliceSpec<'_>,
+    old: Option<SliceSpec<'_>>,
+) {
     let version = cx.version;
     let devices = spec.devices();
     let limits = cx.profile.limits;
@@ -162,21 +174,26 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let limit = if is_short { limits.devices } else { lowest() };
     let over = devices.len() > limit;
     if over {
-        let (count, detail) = (BadValue::count(devices.len()), at_most(limit));
+        let (count, detail) = (BadValue::count(devices.len()), at_most_message(limit));
         cx.report(TOO_MANY_DEVICES, at).too_many(count, detail);
     }
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
     let unchanged = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "devices"));
-    let judge = |cx: &mut Cx<'_, '_>| check_each_device(cx, at, spec, old);
+    let judge = |cx: &mut RuleContext<'_, '_>| check_each_device(cx, at, spec, old);
     cx.check_part(unchanged, |cx| {
-        if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+        if over && cx.profile.stops_at_list_limit { cx.check_declaratively_only(judge) } else { judge(cx) }
     });
 }
 
-fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+fn check_each_device(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    spec: SliceSpec<'_>,
+    old: Option<SliceSpec<'_>>,
+) {
     // Newer releases keep devices and counters in different slices.
-    let shared = (cx.profile.counters == CounterRules::Totals).then(|| CounterSetIndex::of(spec));
+    let shared = (cx.profile.counters == CounterRules::Totals).then(|| CounterSetIndex::from_slice(spec));
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written && cx.profile.skips_unchanged_taints);
@@ -195,7 +212,12 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
 
 /// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented
 /// rules.
-fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+fn check_slice_taints(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    spec: SliceSpec<'_>,
+    old: Option<SliceSpec<'_>>,
+) {
     let ty = fields::slice_spec(cx.version);
     let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));
     if !cx.profile.slice_taints || kept {
@@ -209,9 +231,9 @@ fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, o
         let mut stored =
             stored.filter(|_| index < searched).into_iter().flat_map(|stored| stored.iter().take(searched));
         let is_stored = |old: &SliceTaint<'_>| {
-            old.device() == entry.device() && taint::is_same_effect(old.taint(), entry.taint())
+            old.device() == entry.device() && taint::is_same_key_and_effect(old.taint(), entry.taint())
         };
         let stored = stored.find(is_stored).map(SliceTaint::taint);
-        taint::check_taint(cx, &entry.taint_at(&entry_at), entry.taint(), stored);
+        taint::check_taint(cx, &entry.taint_path(&entry_at), entry.taint(), stored);
     }
 }

@@ -1,7 +1,7 @@
 //! DeviceTaint, of a device and of a rule.
 
-use super::lists::{self, at_most};
-use crate::rules::Cx;
+use super::lists::{self, at_most_message};
+use crate::rules::RuleContext;
 use crate::rules::table::{TAINT_EFFECT, TAINT_KEY, TAINT_VALUE, TOO_MANY_TAINTS};
 use tollgate_api::conform::suggest;
 use tollgate_api::view::{List, Taint};
@@ -22,7 +22,7 @@ pub struct DeviceTaints<'d> {
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
 pub fn check_device_taints(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     DeviceTaints { new, unchanged, stored }: DeviceTaints<'_>,
 ) {
@@ -30,9 +30,9 @@ pub fn check_device_taints(
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
     if over && !kept {
-        cx.report(TOO_MANY_TAINTS, at).too_many(BadValue::count(new.len()), at_most(limit));
+        cx.report(TOO_MANY_TAINTS, at).too_many(BadValue::count(new.len()), at_most_message(limit));
     }
-    let judge = |cx: &mut Cx<'_, '_>| {
+    let judge = |cx: &mut RuleContext<'_, '_>| {
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
             if cx.is_hand_written {
@@ -42,17 +42,21 @@ pub fn check_device_taints(
                 check_value(cx, &at, taint.value());
             }
             // Nearly every effect is known: the rest is asked only about others.
-            if !cx.profile.effects.contains(&taint.effect()) && !is_excused(cx, taint, stored) {
+            if !cx.profile.effects.contains(&taint.effect()) && !is_excused_by_stored(cx, taint, stored) {
                 check_effect(cx, &at, taint.effect());
             }
         }
     };
-    if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+    if kept || over && cx.profile.stops_at_list_limit {
+        cx.check_declaratively_only(judge)
+    } else {
+        judge(cx)
+    }
 }
 
 /// Checks one taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
-pub fn check_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
+pub fn check_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
     check_key(cx, at, new.key());
     check_value(cx, at, new.value());
     let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
@@ -64,19 +68,23 @@ pub fn check_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Opti
 /// True if the stored device has a taint with the same key and the same effect, which this release does not know: a
 /// later release may have written it.
 // KEP-5055 r3: "Validation must be prepared to allow unknown enums in stored objects"
-fn is_excused(cx: &Cx<'_, '_>, new: Taint<'_>, stored: Option<List<'_, Taint<'_>>>) -> bool {
+fn is_excused_by_stored(
+    cx: &RuleContext<'_, '_>,
+    new: Taint<'_>,
+    stored: Option<List<'_, Taint<'_>>>,
+) -> bool {
     // A valid list has no more than the limit.
     let stored = stored.filter(|_| !new.effect().is_empty()).into_iter();
     let mut stored = stored.flat_map(List::iter).take(cx.profile.limits.taints_per_device);
-    stored.any(|old| is_same_effect(old, new))
+    stored.any(|old| is_same_key_and_effect(old, new))
 }
 
 /// True if both taints have the same key and effect.
-pub fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
+pub fn is_same_key_and_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
     old.key() == new.key() && old.effect() == new.effect()
 }
 
-fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
+fn check_key(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, key: &str) {
     let problems = key_problems(cx, key);
     for (index, detail) in problems.iter().enumerate() {
         let hint = key_hint(key).filter(|_| index + 1 == problems.len());
@@ -85,27 +93,27 @@ fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
 }
 
 /// Returns the messages about an invalid taint key; empty if it is valid.
-pub fn key_problems(cx: &Cx<'_, '_>, key: &str) -> Vec<names::Problem> {
+pub fn key_problems(cx: &RuleContext<'_, '_>, key: &str) -> Vec<names::Problem> {
     let mut problems = Vec::new();
-    names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |problem| {
+    names::check_label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |problem| {
         problems.push(problem);
     });
     problems
 }
 
-fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
+fn check_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, value: &str) {
     if !value.is_empty() {
-        names::label_value(value, cx.profile.label_unit, &mut |detail| {
+        names::check_label_value(value, cx.profile.label_unit, &mut |detail| {
             cx.report(TAINT_VALUE, &at.field("value")).invalid(value, detail);
         });
     }
 }
 
-fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
+fn check_effect(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, effect: &str) {
     let at = at.field("effect");
     if effect.is_empty() {
         let effects = cx.profile.effects;
-        let help = || suggest::one_of(effects).replacen("use", "set `effect` to", 1);
+        let help = || suggest::hint_use_one_of(effects).replacen("use", "set `effect` to", 1);
         cx.report(TAINT_EFFECT, &at).covered_by_declarative().required("").help(help);
     } else if !cx.profile.effects.contains(&effect) {
         report_unknown_effect(cx, TAINT_EFFECT, &at, effect);
@@ -128,7 +136,7 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
 }
 
 /// Reports an unknown effect, with the most similar known one.
-pub fn report_unknown_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+pub fn report_unknown_effect(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
     let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
     let reported =
         cx.report(rule, at).covered_by_declarative().not_supported(value, || supported_values(effects));

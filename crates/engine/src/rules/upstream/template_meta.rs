@@ -1,7 +1,7 @@
 //! `spec.metadata` of a ResourceClaimTemplate: labels and annotations for the claims to come, and nothing else.
 
 use super::meta;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::TEMPLATE_METADATA;
 use tollgate_api::view::ObjectMeta;
 use tollgate_document::doc::ValueKind;
@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 
 /// Checks that a template sets only labels and annotations, and checks these.
 // upstream v1.36 ValidateTemplateObjectMeta
-pub fn check_template_metadata(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
+pub fn check_template_metadata(cx: &mut RuleContext<'_, '_>, metadata: ObjectMeta<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("metadata");
     meta::check_annotations(cx, &at.field("annotations"), metadata.annotations());
@@ -21,7 +21,7 @@ pub fn check_template_metadata(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
         // The server makes the path from Go's name of the field.
         let go = if field == "uid" { "uID" } else { field };
         let server_at = format!("spec.metadata.{go}");
-        cx.report(TEMPLATE_METADATA, &at.field(field)).forbidden("cannot be set").printed_at(server_at);
+        cx.report(TEMPLATE_METADATA, &at.field(field)).forbidden("cannot be set").with_server_path(server_at);
     }
 }
 

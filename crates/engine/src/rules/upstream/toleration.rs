@@ -2,21 +2,21 @@
 
 use super::lists;
 use super::taint::{key_hint, key_problems, report_unknown_effect, supported_values};
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{TOLERATION_EFFECT, TOLERATION_KEY, TOLERATION_OPERATOR, TOLERATION_VALUE};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
 /// Checks the tolerations of one request or result; no release limits their number.
-pub fn check_tolerations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
+pub fn check_tolerations(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     for (index, toleration) in list.iter().enumerate() {
         check_toleration(cx, &at.index(index), toleration);
     }
 }
 
 // upstream v1.36 validateDeviceToleration
-fn check_toleration(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+fn check_toleration(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let (key, value) = (toleration.key(), toleration.value());
     // Most keys are right, and their hints are not asked for.
     if !key.is_empty() && !names::is_label_key(key) {
@@ -42,7 +42,7 @@ fn check_toleration(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         }
         "Exists" => {}
         // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.
-        "" | "Equal" => names::label_value(value, cx.profile.label_unit, &mut |detail| {
+        "" | "Equal" => names::check_label_value(value, cx.profile.label_unit, &mut |detail| {
             cx.report(TOLERATION_VALUE, &value_at).invalid(value, detail);
         }),
         other => {

@@ -2,7 +2,7 @@
 
 use super::NextCommands;
 use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
-use tollgate_formats::count::counted;
+use tollgate_formats::count::count_with_noun;
 
 /// Returns the lines of text for an event.
 pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
@@ -14,7 +14,7 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         }
         Event::Locked { lease, holder } => format!("locked: Lease {lease} is held by {holder}"),
         Event::RuleCreated { rule, devices } => {
-            format!("rule {rule}: created with effect None for {}", counted(*devices, "device"))
+            format!("rule {rule}: created with effect None for {}", count_with_noun(*devices, "device"))
         }
         Event::RuleFound { rule, effect } => {
             format!("rule {rule}: exists with effect {effect}")
@@ -31,38 +31,40 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         }
         Event::PodJoined { pod } => format!(
             "pod {} got a selected device while the devices were being closed; it is drained, too",
-            name(pod)
+            pod_ref_name(pod)
         ),
-        Event::WaveStarted { wave, pods } => format!("wave {wave} starts: {}", names(pods)),
-        Event::PodEvicted { wave, pod } => format!("wave {wave}: pod {} evicted", name(pod)),
+        Event::WaveStarted { wave, pods } => format!("wave {wave} starts: {}", pod_ref_names(pods)),
+        Event::PodEvicted { wave, pod } => format!("wave {wave}: pod {} evicted", pod_ref_name(pod)),
         Event::PodWaits { wave, pod, why } => {
-            format!("wave {wave}: pod {} is not evicted yet: {why}", name(pod))
+            format!("wave {wave}: pod {} is not evicted yet: {why}", pod_ref_name(pod))
         }
         Event::PodGone { wave, pod } => {
-            format!("wave {wave}: pod {} was gone before it was evicted", name(pod))
+            format!("wave {wave}: pod {} was gone before it was evicted", pod_ref_name(pod))
         }
-        Event::PodDeleted { pod } => format!("pod {} deleted, because of --force-after", name(pod)),
+        Event::PodDeleted { pod } => format!("pod {} deleted, because of --force-after", pod_ref_name(pod)),
         Event::PodReleased { wave, pod } => {
-            format!("wave {wave}: pod {} ended, and its claims released their devices", name(pod))
+            format!("wave {wave}: pod {} ended, and its claims released their devices", pod_ref_name(pod))
         }
         Event::ReplacementBound { wave, pod, node } => {
-            format!("wave {wave}: new pod {} is bound to {node}", name(pod))
+            format!("wave {wave}: new pod {} is bound to {node}", pod_ref_name(pod))
         }
         Event::ReplacementReady { wave, pod, node } => {
-            format!("wave {wave}: new pod {} is Ready on {node}", name(pod))
+            format!("wave {wave}: new pod {} is Ready on {node}", pod_ref_name(pod))
         }
-        Event::WaveFinished { wave, seconds } => format!("wave {wave} finished after {}", duration(*seconds)),
+        Event::WaveFinished { wave, seconds } => {
+            format!("wave {wave} finished after {}", kubectl_duration(*seconds))
+        }
         Event::Proof { look, holding } if holding.is_empty() => {
             format!("proof {look} of 2: no claim holds these devices")
         }
         Event::Proof { look, holding } => {
-            format!("proof {look} of 2: {}", still_hold(holding))
+            format!("proof {look} of 2: {}", claims_still_hold_text(holding))
         }
         Event::Checked { devices, closed, holding } => {
             let first = if holding.is_empty() {
                 format!("no claim holds {}", devices_in_words(*devices))
             } else {
-                still_hold(holding)
+                claims_still_hold_text(holding)
             };
             let access = if *closed {
                 "a drain keeps new pods off these devices"
@@ -76,8 +78,8 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
                 format!("stopped: {why}"),
                 format!(
                     "done: {} evicted; left: {}; the rules stay as they are",
-                    counted(*evicted, "pod"),
-                    counted(*left, "pod")
+                    count_with_noun(*evicted, "pod"),
+                    count_with_noun(*left, "pod")
                 ),
                 format!("to go on: {go_on}"),
                 format!("to go back: {go_back}"),
@@ -97,14 +99,14 @@ fn finished_lines(
     holding: &[HoldingClaim],
     next: &NextCommands,
 ) -> Vec<String> {
-    let done = format!("{} evicted in {}", counted(evicted, "pod"), duration(seconds));
+    let done = format!("{} evicted in {}", count_with_noun(evicted, "pod"), kubectl_duration(seconds));
     if holding.is_empty() {
         return vec![
             format!("no claim holds {}; {done}", devices_in_words(devices)),
             format!("the rules still keep new pods off the devices; to open them again: {}", next.go_back),
         ];
     }
-    let mut lines = vec![format!("{}; {done}", still_hold(holding))];
+    let mut lines = vec![format!("{}; {done}", claims_still_hold_text(holding))];
     lines.extend(claim_lines(holding));
     lines.push(format!("to go on, do what the plan says for the pods that stay, then run: {}", next.go_on));
     lines.push(format!("to go back: {}", next.go_back));
@@ -125,22 +127,22 @@ fn claim_lines(holding: &[HoldingClaim]) -> impl Iterator<Item = String> {
     })
 }
 
-fn still_hold(holding: &[HoldingClaim]) -> String {
+fn claims_still_hold_text(holding: &[HoldingClaim]) -> String {
     let hold = if holding.len() == 1 { "holds" } else { "hold" };
-    format!("{} still {hold} devices", counted(holding.len(), "claim"))
+    format!("{} still {hold} devices", count_with_noun(holding.len(), "claim"))
 }
 
 /// Returns namespace and name of a pod: `inference/chat-0`.
-pub(super) fn name(pod: &PodRef) -> String {
+pub(super) fn pod_ref_name(pod: &PodRef) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
-fn names(pods: &[PodRef]) -> String {
-    pods.iter().map(name).collect::<Vec<_>>().join(", ")
+fn pod_ref_names(pods: &[PodRef]) -> String {
+    pods.iter().map(pod_ref_name).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a duration in the form of kubectl: `1h2m3s`.
-pub(super) fn duration(seconds: u64) -> String {
+pub(super) fn kubectl_duration(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
         (0, minutes, seconds) => format!("{minutes}m{seconds}s"),

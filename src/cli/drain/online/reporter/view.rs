@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
-use super::sentence::{duration, name};
+use super::sentence::{kubectl_duration, pod_ref_name};
 use crate::cli::drain::online::event::{Event, PodRef};
-use tollgate_drain::{DrainPlan, Fate};
+use tollgate_drain::{DrainPlan, PodDecision};
 use tollgate_formats::sanitize;
 
 /// The summary of a drain on a terminal: the progress of the run, and the number of drawn lines.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct TerminalSummary {
     started: Instant,
     /// The pods and waves that the plan moves.
     planned_pods: usize,
@@ -37,9 +37,9 @@ enum PodState {
     Gone,
 }
 
-impl View {
-    pub(super) fn new() -> View {
-        View {
+impl TerminalSummary {
+    pub(super) fn new() -> TerminalSummary {
+        TerminalSummary {
             started: Instant::now(),
             planned_pods: 0,
             planned_waves: 0,
@@ -55,12 +55,12 @@ impl View {
 
     /// Sets the numbers of pods and waves that the plan moves.
     pub(super) fn set_plan(&mut self, plan: &DrainPlan) {
-        let moves = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. }));
+        let moves = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. }));
         (self.planned_pods, self.planned_waves) = (moves.count(), plan.waves.len());
     }
 
     /// Updates the summary for an event.
-    pub(super) fn apply(&mut self, event: &Event) {
+    pub(super) fn update_for_event(&mut self, event: &Event) {
         match event {
             Event::WaveStarted { wave, pods } => {
                 self.wave = *wave;
@@ -101,7 +101,7 @@ impl View {
         let mut out = String::new();
         for text in &lines {
             // A line that the terminal breaks would be two lines to remove.
-            let shown: String = sanitize::line(text).chars().take(width.saturating_sub(1)).collect();
+            let shown: String = sanitize::sanitize_line(text).chars().take(width.saturating_sub(1)).collect();
             _ = writeln!(out, "{shown}");
         }
         _ = io::stderr().write_all(out.as_bytes());
@@ -124,7 +124,7 @@ impl View {
         let (waves, pods) = (self.planned_waves.max(wave), self.planned_pods.max(moved));
         let mut lines = vec![
             "─".repeat(40),
-            format!("wave {wave} of {waves}, {moved} of {pods} pods moved, {}", duration(seconds)),
+            format!("wave {wave} of {waves}, {moved} of {pods} pods moved, {}", kubectl_duration(seconds)),
         ];
         for (state, words) in [
             (PodState::Planned, "next"),
@@ -132,8 +132,12 @@ impl View {
             (PodState::Ends, "ending"),
             (PodState::Gone, "gone"),
         ] {
-            let pods: Vec<String> =
-                self.pods.iter().filter(|(_, known)| *known == state).map(|(pod, _)| name(pod)).collect();
+            let pods: Vec<String> = self
+                .pods
+                .iter()
+                .filter(|(_, known)| *known == state)
+                .map(|(pod, _)| pod_ref_name(pod))
+                .collect();
             if !pods.is_empty() {
                 lines.push(format!("  {words:8} {:3}  {}", pods.len(), pods.join(", ")));
             }
@@ -147,13 +151,13 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use super::View;
+    use super::TerminalSummary;
     use crate::cli::drain::online::event::{Event, PodRef};
 
     #[test]
     fn pods_are_shown_by_state() {
         let pod = |name: &str| PodRef { namespace: "ml".to_owned(), name: name.to_owned() };
-        let mut view = View::new();
+        let mut view = TerminalSummary::new();
         (view.planned_pods, view.planned_waves) = (3, 2);
         let events = [
             Event::WaveStarted { wave: 1, pods: vec![pod("a")] },
@@ -165,7 +169,7 @@ mod tests {
             Event::ReplacementBound { wave: 2, pod: pod("d"), node: "n".to_owned() },
         ];
         for event in &events {
-            view.apply(event);
+            view.update_for_event(event);
         }
         assert_eq!(
             view.summary_lines(75)[1..],

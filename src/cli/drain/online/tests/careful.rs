@@ -7,8 +7,8 @@ use super::{Watcher, after_third_eviction, example, run, settings};
 use crate::cli::drain::online::event::Event;
 use crate::cli::drain::online::run::{Ending, drain};
 use crate::cli::drain::online::server::Server as _;
-use crate::cli::drain::online::time::later;
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cli::drain::online::time::add_duration;
+use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::ObjectKind;
 
@@ -42,7 +42,7 @@ fn only_new_pods_replace_old_ones() {
     let (_, watcher) = run(&mut example());
     let canary = watcher.waves()[0][0].clone();
     let mut sim = example();
-    let other = (sim.objects.of_kind(ObjectKind::Pod))
+    let other = (sim.objects.objects_of_kind(ObjectKind::Pod))
         .find(|pod| {
             let name = pod.get("metadata").get("name").str();
             name.starts_with("chat-")
@@ -71,13 +71,13 @@ fn only_new_pods_replace_old_ones() {
 fn a_workload_that_is_scaled_down_is_not_waited_for() {
     let mut sim = example();
     sim.has_replacements = false;
-    sim.objects.note_listed(ObjectKind::Deployment);
+    sim.objects.mark_kind_listed(ObjectKind::Deployment);
     sim.answer_with(|sim, request| {
-        if matches!(request, WriteRequest::EvictPod { .. }) {
+        if matches!(request, DrainApiRequest::EvictPod { .. }) {
             for kind in
                 [ObjectKind::Deployment, ObjectKind::ReplicaSet, ObjectKind::Job, ObjectKind::StatefulSet]
             {
-                let names: Vec<[String; 2]> = (sim.objects.of_kind(kind))
+                let names: Vec<[String; 2]> = (sim.objects.objects_of_kind(kind))
                     .map(|object| {
                         ["namespace", "name"].map(|field| object.get("metadata").get(field).str().to_owned())
                     })
@@ -98,12 +98,12 @@ fn a_workload_that_is_scaled_down_is_not_waited_for() {
 fn nothing_is_evicted_after_the_lease_was_lost() {
     let mut sim = example();
     sim.answer_with(|sim, request| {
-        if !matches!(request, WriteRequest::EvictPod { .. }) || sim.sent("/eviction") != 2 {
+        if !matches!(request, DrainApiRequest::EvictPod { .. }) || sim.sent("/eviction") != 2 {
             return None;
         }
         let lease = r#"{"metadata":{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"999"},"spec":{"holderIdentity":"bob@desk"}}"#;
         sim.lease = Some(lease.to_owned());
-        sim.now = later(sim.now, Duration::from_secs(20));
+        sim.now = add_duration(sim.now, Duration::from_secs(20));
         Some(Err(ApiError::Unreachable("timed out".to_owned())))
     });
     let (ending, watcher) = run(&mut sim);
@@ -119,7 +119,7 @@ fn a_target_that_is_gone_is_not_proven() {
     let mut settings = settings();
     settings.request.typed.push("node/gpu-node-04".to_owned());
     settings.request.targets.push(DeviceTarget::parse("node/gpu-node-04").expect("a target"));
-    let slice = (sim.objects.of_kind(ObjectKind::ResourceSlice))
+    let slice = (sim.objects.objects_of_kind(ObjectKind::ResourceSlice))
         .find(|slice| slice.get("spec").get("nodeName").str() == "gpu-node-04")
         .map(|slice| slice.get("metadata").get("name").str().to_owned());
     sim.remove(ObjectKind::ResourceSlice, "", &slice.expect("its slice"));

@@ -13,14 +13,14 @@ use crate::cli::drain::online::event::TimedEvent;
 use crate::cli::drain::online::lock::LockSettings;
 use crate::cli::drain::online::reporter::NextCommands;
 use crate::cli::drain::online::run::{RunSettings, drain};
-use crate::cli::drain::online::server::{Answer, ObjectStore, Server, StoredDoc, owned_copy};
-use crate::cli::drain::online::settings::{RuleNotes, WaitFor};
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cli::drain::online::server::{ObjectStore, Server, ServerResponse, StoredDoc, owned_copy};
+use crate::cli::drain::online::settings::{RuleAnnotations, WaitFor};
+use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_api::profile::{GateChoice, Profile, Version};
 use tollgate_document::doc::{self, Value};
 use tollgate_drain::{DrainRequest, MoveOptions};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::{ObjectKind, Release};
+use tollgate_forecast::{ObjectKind, SimulatedRelease};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// A recording that is played.
@@ -37,7 +37,7 @@ fn text(line: Value<'_>, field: &str) -> String {
 }
 
 fn kind_of(api_version: &str, kind: &str) -> ObjectKind {
-    let known = ObjectKind::of(api_version, kind);
+    let known = ObjectKind::from_type_meta(api_version, kind);
     // A deleted object has no version.
     known.or_else(|| ObjectKind::ALL.into_iter().find(|known| known.name() == kind)).expect("a known kind")
 }
@@ -46,7 +46,7 @@ impl Replay {
     fn new(lines: VecDeque<String>) -> Replay {
         let mut objects = ObjectStore::default();
         for kind in ObjectKind::ALL {
-            objects.note_listed(kind);
+            objects.mark_kind_listed(kind);
         }
         let mut replay = Replay { lines, objects, now: Timestamp::ZERO, played: 0 };
         replay.until("connect").expect("no problem");
@@ -67,7 +67,7 @@ impl Replay {
             let root = read.root();
             if root.get("at").exists() {
                 assert_eq!(text(root, "call"), call, "line {}: {line}", self.played);
-                self.now = gotime::parse(root.get("at").str()).expect("a time");
+                self.now = gotime::parse_rfc3339(root.get("at").str()).expect("a time");
                 return if root.get("problem").exists() { Err(text(root, "problem")) } else { Ok(()) };
             }
             let api_version = text(root, "apiVersion");
@@ -75,7 +75,7 @@ impl Replay {
                 (kind_of(&api_version, &text(root, "kind")), text(root, "namespace"), text(root, "name"));
             let object = Some(root.get("object")).filter(|object| object.kind() == doc::ValueKind::Object);
             let stored = object.map(|object| StoredDoc { api_version, object: owned_copy(object) });
-            self.objects.set(key, stored);
+            self.objects.insert_or_remove(key, stored);
         }
     }
 }
@@ -93,17 +93,17 @@ impl Server for Replay {
         false
     }
 
-    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError> {
+    fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
         let line = self.next();
         let read = doc::parse(&line).expect("JSON");
         let root = read.root();
         let (method, path) = request.method_and_path();
         assert_eq!(format!("{method} {path}"), text(root, "send"), "line {}", self.played);
         assert_eq!(request.body().unwrap_or_default(), text(root, "body"), "line {}", self.played);
-        self.now = gotime::parse(root.get("at").str()).expect("a time");
+        self.now = gotime::parse_rfc3339(root.get("at").str()).expect("a time");
         let body = text(root, "answer");
         match root.get("code").int() {
-            Some(code) => Ok(Answer { code: u16::try_from(code).expect("a status"), body }),
+            Some(code) => Ok(ServerResponse { code: u16::try_from(code).expect("a status"), body }),
             None => Err(ApiError::Unreachable(body)),
         }
     }
@@ -126,7 +126,7 @@ impl Server for Replay {
             }
             let (metadata, api_version) = (claim.get("metadata"), text(read.root(), "apiVersion"));
             let key = (ObjectKind::ResourceClaim, text(metadata, "namespace"), text(metadata, "name"));
-            claims.set(key, Some(StoredDoc { api_version, object: owned_copy(claim) }));
+            claims.insert_or_remove(key, Some(StoredDoc { api_version, object: owned_copy(claim) }));
             self.next();
         }
         self.until("claims").map(|()| claims)
@@ -152,7 +152,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
                 ..MoveOptions::default()
             },
         },
-        release: Release { profile, semantics: profile.allocation, behaviour: profile.selectors },
+        release: SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors },
         rule_version: Version::parse(header.get("version").str()).expect("a version"),
         samples: NonZeroU32::MIN.saturating_add(63),
         seed: 0,
@@ -160,10 +160,10 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: text(header, "holder") }),
-        notes: RuleNotes {
+        notes: RuleAnnotations {
             flags: text(header, "typedFlags"),
             reason: Some(text(header, "reason")).filter(|reason| !reason.is_empty()),
-            ..RuleNotes::default()
+            ..RuleAnnotations::default()
         },
         ignore_preflight_errors: false,
         release_problems: Vec::new(),

@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cli::drain::online::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, owned_copy};
-use crate::cli::drain::online::time::later;
-use crate::cluster::{ApiError, WriteRequest};
+use crate::cli::drain::online::server::{
+    ObjectKey, ObjectStore, Server, ServerResponse, StoredDoc, owned_copy,
+};
+use crate::cli::drain::online::time::add_duration;
+use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_document::doc;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -15,7 +17,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 type Action = Box<dyn FnOnce(&mut Simulator)>;
 
 /// An answer that a test gives instead of the simulator's.
-type Override = Box<dyn FnMut(&mut Simulator, &WriteRequest) -> Option<Result<Answer, ApiError>>>;
+type Override = Box<dyn FnMut(&mut Simulator, &DrainApiRequest) -> Option<Result<ServerResponse, ApiError>>>;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is something that can go wrong")]
 pub(super) struct Simulator {
@@ -46,7 +48,7 @@ impl Simulator {
     pub(super) fn new(objects: ObjectStore) -> Simulator {
         let lease = r#"{"metadata":{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"1"},"spec":{}}"#;
         Simulator {
-            now: gotime::parse("2026-11-16T09:00:00Z").expect("a time"),
+            now: gotime::parse_rfc3339("2026-11-16T09:00:00Z").expect("a time"),
             objects,
             log: Vec::new(),
             is_interrupted: false,
@@ -66,14 +68,14 @@ impl Simulator {
     /// Answers some requests in another way.
     pub(super) fn answer_with(
         &mut self,
-        answer: impl FnMut(&mut Simulator, &WriteRequest) -> Option<Result<Answer, ApiError>> + 'static,
+        answer: impl FnMut(&mut Simulator, &DrainApiRequest) -> Option<Result<ServerResponse, ApiError>> + 'static,
     ) {
         self.overrides.push(Box::new(answer));
     }
 
     /// Does something after so many seconds.
     pub(super) fn after(&mut self, seconds: u64, action: impl FnOnce(&mut Simulator) + 'static) {
-        self.due.push((later(self.now, Duration::from_secs(seconds)), Box::new(action)));
+        self.due.push((add_duration(self.now, Duration::from_secs(seconds)), Box::new(action)));
     }
 
     /// Stores an object, given as JSON.
@@ -87,12 +89,12 @@ impl Simulator {
             _ => "apps/v1",
         };
         let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(object.root()) };
-        self.objects.set((kind, name("namespace"), name("name")), Some(stored));
+        self.objects.insert_or_remove((kind, name("namespace"), name("name")), Some(stored));
     }
 
     pub(super) fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
         let key: ObjectKey = (kind, namespace.to_owned(), name.to_owned());
-        self.objects.set(key, None);
+        self.objects.insert_or_remove(key, None);
     }
 
     /// The JSON of an object.
@@ -102,7 +104,7 @@ impl Simulator {
 
     /// Names of the rules with their effects.
     pub(super) fn rules(&self) -> Vec<(String, String)> {
-        let rules = self.objects.of_kind(ObjectKind::DeviceTaintRule);
+        let rules = self.objects.objects_of_kind(ObjectKind::DeviceTaintRule);
         rules
             .map(|rule| {
                 let effect = rule.get("spec").get("taint").get("effect").str();
@@ -211,16 +213,17 @@ impl Simulator {
 
     /// A device that no claim holds and no rule selects.
     fn free_device(&self) -> (String, String) {
-        let closed: BTreeSet<String> = (self.objects.of_kind(ObjectKind::DeviceTaintRule))
+        let closed: BTreeSet<String> = (self.objects.objects_of_kind(ObjectKind::DeviceTaintRule))
             .map(|rule| rule.get("spec").get("deviceSelector").get("pool").str().to_owned())
             .collect();
         let mut held: BTreeSet<(String, String)> = BTreeSet::new();
-        for claim in self.objects.of_kind(ObjectKind::ResourceClaim) {
+        for claim in self.objects.objects_of_kind(ObjectKind::ResourceClaim) {
             for result in claim.get("status").get("allocation").get("devices").get("results").items() {
                 held.insert((result.get("pool").str().to_owned(), result.get("device").str().to_owned()));
             }
         }
-        let mut slices: Vec<doc::Value<'_>> = self.objects.of_kind(ObjectKind::ResourceSlice).collect();
+        let mut slices: Vec<doc::Value<'_>> =
+            self.objects.objects_of_kind(ObjectKind::ResourceSlice).collect();
         // Closed devices come first, if the scheduler does not know that they are.
         slices.sort_by_key(|slice| !closed.contains(slice.get("spec").get("pool").get("name").str()));
         for slice in slices {
@@ -235,17 +238,17 @@ impl Simulator {
         panic!("no free device");
     }
 
-    fn answer(&mut self, request: &WriteRequest) -> Answer {
-        let ok = |body: String| Answer { code: 200, body };
+    fn answer(&mut self, request: &DrainApiRequest) -> ServerResponse {
+        let ok = |body: String| ServerResponse { code: 200, body };
         let status =
-            |code: u16, message: &str| Answer { code, body: format!(r#"{{"message":"{message}"}}"#) };
+            |code: u16, message: &str| ServerResponse { code, body: format!(r#"{{"message":"{message}"}}"#) };
         match request {
-            WriteRequest::ReviewAccess(_) => ok(r#"{"status":{"allowed":true}}"#.to_owned()),
-            WriteRequest::GetLease { .. } => match &self.lease {
+            DrainApiRequest::ReviewAccess(_) => ok(r#"{"status":{"allowed":true}}"#.to_owned()),
+            DrainApiRequest::GetLease { .. } => match &self.lease {
                 Some(lease) => ok(lease.clone()),
                 None => status(404, "leases not found"),
             },
-            WriteRequest::UpdateLease { object, .. } => {
+            DrainApiRequest::UpdateLease { object, .. } => {
                 let version = |json: &str| {
                     let lease = doc::parse(json).expect("JSON");
                     lease.root().get("metadata").get("resourceVersion").str().to_owned()
@@ -259,7 +262,7 @@ impl Simulator {
                 self.lease = Some(stored.clone());
                 ok(stored)
             }
-            WriteRequest::CreateRule { object, is_dry_run, .. } => {
+            DrainApiRequest::CreateRule { object, is_dry_run, .. } => {
                 let rule = doc::parse(object).expect("JSON");
                 let name = rule.root().get("metadata").get("name").str();
                 if self.json(ObjectKind::DeviceTaintRule, "", name).is_some() {
@@ -267,28 +270,28 @@ impl Simulator {
                 }
                 ok(if *is_dry_run { object.clone() } else { self.write_rule(object, 1) })
             }
-            WriteRequest::UpdateRule { object, is_dry_run, name, .. } => {
+            DrainApiRequest::UpdateRule { object, is_dry_run, name, .. } => {
                 let is_effect = object.contains(r#""effect":"NoSchedule""#);
                 let before = self.json(ObjectKind::DeviceTaintRule, "", name).unwrap_or_default();
                 let generation = if is_effect && before.contains(r#""effect":"None""#) { 2 } else { 1 };
                 ok(if *is_dry_run { object.clone() } else { self.write_rule(object, generation) })
             }
-            WriteRequest::GetRule { name, .. } => match self.json(ObjectKind::DeviceTaintRule, "", name) {
+            DrainApiRequest::GetRule { name, .. } => match self.json(ObjectKind::DeviceTaintRule, "", name) {
                 Some(rule) => ok(rule),
                 None => status(404, "not found"),
             },
-            WriteRequest::DeleteRule { name, .. } => {
+            DrainApiRequest::DeleteRule { name, .. } => {
                 self.remove(ObjectKind::DeviceTaintRule, "", name);
                 ok("{}".to_owned())
             }
-            WriteRequest::EvictPod { namespace, name, uid, .. }
-            | WriteRequest::DeletePod { namespace, name, uid } => {
+            DrainApiRequest::EvictPod { namespace, name, uid, .. }
+            | DrainApiRequest::DeletePod { namespace, name, uid } => {
                 let found = self.objects.get(ObjectKind::Pod, namespace, name);
                 if found.is_none_or(|found| found.get("metadata").get("uid").str() != uid) {
                     return status(404, "pods not found");
                 }
                 self.evict(namespace, name);
-                Answer { code: 201, body: "{}".to_owned() }
+                ServerResponse { code: 201, body: "{}".to_owned() }
             }
         }
     }
@@ -312,7 +315,7 @@ impl Server for Simulator {
     }
 
     fn pause(&mut self, duration: Duration) {
-        let end = later(self.now, duration);
+        let end = add_duration(self.now, duration);
         loop {
             let next = (0..self.due.len()).min_by_key(|place| self.due[*place].0);
             match next.filter(|place| self.due[*place].0 <= end) {
@@ -331,7 +334,7 @@ impl Server for Simulator {
         self.is_interrupted
     }
 
-    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError> {
+    fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
         let (method, path) = request.method_and_path();
         self.log.push(format!("{method} {path}"));
         let mut overrides = std::mem::take(&mut self.overrides);
@@ -356,7 +359,8 @@ impl Server for Simulator {
             let metadata = claim.get("metadata");
             let name = |field: &str| metadata.get(field).str().to_owned();
             let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(claim) };
-            claims.set((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
+            claims
+                .insert_or_remove((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
         }
         Ok(claims)
     }

@@ -8,7 +8,7 @@ use crate::doc::{Builder, Syntax};
 
 /// Reads a text with or without repeat copying; returns the nodes, or the error, as text to compare.
 fn read_as_text(text: &str, copies_repeats: bool) -> Result<String, String> {
-    let mut reader = Reader::of(text);
+    let mut reader = Reader::from_source(text);
     let mut out = Builder { copies_repeats, ..Builder::new(text, Syntax::Json) };
     reader.read_document(&mut out).map_err(|fault| fault.to_string())?;
     Ok(format!("{:?}", out.finish()))
@@ -127,7 +127,7 @@ fn a_hostile_text_cannot_make_comparing_expensive() {
     ];
     for items in texts {
         let text = format!("[{}]", items.join(","));
-        let mut reader = Reader::of(&text);
+        let mut reader = Reader::from_source(&text);
         let mut out = Builder::new(&text, Syntax::Json).with_repeat_copying();
         reader.read_document(&mut out).unwrap();
         assert!(reader.compared > 0 && reader.compared < 4 * text.len(), "{}", reader.compared / text.len());

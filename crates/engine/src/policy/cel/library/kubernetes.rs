@@ -22,9 +22,9 @@ use tollgate_formats::gotime;
 /// and error messages stay short.
 const MAX_VALUE_BYTES: usize = 256;
 /// Steps for adding two quantities, which have at most a thousand digits.
-const SUM_COST: u64 = 128;
+const QUANTITY_SUM_COST: u64 = 128;
 
-static TYPES: [Type; 6] = [
+static KUBERNETES_TYPES: [Type; 6] = [
     Type::new_unspecified_type("kubernetes.Quantity"),
     Type::new_unspecified_type("kubernetes.Semver"),
     Type::new_unspecified_type("net.IP"),
@@ -40,7 +40,7 @@ struct KubernetesValue(LibraryValue);
 impl Val for KubernetesValue {
     fn get_type(&self) -> &Type {
         let name = self.0.type_name();
-        TYPES.iter().find(|known| known.name() == name).unwrap_or(Self::cel_type())
+        KUBERNETES_TYPES.iter().find(|known| known.name() == name).unwrap_or(Self::cel_type())
     }
 
     fn cel_type() -> &'static Type {
@@ -115,7 +115,7 @@ impl KubernetesValue {
     fn add_or_subtract<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
         let unsupported = || no_such_overload(operator, [self, other]);
         let other_value = to_library_value(other).ok_or_else(unsupported)?;
-        match LibraryValue::call(operator, &[self.0.clone(), other_value]) {
+        match LibraryValue::call_function(operator, &[self.0.clone(), other_value]) {
             Ok(value) => Ok(from_library_value(value)),
             Err(CallError::NoSuchOverload) => Err(unsupported()),
             Err(CallError::Failed(_)) => Err(function_error("duration", "the result is out of range")),
@@ -130,7 +130,7 @@ macro_rules! functions {
     };
 }
 
-const FUNCTIONS: &[(&str, usize, Function)] = functions! {
+const LIBRARY_FUNCTIONS: &[(&str, usize, Function)] = functions! {
     1: "quantity" "isQuantity" "sign" "isInteger" "asInteger" "asApproximateFloat";
     1: "semver" "isSemver" "major" "minor" "patch";
     1: "ip" "isIP" "ip.isCanonical" "family" "isUnspecified" "isLoopback";
@@ -147,7 +147,7 @@ const FUNCTIONS: &[(&str, usize, Function)] = functions! {
 /// Declares the functions, with a receiver and without: which of them is right, and with which types, was checked when
 /// the policy was loaded, or is checked by `tollgate_cel`.
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
-    for (name, count, function) in FUNCTIONS {
+    for (name, count, function) in LIBRARY_FUNCTIONS {
         let any = |count: usize| (0..count).map(|_| DYN_TYPE).collect::<Vec<Type>>();
         env.add_overload(name, &format!("{name}.{count}"), any(*count), *function)?;
         let id = format!("member.{name}.{count}");
@@ -162,7 +162,7 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     if let Some((_, reason)) = length_error(function, text) {
         return Err(reason);
     }
-    match LibraryValue::call(function, &[text.into()]) {
+    match LibraryValue::call_function(function, &[text.into()]) {
         Err(CallError::Failed(problem)) => Err(parse_error(function, Some(text), problem).1),
         _ => Ok(()),
     }
@@ -170,8 +170,10 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
 
 /// Checks the literal time zone that a method of timestamps, such as `getHours`, is called with.
 pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
-    let Ok(time) = LibraryValue::call("timestamp", &["1970-01-01T00:00:00Z".into()]) else { return Ok(()) };
-    match LibraryValue::call(function, &[time, zone.into()]) {
+    let Ok(time) = LibraryValue::call_function("timestamp", &["1970-01-01T00:00:00Z".into()]) else {
+        return Ok(());
+    };
+    match LibraryValue::call_function(function, &[time, zone.into()]) {
         Err(CallError::Failed(_)) => {
             Err(format!("time zone {zone:?} is not supported; use UTC or an offset such as +02:00"))
         }
@@ -180,7 +182,7 @@ pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
 }
 
 fn call_library_function<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
-    charge_steps(if matches!(function, "add" | "sub") { SUM_COST } else { VALUE_COST })?;
+    charge_steps(if matches!(function, "add" | "sub") { QUANTITY_SUM_COST } else { VALUE_COST })?;
     let unsupported = || no_such_overload(function, arguments.iter().map(AsRef::as_ref));
     let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
     let text = text.map(CelString::inner);
@@ -190,7 +192,7 @@ fn call_library_function<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -
     }
     let given: Option<Vec<LibraryValue>> =
         arguments.iter().map(|argument| to_library_value(argument.as_ref())).collect();
-    match LibraryValue::call(function, &given.ok_or_else(unsupported)?) {
+    match LibraryValue::call_function(function, &given.ok_or_else(unsupported)?) {
         Ok(value) => Ok(from_library_value(value)),
         Err(CallError::NoSuchOverload) => Err(unsupported()),
         Err(CallError::Failed(problem)) => {
@@ -214,7 +216,7 @@ fn to_library_value(value: &(dyn Val + '_)) -> Option<LibraryValue> {
 
 /// Converts a value that `tollgate_cel` returned to a value of the interpreter.
 fn from_library_value<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
-    match value.plain() {
+    match value.as_plain_value() {
         Some(PlainValue::Bool(value)) => boolean(value),
         Some(PlainValue::Int(value)) => integer(value),
         Some(PlainValue::Double(value)) => CowVal::owned(CelDouble::from(value)),
@@ -250,7 +252,7 @@ fn parse_error<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&
         "semver" => (function, format!("{given:?} is not a semantic version, such as 1.2.3 or 1.2.3-rc.1")),
         "ip" | "ip.isCanonical" | "containsIP" => ("ip", format!("{given:?} is not an IP address")),
         "cidr" | "containsCIDR" => ("cidr", format!("{given:?} is not a network such as 10.0.0.0/8")),
-        "timestamp" => match text.map(gotime::parse) {
+        "timestamp" => match text.map(gotime::parse_rfc3339) {
             Some(Err(reason)) => (function, reason),
             Some(Ok(_)) => (function, format!("{given:?} is outside the years 1 to 9999")),
             None => (function, "is outside the years 1 to 9999".to_owned()),

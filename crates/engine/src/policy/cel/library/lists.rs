@@ -8,7 +8,7 @@ use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::{self, deep_equals, value_size};
+use super::super::functions::{self, deep_equals, read_cost};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
@@ -29,26 +29,29 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     })?;
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload("sets.contains", "sets.contains", lists(), |arguments| {
-        let (all, part) = two_lists(&arguments)?;
+        let (all, part) = both_list_arguments(&arguments)?;
         Ok(boolean(part.iter().all(|item| has_equal_item(&all, *item))))
     })?;
     env.add_overload("sets.equivalent", "sets.equivalent", lists(), |arguments| {
-        let (one, other) = two_lists(&arguments)?;
+        let (one, other) = both_list_arguments(&arguments)?;
         Ok(boolean(
             one.iter().all(|item| has_equal_item(&other, *item))
                 && other.iter().all(|item| has_equal_item(&one, *item)),
         ))
     })?;
     env.add_overload("sets.intersects", "sets.intersects", lists(), |arguments| {
-        let (one, other) = two_lists(&arguments)?;
+        let (one, other) = both_list_arguments(&arguments)?;
         Ok(boolean(one.iter().any(|item| has_equal_item(&other, *item))))
     })
 }
 
-type Items<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
+type ListItems<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
 
 /// Returns the items of the list argument at `index`. The caller has already charged for reading it.
-fn items_at<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
+fn list_argument<'a, 'v>(
+    arguments: &'a [CowVal<'_, 'v>],
+    index: usize,
+) -> Result<ListItems<'a, 'v>, ExecutionError> {
     let list = arguments.get(index).and_then(|list| list.as_ref().as_iterable());
     let mut items = list.ok_or_else(|| function_error("list", "is not a list"))?.iter();
     let mut all = Vec::new();
@@ -58,10 +61,10 @@ fn items_at<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Ite
     Ok(all)
 }
 
-fn two_lists<'a, 'v>(
+fn both_list_arguments<'a, 'v>(
     arguments: &'a [CowVal<'_, 'v>],
-) -> Result<(Items<'a, 'v>, Items<'a, 'v>), ExecutionError> {
-    Ok((items_at(arguments, 0)?, items_at(arguments, 1)?))
+) -> Result<(ListItems<'a, 'v>, ListItems<'a, 'v>), ExecutionError> {
+    Ok((list_argument(arguments, 0)?, list_argument(arguments, 1)?))
 }
 
 /// True if one of the items equals `wanted`. Each comparison is charged.
@@ -73,7 +76,7 @@ fn index_of_item<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
 ) -> CelResult<'b, 'v> {
-    let all = items_at(arguments, 0)?;
+    let all = list_argument(arguments, 0)?;
     let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "requires an item"))?.as_ref();
     let mut indexes =
         all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(index, _)| index);
@@ -83,12 +86,12 @@ fn index_of_item<'b, 'v>(
 
 /// Returns the order of two items, after charging for their sizes.
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
-    charge_steps(1 + value_size(one) + value_size(other))?;
+    charge_steps(1 + read_cost(one) + read_cost(other))?;
     functions::compare(function, one, other)
 }
 
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    for pair in items_at(&arguments, 0)?.windows(2) {
+    for pair in list_argument(&arguments, 0)?.windows(2) {
         if let [one, other] = pair
             && compare("isSorted", *one, *other)?.is_gt()
         {
@@ -99,7 +102,7 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 }
 
 fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> CelResult<'b, 'v> {
-    let all = items_at(arguments, 0)?;
+    let all = list_argument(arguments, 0)?;
     let (first, rest) =
         all.split_first().ok_or_else(|| function_error(function, "called on an empty list"))?;
     let mut best = *first;
@@ -112,12 +115,12 @@ fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Orde
 }
 
 fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let all = items_at(&arguments, 0)?;
+    let all = list_argument(&arguments, 0)?;
     let Some((first, rest)) = all.split_first() else { return Ok(CowVal::owned(CelInt::from(0))) };
     let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
     for item in rest {
         // Texts and lists have `+` too; a sum of them would copy what it has at every step.
-        charge_steps(1 + value_size(total.as_ref()) + value_size(*item))?;
+        charge_steps(1 + read_cost(total.as_ref()) + read_cost(*item))?;
         let adder = total.as_adder().ok_or_else(|| function_error("sum", "the items cannot be added"))?;
         let sum = adder.add(*item)?.into_owned();
         total = sum;

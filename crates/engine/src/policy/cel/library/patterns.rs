@@ -13,12 +13,12 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-use super::super::tree::List;
+use super::super::tree::SharedList;
 use super::{CelResult, argument, boolean, charge_steps, function_error, string, string_at};
 
 /// Maximum number of literal patterns that a thread caches. It is limited because policies that were reloaded leave
 /// their patterns behind.
-const MAX_FIXED_PATTERNS: usize = 1024;
+const MAX_LITERAL_PATTERNS: usize = 1024;
 /// Maximum number of computed patterns that a thread caches.
 const MAX_COMPUTED_PATTERNS: usize = 64;
 /// Maximum size of one compiled pattern in bytes.
@@ -27,18 +27,18 @@ const MAX_COMPILED_BYTES: usize = 1 << 18;
 const INSTRUCTIONS_PER_STEP: u64 = 10;
 /// Number of instructions that is assumed for a pattern that RE2 does not accept: more than a compiled pattern can
 /// have.
-const UNKNOWN_SIZE: u64 = 1 << 14;
+const ASSUMED_INSTRUCTIONS: u64 = 1 << 14;
 /// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes one or two
 /// milliseconds at worst.
 const COMPILE_COST: u64 = 20_000;
 
 /// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is a
 /// literal.
-pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
+pub(in crate::policy::cel) const LITERAL_PATTERN_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
 /// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is
 /// computed.
-pub(in crate::policy::cel) const COMPUTED_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
+pub(in crate::policy::cel) const COMPUTED_PATTERN_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
 /// A compiled pattern, and the number of instructions of its program.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ struct Pattern {
 type PatternCache = RefCell<HashMap<Box<str>, Option<Pattern>>>;
 
 thread_local! {
-    static FIXED_PATTERNS: PatternCache = RefCell::default();
+    static LITERAL_PATTERNS: PatternCache = RefCell::default();
     static COMPUTED_PATTERNS: PatternCache = RefCell::default();
 }
 
@@ -100,7 +100,7 @@ fn compile(pattern: &str) -> Result<Pattern, String> {
         let text = error.to_string();
         text.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })?;
-    Ok(Pattern { regex, size: tollgate_cel::regex::parse(pattern).unwrap_or(UNKNOWN_SIZE) })
+    Ok(Pattern { regex, size: tollgate_cel::regex::program_size(pattern).unwrap_or(ASSUMED_INSTRUCTIONS) })
 }
 
 impl Pattern {
@@ -116,7 +116,7 @@ fn with_pattern<T>(
     look: impl FnOnce(&Pattern) -> Result<T, ExecutionError>,
 ) -> Result<T, ExecutionError> {
     let (cache, max) = match source {
-        PatternSource::Policy => (&FIXED_PATTERNS, MAX_FIXED_PATTERNS),
+        PatternSource::Policy => (&LITERAL_PATTERNS, MAX_LITERAL_PATTERNS),
         PatternSource::Request => (&COMPUTED_PATTERNS, MAX_COMPUTED_PATTERNS),
     };
     if source == PatternSource::Request {
@@ -173,6 +173,6 @@ fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelR
             found.push(Box::new(CelString::from(one.as_str().to_owned())));
             rest = value.get(one.end()..).unwrap_or_default();
         }
-        Ok(CowVal::owned(List::computed(CelList::from(found))))
+        Ok(CowVal::owned(SharedList::from_computed(CelList::from(found))))
     })
 }

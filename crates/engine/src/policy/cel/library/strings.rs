@@ -7,7 +7,7 @@ use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, LIST_TYPE, STRI
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::tree::List;
+use super::super::tree::SharedList;
 use super::{CelResult, argument, charge_steps, function_error, integer, string, string_at};
 
 /// Functions of the interpreter, and the internal functions that replace them because they charge for their steps.
@@ -88,7 +88,7 @@ fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         parts.push(Box::new(CelString::from(part.to_owned())));
         rest = after;
     }
-    Ok(CowVal::owned(List::computed(CelList::from(parts))))
+    Ok(CowVal::owned(SharedList::from_computed(CelList::from(parts))))
 }
 
 fn character_count(text: &str) -> i64 {

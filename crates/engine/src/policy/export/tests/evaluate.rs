@@ -3,16 +3,20 @@
 use super::super::expressions::has_word;
 use super::super::{AdmissionPolicy, Export, ExportedValidation, NamedExpression};
 use crate::policy::cel::{Variables, evaluate_any_length};
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
 
 /// Returns the violations of the ValidatingAdmissionPolicies, each with its action and message or error.
-pub(super) fn violations(export: &Export, kind: ApiKind, variables: &Variables<'_>) -> Vec<(Level, String)> {
+pub(super) fn violations(
+    export: &Export,
+    kind: ApiKind,
+    variables: &Variables<'_>,
+) -> Vec<(FindingLevel, String)> {
     let ours = export.policies.iter().filter(|policy| policy.kind == kind);
     ours.flat_map(|policy| violations_of(policy, variables)).collect()
 }
 
-fn violations_of(policy: &AdmissionPolicy, variables: &Variables<'_>) -> Vec<(Level, String)> {
+fn violations_of(policy: &AdmissionPolicy, variables: &Variables<'_>) -> Vec<(FindingLevel, String)> {
     let matches =
         |condition: &NamedExpression| evaluate_any_length(&condition.expression, variables) != Ok(false);
     if !policy.match_conditions.iter().all(matches) {

@@ -10,7 +10,7 @@ use super::{NOW, export, load};
 use crate::admission::{Attributes, Labels, Operation};
 use crate::engine::Engine;
 use crate::policy::cel::Variables;
-use crate::rules::{Level, RuleSet};
+use crate::rules::{FindingLevel, RuleSet};
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_document::doc::{self, Value};
 
@@ -259,7 +259,7 @@ fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
             operation,
             old_object: old_value,
             user: user.root(),
-            ..Attributes::create(object.root(), scope, NOW)
+            ..Attributes::for_create(object.root(), scope, NOW)
         };
         let found = engine.validate(&attributes, Labels::Known(labels.root()));
         let expected = found.findings().iter().map(|finding| finding.level).max();
@@ -273,7 +273,7 @@ fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
         let given = violations(&export, kind, &variables);
         let action = given.iter().map(|(action, _)| *action).max();
         assert_eq!(action, expected, "request {number}: {texts:#?}\n{given:#?}\n{:#?}", found.findings());
-        denied += usize::from(expected == Some(Level::Deny));
+        denied += usize::from(expected == Some(FindingLevel::Deny));
     }
     denied
 }

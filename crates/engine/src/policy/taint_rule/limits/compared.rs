@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Acknowledge, ImpactLimits, PerResource, TaintedLimit};
+use super::{Acknowledgement, ImpactLimits, PerResource, TaintedLimit};
 use crate::policy::glob::Glob;
-use crate::rules::Level;
+use crate::rules::FindingLevel;
 use tollgate_document::doc;
 
 /// A sample impact that represents all impacts that the policies treat equally.
@@ -64,12 +64,12 @@ impl SampleImpact {
     }
 
     /// True if the sample is about `maxTainted`, where a number and a percentage cannot be compared.
-    pub(in crate::policy::taint_rule) fn is_tainted(&self) -> bool {
+    pub(in crate::policy::taint_rule) fn is_about_max_tainted(&self) -> bool {
         matches!(self, SampleImpact::Tainted { .. })
     }
 
     /// Returns how large the sample impact is, to find the smallest one.
-    pub(in crate::policy::taint_rule) fn size(&self) -> usize {
+    pub(in crate::policy::taint_rule) fn impact_size(&self) -> usize {
         match self {
             SampleImpact::Unknown => 0,
             SampleImpact::Tainted { acknowledged, .. } => 1 + usize::from(acknowledged.is_some()),
@@ -130,8 +130,8 @@ impl ImpactLimits {
         &self,
         impact: &SampleImpact,
         user: &str,
-        action: Level,
-    ) -> Option<Level> {
+        action: FindingLevel,
+    ) -> Option<FindingLevel> {
         let limits = [self.max.devices, self.max.pods, self.max.namespaces];
         let is_limited = limits.iter().any(Option::is_some) || self.max_tainted.is_some();
         let (is_exceeded, acknowledged) = match impact {
@@ -156,7 +156,7 @@ impl ImpactLimits {
             return None;
         }
         let user = doc::parse(user).ok();
-        let may = |Acknowledge { annotation, groups }: &Acknowledge| {
+        let may = |Acknowledgement { annotation, groups }: &Acknowledgement| {
             let mut own = user.iter().flat_map(|user| user.root().get("groups").items());
             acknowledged.as_deref() == Some(&**annotation)
                 && groups

@@ -1,7 +1,7 @@
 //! ResourceClaim of classic DRA: its spec, which is immutable. The spec of a template is checked in the same way.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{
     CLASSIC_ALLOCATION_MODE, CLASSIC_CLASS_NAME, IMMUTABLE_CLASSIC_CLAIM, UNKNOWN_RESOURCE_CLASS,
 };
@@ -12,18 +12,18 @@ use tollgate_api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-const MODES: [&str; 2] = ["Delayed", "Immediate"];
+const ALLOCATION_MODES: [&str; 2] = ["Delayed", "Immediate"];
 
 pub(super) fn check_classic_claim(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     admission: &DecodedAttributes<'_>,
     claim: ClassicClaim<'_>,
 ) {
     let at = Path::ROOT.field("spec");
     if let Some(old) = admission.old_object
-        && !equal::same(admission.object, old, "spec")
+        && !equal::is_part_equal(admission.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().json().json_within(cx.max_text_bytes()).into());
+        let value = BadValue::Json(claim.spec().json().to_json_truncated(cx.max_text_bytes()).into());
         cx.report(IMMUTABLE_CLASSIC_CLAIM, &at)
             .invalid(value, "field is immutable")
             .help("delete the claim and create a new one");
@@ -32,26 +32,26 @@ pub(super) fn check_classic_claim(
 }
 
 /// Checks the spec at `at`, of a claim or of a template.
-pub(super) fn check_classic_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
+pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
         cx.report(CLASSIC_CLASS_NAME, &name_at).required("");
     } else {
-        naming::check_subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
+        naming::check_dns_subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
         check_class_exists(cx, &name_at, name);
     }
     let mode = spec.allocation_mode();
-    if !mode.is_empty() && !MODES.contains(&mode) {
+    if !mode.is_empty() && !ALLOCATION_MODES.contains(&mode) {
         let value = BadValue::named(mode);
         let at = at.field("allocationMode");
         cx.report(CLASSIC_ALLOCATION_MODE, &at)
-            .not_supported(value, || supported_values(&MODES))
-            .did_you_mean(&at, mode, &MODES);
+            .not_supported(value, || supported_values(&ALLOCATION_MODES))
+            .did_you_mean(&at, mode, &ALLOCATION_MODES);
     }
 }
 
 /// Reports a class that does not exist, if the existing classes are known.
-fn check_class_exists(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn check_class_exists(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
         cx.report(UNKNOWN_RESOURCE_CLASS, at)

@@ -2,17 +2,17 @@
 
 use super::claim;
 use crate::admission::DecodedAttributes;
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::{CLAIM_TEMPLATE_METADATA, GENERATED_CLAIM_NAME, NESTED_AND_INLINED_TEMPLATE};
 use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 use tollgate_api::profile::ApiKind;
-use tollgate_api::view::{Body, ClassicTemplate, PodClaim, View as _};
+use tollgate_api::view::{ObjectBody, ClassicTemplate, PodClaim, View as _};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, Unit};
+use tollgate_formats::names::{self, LengthUnit};
 
-pub(super) fn check_classic_pod(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check_classic_pod(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
@@ -28,30 +28,30 @@ pub(super) fn check_classic_pod(cx: &mut Cx<'_, '_>, admission: &DecodedAttribut
 /// Checks the name that the claim will have, `<pod name>-<resource name>`. Skips pod templates, whose pods get their
 /// names later, and claims whose own name is malformed.
 fn check_generated_claim_name(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
     claim: PodClaim<'_>,
 ) {
-    let Body::Pods(pods) = admission.object.body else { return };
+    let ObjectBody::Pods(pods) = admission.object.body else { return };
     let pod = admission.object.metadata().name();
     if pods.kind != ApiKind::Pod || pod.is_empty() || claim.name().is_empty() {
         return;
     }
     // Names that are malformed by themselves are told of by themselves.
     let mut is_label = true;
-    names::dns_label(claim.name(), Unit::Characters, &mut |_| is_label = false);
+    names::check_dns_label(claim.name(), LengthUnit::Characters, &mut |_| is_label = false);
     if !is_label {
         return;
     }
     let name = format!("{pod}-{}", claim.name());
-    names::dns_subdomain(&name, Unit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&name, LengthUnit::Characters, &mut |detail| {
         cx.report(GENERATED_CLAIM_NAME, at)
             .invalid(BadValue::str(&name), format_args!("final ResourceClaim name: {detail}"));
     });
 }
 
-fn check_classic_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
+fn check_classic_template(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
@@ -67,7 +67,7 @@ fn check_classic_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicT
     if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null()) {
         cx.report(NESTED_AND_INLINED_TEMPLATE, &at.field(field))
             .forbidden("may not be specified when `spec` is set")
-            .also(&at.field("spec"));
+            .also_at(&at.field("spec"));
     }
-    claim::check_classic_spec(cx, &template.spec_at(at), template.spec());
+    claim::check_classic_spec(cx, &template.spec_path(at), template.spec());
 }

@@ -9,22 +9,22 @@ use crate::rules::table::{
     CLAIM_PHASE, CLAIM_PHASE_TRANSITION, CLAIM_RESERVED_FOR, CLAIM_SCHEDULING, CLAIM_USER_LIMIT,
     CLASSIC_DRIVER,
 };
-use crate::rules::upstream::lists::at_most;
+use crate::rules::upstream::lists::at_most_message;
 use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{naming, node_selector, owner_references};
-use crate::rules::{Cx, duplicates};
+use crate::rules::{RuleContext, duplicates};
 use tollgate_api::view::{
-    Body, ClassicClaim, ClassicClaimStatus, List, OwnerReference, SchedulingStatus, Strings,
+    ObjectBody, ClassicClaim, ClassicClaimStatus, List, OwnerReference, SchedulingStatus, Strings,
 };
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType};
 
-const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
+const CLAIM_PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
 /// The value of `userLimit` for any number of users.
-const UNLIMITED: i64 = -1;
+const UNLIMITED_USERS: i64 = -1;
 
 pub(super) fn check_classic_status(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     admission: &DecodedAttributes<'_>,
     claim: ClassicClaim<'_>,
 ) {
@@ -43,31 +43,31 @@ fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
 }
 
 /// True if a driver holds a resource for the claim.
-fn is_held(status: ClassicClaimStatus<'_>) -> bool {
+fn has_allocated_resource(status: ClassicClaimStatus<'_>) -> bool {
     matches!(status.phase(), "Allocated" | "Reallocate")
 }
 
 /// Checks that the driver name, "a copy of the driver name from the ResourceClass at the time when allocation started",
 /// is set from then on and does not change until the resource is freed.
 fn check_status_driver(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     admission: &DecodedAttributes<'_>,
     status: ClassicClaimStatus<'_>,
     at: &Path<'_>,
 ) {
     let name = status.driver_name();
     if name.is_empty() {
-        if is_held(status) {
+        if has_allocated_resource(status) {
             let detail =
                 format_args!("the claim is {}, and only this driver can free its resource", status.phase());
             cx.report(CLASSIC_DRIVER, at).required(detail);
         }
         return;
     }
-    naming::check_driver(cx, CLASSIC_DRIVER, at, name);
-    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
+    naming::check_driver_name(cx, CLASSIC_DRIVER, at, name);
+    let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let stored = stored.status();
-    if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
+    if has_allocated_resource(stored) && has_allocated_resource(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
     {
         cx.report(CLASSIC_DRIVER, at)
             .invalid(name, "field is immutable while the claim is allocated")
@@ -76,22 +76,22 @@ fn check_status_driver(
 }
 
 fn check_phase(
-    cx: &mut Cx<'_, '_>,
+    cx: &mut RuleContext<'_, '_>,
     admission: &DecodedAttributes<'_>,
     claim: ClassicClaim<'_>,
     at: &Path<'_>,
 ) {
     let new = phase_of(claim.status());
-    if !PHASES.contains(&new) {
+    if !CLAIM_PHASES.contains(&new) {
         cx.report(CLAIM_PHASE, at)
-            .not_supported(BadValue::named(new), || supported_values(&PHASES))
-            .did_you_mean(at, new, &PHASES);
+            .not_supported(BadValue::named(new), || supported_values(&CLAIM_PHASES))
+            .did_you_mean(at, new, &CLAIM_PHASES);
         return;
     }
-    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
+    let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let old = phase_of(stored.status());
     let follows = old == new
-        || !PHASES.contains(&old)
+        || !CLAIM_PHASES.contains(&old)
         || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")]
             .contains(&(old, new));
     if !follows {
@@ -118,9 +118,9 @@ fn check_phase(
     }
 }
 
-fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
+fn check_users(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
     let given = status.user_limit();
-    if given < UNLIMITED {
+    if given < UNLIMITED_USERS {
         cx.report(CLAIM_USER_LIMIT, &at.field("userLimit"))
             .invalid(BadValue::Int(given), "must be a number of users, or -1 for no limit");
     }
@@ -134,13 +134,13 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
         && count > limit
     {
         cx.report(CLAIM_RESERVED_FOR, &users_at)
-            .too_many(BadValue::Excess { count, limit }, at_most(limit))
+            .too_many(BadValue::Excess { count, limit }, at_most_message(limit))
             .help("`userLimit` limits how many consumers can use the resource at the same time (default: 1)");
     }
-    if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
+    if !users.is_empty() && CLAIM_PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
         let value = BadValue::Excess { count: users.len(), limit: 0 };
-        cx.report(CLAIM_RESERVED_FOR, &users_at).of_kind(ErrorType::Forbidden, value, detail);
+        cx.report(CLAIM_RESERVED_FOR, &users_at).error_of_type(ErrorType::Forbidden, value, detail);
     }
 }
 
@@ -159,11 +159,11 @@ fn user_identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
     }
 }
 
-fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingStatus<'_>) {
+fn check_scheduling(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, scheduling: SchedulingStatus<'_>) {
     let (scheduler_at, driver_at) = (at.field("scheduler"), at.field("driver"));
     let (scheduler, driver) = (scheduling.scheduler(), scheduling.driver());
     if !scheduler.selected_node().is_empty() {
-        naming::check_subdomain(
+        naming::check_dns_subdomain(
             cx,
             CLAIM_SCHEDULING,
             &scheduler_at.field("selectedNode"),
@@ -182,8 +182,8 @@ fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingSt
     }
 }
 
-fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
+fn check_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
     for (index, name) in names.iter().enumerate() {
-        naming::check_subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
+        naming::check_dns_subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
     }
 }

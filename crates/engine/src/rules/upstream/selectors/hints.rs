@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tollgate_api::conform::suggest::nearest;
 
 /// The fields of the variable `device` in selectors, for hints about misspelled names.
-const FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
+const DEVICE_FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
 /// The variables of selectors, for hints about misspelled names.
 const VARIABLES: [&str; 1] = ["device"];
 /// Words of other languages, such as `and`, and the CEL operators for them.
@@ -17,7 +17,7 @@ const WORDS_OF_OTHER_LANGUAGES: [(&str, &str); 3] = [
 
 /// Returns a hint for an expression that does not compile, by the error; `None` if nothing probable is found.
 pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
-    if let Some(hint) = hint_for_name(error, "undefined field '", &FIELDS) {
+    if let Some(hint) = hint_for_name(error, "undefined field '", &DEVICE_FIELDS) {
         return Some(hint);
     }
     if let Some(hint) = hint_for_name(error, "undeclared reference to '", &VARIABLES) {
@@ -29,13 +29,13 @@ pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str
     if text.trim().is_empty() {
         return Some("write an expression, such as `device.driver == \"gpu.example.com\"`".into());
     }
-    if has_alone(text, b'=', b"=!<>") {
+    if has_unpaired_sign(text, b'=', b"=!<>") {
         return Some("use `==` to compare".into());
     }
-    if has_alone(text, b'&', b"&") {
+    if has_unpaired_sign(text, b'&', b"&") {
         return Some("use `&&` for a logical AND".into());
     }
-    if has_alone(text, b'|', b"|") {
+    if has_unpaired_sign(text, b'|', b"|") {
         return Some("use `||` for a logical OR".into());
     }
     WORDS_OF_OTHER_LANGUAGES.iter().find(|(word, _)| text.contains(word)).map(|(_, hint)| (*hint).into())
@@ -49,7 +49,7 @@ fn hint_for_name(error: &str, before: &str, known: &[&'static str]) -> Option<Co
 }
 
 /// True if `sign` occurs outside of strings without one of its `partners` beside it, such as a single `&`.
-fn has_alone(text: &str, sign: u8, partners: &[u8]) -> bool {
+fn has_unpaired_sign(text: &str, sign: u8, partners: &[u8]) -> bool {
     let bytes = text.as_bytes();
     let mut quote = None;
     bytes.iter().enumerate().any(|(at, &byte)| {
