@@ -1,9 +1,9 @@
 //! How soon a hostile policy or a hostile object is stopped.
 //!
-//! First expressions that would run for minutes, against an object with a list of 10,000 items, 40,000 labels and a text
-//! of 200,000 letters: for each the best and the worst of a few whole requests through `engine::admit`, less what the
-//! request costs without it. Then objects with as many tolerations, taints, parameters or requests as a review may have
-//! (`policies/crowded.rs`), against policies with 500 entries.
+//! First expressions that would run for minutes, against an object with a list of 10,000 items, 40,000 labels and a
+//! text of 200,000 letters: for each the best and the worst of a few whole requests through `engine::admit`, less what
+//! the request costs without it. Then objects with as many tolerations, taints, parameters or requests as a review may
+//! have (`policies/crowded.rs`), against policies with 500 entries.
 //!
 //! A plain program: `cargo bench --bench policies`. It ends with 1 if a best is over the bar.
 #![allow(

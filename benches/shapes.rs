@@ -214,8 +214,8 @@ fn row(name: String, place: &HostileField, style: Style, ask: RequestKind, profi
         }
     }
     let mut growth = growth(small, large);
-    // A list past the budget of findings is looked at once more: that is a step, not a slope. It is seen beyond it. Both
-    // sizes are measured in turn, so that a busy minute of the machine is not the larger one's alone.
+    // A list past the budget of findings is looked at once more: that is a step, not a slope. It is seen beyond it.
+    // Both sizes are measured in turn, so that a busy minute of the machine is not the larger one's alone.
     let (mut tenth, mut largest) = (None, None);
     for _ in 0..8 {
         if growth <= GROWTH {

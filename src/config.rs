@@ -4,8 +4,8 @@
 //! Pure: the shells find and read the files. Nothing here checks an object; diagnostics come from the engine, and leave
 //! with another level, or are counted instead of reported.
 //!
-//! Invariant: what belongs to the repository (files, comments, baselines) can silence lints only, and what cannot be attributed to
-//! a rule, such as findings that were left out, is never lowered.
+//! Invariant: what belongs to the repository (files, comments, baselines) can silence lints only, and what cannot be
+//! attributed to a rule, such as findings that were left out, is never lowered.
 
 mod acceptance;
 mod baseline;

@@ -4,8 +4,8 @@
 //! What is compared is the server's answer to a dry-run create against Tollgate's verdict for that server's release,
 //! feature gates and namespace. Recorded answers play no part.
 //!
-//! Invariant: a case counts as agreement only if the server gave a verdict of its own: not if a request failed, and not if
-//! another webhook or a policy refused the object.
+//! Invariant: a case counts as agreement only if the server gave a verdict of its own: not if a request failed, and not
+//! if another webhook or a policy refused the object.
 
 mod agreement;
 mod answer;

@@ -6,7 +6,8 @@
 //! An [`Engine`] is made of [profiles](Profile) (releases of Kubernetes), [rules](RuleSet) and, optionally,
 //! [policies](PolicySet) and the [state of a cluster](Snapshot). It checks a [request](Attributes) and returns a
 //! [`Verdict`]: [diagnostics](Diagnostic), each a [`Finding`] with its level. [`documents`] reads YAML and JSON as
-//! kubectl does; a [`Report`] writes what was found; [`assess_impact`] tells which pods a DeviceTaintRule evicts.
+//! kubectl does; a [`ReportRenderer`] writes what was found; [`assess_impact`] tells which pods a DeviceTaintRule
+//! evicts.
 //!
 //! ```
 //! use tollgate::{Attributes, Engine, Labels, Profile, RuleSet, documents};
@@ -31,9 +32,9 @@
 //! ```
 //!
 //! This package is the program: command line and reports, with the webhook and the client of an API server from
-//! `tollgate-server` and `tollgate-cluster`. The core that it re-exports here starts no thread, opens no file and reads no
-//! clock; it is the crate `tollgate-engine` and those below it, and a program that needs only the core depends on these
-//! instead. Of the default features, `cluster` adds the client of an API server, and `serve` the webhook.
+//! `tollgate-server` and `tollgate-cluster`. The core that it re-exports here starts no thread, opens no file and reads
+//! no clock; it is the crate `tollgate-engine` and those below it, and a program that needs only the core depends on
+//! these instead. Of the default features, `cluster` adds the client of an API server, and `serve` the webhook.
 
 pub mod config;
 pub mod pages;

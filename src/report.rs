@@ -1,8 +1,7 @@
-//! What people and programs read: one document at a time, in one of several formats.
+//! What people and programs read: one document at a time, in one of several formats. It judges and opens nothing.
 //!
-//! A report is written in pieces: [`Report::begin`], one [`Piece`] per file, [`Report::end`]. A piece is rendered
-//! where the file is judged and written where the order is kept, so nothing but text outlives a file. It judges
-//! nothing and opens nothing.
+//! A report is a [`ReportRenderer::header`], one [`FileReportPart`] per file, and a [`ReportRenderer::footer`]. A part is
+//! rendered where the file is judged and written where the order is kept, so nothing but text outlives a file.
 //!
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
@@ -488,10 +487,8 @@ pub(crate) fn first_sentence(page: &str) -> String {
 mod tests {
     #[test]
     fn a_value_cannot_write_to_the_terminal() {
-        assert_eq!(
-            super::replace_control_chars("a\u{1b}[2J\u{202e}b\u{9b}\nc"),
-            "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc"
-        );
+        let shown = super::replace_control_chars("a\u{1b}[2J\u{202e}b\u{9b}\nc");
+        assert_eq!(shown, "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc");
     }
 
     #[test]

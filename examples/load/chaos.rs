@@ -1,10 +1,10 @@
 //! `make chaos`: three replicas behind a balancer, under load, while things break.
 //!
-//! The clients behave like an API server: they keep connections, wait two seconds for an answer, and try once more, with
-//! a new connection, if there was none. They send the requests of `mix.rs` and know the right answers. The replicas watch
-//! the cluster of `cluster.rs`, whose objects change all the time. After each fault, the policies in files and in the
-//! cluster and a pod change once more, and every replica must soon decide by what is true now. A line says how many
-//! answers were wrong, lost and late, and how long it took until all were right and in time again.
+//! The clients behave like an API server: they keep connections, wait two seconds for an answer, and try once more,
+//! with a new connection, if there was none. They send the requests of `mix.rs` and know the right answers. The
+//! replicas watch the cluster of `cluster.rs`, whose objects change all the time. After each fault, the policies in
+//! files and in the cluster and a pod change once more, and every replica must soon decide by what is true now. A line
+//! says how many answers were wrong, lost and late, and how long it took until all were right and in time again.
 
 mod faults;
 

@@ -1,5 +1,5 @@
-//! A cluster that is always in motion, behind the API server double of the tests: nodes with devices, pods that hold them,
-//! labelled namespaces, and policies as custom resources.
+//! A cluster that is always in motion, behind the API server double of the tests: nodes with devices, pods that hold
+//! them, labelled namespaces, and policies as custom resources.
 //!
 //! Also the policy files of the servers under test: a request must know which policies deny it (`mix.rs`).
 

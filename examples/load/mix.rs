@@ -2,8 +2,8 @@
 //!
 //! Claims, templates and pods of users, allocations by the scheduler, slices of drivers, DeviceTaintRules of
 //! administrators, both webhooks, and what is wrong with some of them. The answers are known by construction and from
-//! recordings of real API servers; no server under test is asked for them. `cluster.rs` has the cluster and the policies
-//! that they depend on.
+//! recordings of real API servers; no server under test is asked for them. `cluster.rs` has the cluster and the
+//! policies that they depend on.
 
 use std::io::Read as _;
 

@@ -86,8 +86,8 @@ impl Server {
         Server::start(command, folder, true)
     }
 
-    /// The same in a cluster, with a log that goes to a file and more variables of the environment. Connections have the
-    /// default maximum age.
+    /// The same in a cluster, with a log that goes to a file and more variables of the environment. Connections have
+    /// the default maximum age.
     pub(crate) fn in_cluster(
         folder: &Path,
         cluster: &Double,

@@ -1,8 +1,8 @@
 //! The commands of the programs, which move inputs between `fuzz/corpus/` and the folders that libFuzzer works in.
 //!
-//! `list`: the targets, each with the length of its longest input. `unpack TARGET FOLDER`: the stored inputs and the seeds,
-//! one file each. `words TARGET`: the words of the seeds, as a dictionary of libFuzzer. `pack TARGET FOLDER`: stores the
-//! files of a folder. `run TARGET`: replays the stored inputs and the seeds, to count what they reach.
+//! `list`: the targets, each with the length of its longest input. `unpack TARGET FOLDER`: the stored inputs and the
+//! seeds, one file each. `words TARGET`: the words of the seeds, as a dictionary of libFuzzer. `pack TARGET FOLDER`:
+//! stores the files of a folder. `run TARGET`: replays the stored inputs and the seeds, to count what they reach.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

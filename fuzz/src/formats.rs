@@ -1,5 +1,5 @@
-//! Quantities, times, names and versions: what is read and written again has the same value, versions have an order, and
-//! nothing panics.
+//! Quantities, times, names and versions: what is read and written again has the same value, versions have an order,
+//! and nothing panics.
 
 use std::sync::LazyLock;
 

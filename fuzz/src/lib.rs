@@ -2,8 +2,8 @@
 //!
 //! A target is a line of [`TARGETS`]. `make fuzz` runs each with libFuzzer, which looks for inputs that reach new code.
 //! `fuzz/corpus/` has the inputs that are worth keeping, and `cargo test` replays them. The targets `fix`, `lsp`,
-//! `mcp`, `kubeconfig` and `watch` look into private modules: they are in the crates of these modules, and are here only if
-//! the crates are built for fuzzing (`--cfg fuzzing`).
+//! `mcp`, `kubeconfig` and `watch` look into private modules: they are in the crates of these modules, and are here
+//! only if the crates are built for fuzzing (`--cfg fuzzing`).
 //!
 //! A target reads no clock, opens no file of the user and starts no thread, unless the code under test does.
 #![allow(

@@ -1,5 +1,5 @@
-//! An object as JSON, as a create request and as YAML: both have the same findings, paths lead into the document, and an
-//! engine that has checked other objects before answers like a new one.
+//! An object as JSON, as a create request and as YAML: both have the same findings, paths lead into the document, and
+//! an engine that has checked other objects before answers like a new one.
 
 use std::cell::RefCell;
 

@@ -95,8 +95,8 @@ fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8
     assert!(edits.is_empty(), "the patched object is patched again: {edits:?}");
 }
 
-/// Applies a JSON patch as the API server does, which knows nothing of tapes. `None` for an object with duplicate keys or
-/// with numbers that do not fit, which an API server never sends.
+/// Applies a JSON patch as the API server does, which knows nothing of tapes. `None` for an object with duplicate keys
+/// or with numbers that do not fit, which an API server never sends.
 #[expect(clippy::disallowed_types, reason = "a second implementation, to compare with")]
 fn patched(object: &str, patch: &str) -> Option<String> {
     use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The objects of a cluster, whatever they say: devices, impact, forecast and the plan of a drain come to an end, and the
-//! same objects give the same forecast.
+//! The objects of a cluster, whatever they say: devices, impact, forecast and the plan of a drain come to an end, and
+//! the same objects give the same forecast.
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;

@@ -1,8 +1,8 @@
 //! `tollgate audit`: checks everything that is stored, in a cluster or in a dump, by rules, policies and any releases.
 //!
-//! Objects are checked as if they were created now, as they are listed, and are dropped afterwards: only findings and counts
-//! are kept. An object is named by its resource, namespace and name, and shown as YAML, so a cluster and its snapshot give
-//! the same report.
+//! Objects are checked as if they were created now, as they are listed, and are dropped afterwards: only findings and
+//! counts are kept. An object is named by its resource, namespace and name, and shown as YAML, so a cluster and its
+//! snapshot give the same report.
 //!
 //! Invariant: a cluster is only read; what could not be listed is in the report, on stderr and in the exit code.
 

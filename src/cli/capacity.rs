@@ -1,7 +1,7 @@
 //! The devices of each class before a change and after it: what pages draw as bars.
 //!
-//! After a change, the taints are in force, the claims of evicted pods are gone, and the pods of the forecast have devices
-//! where they fit. Courses differ in which devices they get, so numbers are averages over the courses.
+//! After a change, the taints are in force, the claims of evicted pods are gone, and the pods of the forecast have
+//! devices where they fit. Courses differ in which devices they get, so numbers are averages over the courses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

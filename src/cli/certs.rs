@@ -14,8 +14,8 @@ use tollgate_formats::sanitize;
 
 /// Create a CA and a server certificate for development
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. Keeps existing certificates, but replaces certificates that expire
-/// soon, that have other names, or that cannot be used. The keys are secret, so keep the directory out of version control.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. Keeps existing certificates, but replaces certificates that expire soon,
+/// that have other names, or that cannot be used. The keys are secret, so keep the directory out of version control.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Directory to write to

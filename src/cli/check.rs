@@ -3,8 +3,8 @@
 //! Every command that checks texts goes this way, so all of them say the same. It reads no file and writes no report:
 //! the caller gets one [`DocumentResult`] after the other.
 //!
-//! A text that the user named must be a manifest. In a text that was found in a folder, whatever is none is skipped, with
-//! the reason ([`found`]).
+//! A text that the user named must be a manifest. In a text that was found in a folder, whatever is none is skipped,
+//! with the reason ([`found`]).
 //!
 //! Invariant: each document of the text gives at least one result, in the order of the text; the findings of a document
 //! are in the order of their lines.
@@ -97,7 +97,7 @@ impl TextChecker<'_> {
         self.check_against_baseline(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// Checks a text like [`Self::check`], and accepts findings that are in the baseline. Removes those from
+    /// Checks a text like [`Self::check_text`], and accepts findings that are in the baseline. Removes those from
     /// `known`; what stays there no longer occurs.
     pub(super) fn check_against_baseline(
         &self,

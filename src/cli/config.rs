@@ -1,7 +1,7 @@
 //! `tollgate config`: what holds for a file or folder, and why; and the flags about configuration.
 //!
-//! Commands that check files take [`ConfigArgs`], find the file of each input ([`ConfigLookup`]) and put their flags over
-//! it ([`Settings`]).
+//! Commands that check files take [`ConfigArgs`], find the file of each input ([`ConfigLookup`]) and put their flags
+//! over it ([`MergedSettings`]).
 
 mod lookup;
 mod settings;

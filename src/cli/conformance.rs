@@ -1,10 +1,10 @@
 //! `tollgate conformance`: how far Tollgate agrees with the API server of a cluster, measured there.
 //!
-//! The shipped cases are sent as dry-run creates, slowly, after a confirmation. Each answer is compared with Tollgate's own
-//! verdict for that server's release and feature gates.
+//! The shipped cases are sent as dry-run creates, slowly, after a confirmation. Each answer is compared with Tollgate's
+//! own verdict for that server's release and feature gates.
 //!
-//! Invariant: nothing is sent without a confirmation or `--yes`, nothing is sent that could be stored, and the first sign
-//! that something was stored ends the run.
+//! Invariant: nothing is sent without a confirmation or `--yes`, nothing is sent that could be stored, and the first
+//! sign that something was stored ends the run.
 
 mod report;
 mod send;

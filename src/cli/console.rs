@@ -50,8 +50,8 @@ fn output_flags() -> OutputArgs {
 }
 
 impl Console {
-    /// The console of this process: stdout with a buffer. Colors follow `--color`, and without it the variables `NO_COLOR`
-    /// and `CLICOLOR_FORCE` and whether stdout is a terminal.
+    /// The console of this process: stdout with a buffer. Colors follow `--color`, and without it the variables
+    /// `NO_COLOR` and `CLICOLOR_FORCE` and whether stdout is a terminal.
     pub(super) fn open() -> Console {
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
         Console::with_sink(Sink::Stdout(io::stdout()), styled, None)

@@ -1,7 +1,7 @@
 //! `tollgate devices`: who holds which device, and how many are left.
 //!
-//! Reads a dump or the running cluster, calls `tollgate_forecast::report_devices`, and prints the devices that the flags
-//! select. Totals are those of the selected devices. It changes nothing and denies nothing.
+//! Reads a dump or the running cluster, calls `tollgate_forecast::report_devices`, and prints the devices that the
+//! flags select. Totals are those of the selected devices. It changes nothing and denies nothing.
 
 mod json;
 mod text;

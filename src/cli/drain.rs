@@ -57,8 +57,8 @@ use tollgate_formats::{gotime, names};
 
 /// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
 ///
-/// Prints the plan, asks for confirmation, then creates DeviceTaintRules with the effect NoSchedule and evicts pods with
-/// the Eviction API. To continue a drain that stopped, run the same command again. To open the devices again, run
+/// Prints the plan, asks for confirmation, then creates DeviceTaintRules with the effect NoSchedule and evicts pods
+/// with the Eviction API. To continue a drain that stopped, run the same command again. To open the devices again, run
 /// `tollgate undrain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SHORT_AFTER_HELP, after_long_help = AFTER_HELP)]

@@ -1,4 +1,5 @@
-//! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all; for an origin, of its rules.
+//! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all; for an origin, of its
+//! rules.
 //!
 //! A terminal gets the page wrapped and styled; a pipe or a file gets it as it is, which is Markdown.
 

@@ -2,8 +2,8 @@
 //!
 //! Fixes that do not touch each other are applied together, and the result is checked again. A fix whose finding stays,
 //! or that brings a finding of its own, is taken back, and its finding is reported as before. What a mistake had hidden
-//! is not counted against its fix: [`verdict`] says what that is. So is a fix that lets a toleration or a selector match
-//! more than before ([`coverage`]).
+//! is not counted against its fix: [`verdict`] says what that is. So is a fix that lets a toleration or a selector
+//! match more than before ([`coverage`]).
 //!
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 

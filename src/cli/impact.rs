@@ -1,9 +1,9 @@
 //! `tollgate impact RULE…`: predicts what a DeviceTaintRule will do, in the current cluster or in that of a dump.
 //!
-//! Reads rules (and changed ResourceSlices) and the state of a cluster, calls `impact`, prints the result. An object that
-//! the API server would reject, or would store without some of its fields, is denied and not assessed. What cannot be
-//! listed in a cluster counts as unreadable input, and so does, with a limit, a dump that may be incomplete: a limit that
-//! was not checked must not pass.
+//! Reads rules (and changed ResourceSlices) and the state of a cluster, calls `impact`, prints the result. An object
+//! that the API server would reject, or would store without some of its fields, is denied and not assessed. What cannot
+//! be listed in a cluster counts as unreadable input, and so does, with a limit, a dump that may be incomplete: a limit
+//! that was not checked must not pass.
 
 mod by;
 mod cluster;
@@ -91,7 +91,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64,pending=0
+    /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as
+    /// pods=10,namespaces=2,devices=64,pending=0
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<LimitList>,
 

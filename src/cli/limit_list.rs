@@ -1,4 +1,5 @@
-//! The value of `--max`: names of totals with the largest number that is allowed for each, such as `pods=10,namespaces=2`.
+//! The value of `--max`: names of totals with the largest number that is allowed for each, such as
+//! `pods=10,namespaces=2`.
 
 use super::state::join_with_or;
 

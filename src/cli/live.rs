@@ -1,5 +1,5 @@
-//! A running API server: its profile for `--kubernetes cluster`, with feature gates and served versions, and the cluster
-//! that commands without `--state` read.
+//! A running API server: its profile for `--kubernetes cluster`, with feature gates and served versions, and the
+//! cluster that commands without `--state` read.
 //!
 //! A command asks once and says on stderr whom it asked and what it had to assume. The texts are shared with
 //! `tollgate serve`, which asks again and again.

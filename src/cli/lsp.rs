@@ -1,7 +1,7 @@
 //! `tollgate lsp`: a language server on stdin and stdout, for editors.
 //!
-//! The protocol only: documents are checked by `check`, as in every other command. One thread reads, one checks, and this
-//! one handles messages.
+//! The protocol only: documents are checked by `check`, as in every other command. One thread reads, one checks, and
+//! this one handles messages.
 //!
 //! Invariant: nothing but messages goes to stdout; what cannot be read costs one message, and memory has a limit.
 

@@ -41,9 +41,9 @@ const FIRST_VOLUMES_LINE: &str = "      volumes:\n";
 /// Print the installation manifests with the caBundle filled in
 ///
 /// With --policy, also prints a ConfigMap with these policies for the server, and prints only the webhook entries that
-/// the policies need. The server also gets --kubernetes, --feature-gates, --rules and --classes. With --cert-dir, also prints a Secret
-/// with the server certificate from that directory; the certificate must be valid for the name that the API server
-/// uses. With --url, prints only webhook configurations that contain this URL instead of the Service.
+/// the policies need. The server also gets --kubernetes, --feature-gates, --rules and --classes. With --cert-dir, also
+/// prints a Secret with the server certificate from that directory; the certificate must be valid for the name that the
+/// API server uses. With --url, prints only webhook configurations that contain this URL instead of the Service.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -61,8 +61,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_ca_bundle)]
     ca_bundle: Option<String>,
 
-    /// Omit the caBundle; use this flag if cert-manager injects the caBundle, or if the API server's host trusts the CA of
-    /// the webhook at --url
+    /// Omit the caBundle; use this flag if cert-manager injects the caBundle, or if the API server's host trusts the CA
+    /// of the webhook at --url
     #[arg(long, conflicts_with_all = ["cert_dir", "ca_file", "ca_bundle"])]
     no_ca_bundle: bool,
 

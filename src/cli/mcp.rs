@@ -1,12 +1,12 @@
-//! `tollgate mcp`: a read-only server of the Model Context Protocol on stdin and stdout, for programs that ask before they
-//! act.
+//! `tollgate mcp`: a read-only server of the Model Context Protocol on stdin and stdout, for programs that ask before
+//! they act.
 //!
-//! The protocol is that of the SDK; the streams are ours (`stdio`), and so are the limits. Each call runs a command of this
-//! program in a process of its own (`run`), so an answer is the command's own JSON (`result`). Which files and which
-//! cluster are read is settled when the server starts.
+//! The protocol is that of the SDK; the streams are ours (`stdio`), and so are the limits. Each call runs a command of
+//! this program in a process of its own (`run`), so an answer is the command's own JSON (`result`). Which files and
+//! which cluster are read is settled when the server starts.
 //!
-//! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or command
-//! ends the server.
+//! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or
+//! command ends the server.
 
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;
@@ -36,8 +36,8 @@ use tools::{InheritedFlag, OfferedTool, PassedFlags};
 
 /// Run an MCP server, which programs and AI assistants ask about manifests, devices and drains
 ///
-/// Implements the Model Context Protocol on stdin and stdout; clients start this command. All tools are read-only. The tools
-/// devices, impact, forecast and drain_plan require --state or --context, and policy_check requires --policy.
+/// Implements the Model Context Protocol on stdin and stdout; clients start this command. All tools are read-only. The
+/// tools devices, impact, forecast and drain_plan require --state or --context, and policy_check requires --policy.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// File or folder with the cluster state; can be repeated

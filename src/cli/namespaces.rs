@@ -1,5 +1,5 @@
-//! `--namespaces FILE`: the labels of namespaces. A namespace that is not listed has no labels. The file may be a dump of a
-//! cluster: other kinds are skipped.
+//! `--namespaces FILE`: the labels of namespaces. A namespace that is not listed has no labels. The file may be a dump
+//! of a cluster: other kinds are skipped.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The outcome of a command: counts, or the reason why it stopped; and the exit codes.
 //!
-//! Invariant: exit code 1 always means a verdict (and in `lsp`, what its protocol wants); I/O errors and wrong usage have
-//! other codes.
+//! Invariant: exit code 1 always means a verdict (and in `lsp`, what its protocol wants); I/O errors and wrong usage
+//! have other codes.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Flags before the command, and flags that the command does not have.
 //!
-//! `tollgate --kubernetes 1.36 validate` means `tollgate validate --kubernetes 1.36`: shared flags may stand in front of
-//! the command, which then reads them as its own.
+//! `tollgate --kubernetes 1.36 validate` means `tollgate validate --kubernetes 1.36`: shared flags may stand in front
+//! of the command, which then reads them as its own.
 //!
 //! Invariant: a flag that a command does not use is wrong usage, wherever it stands.
 

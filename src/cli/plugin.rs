@@ -1,9 +1,9 @@
-//! Tollgate as a plugin of kubectl: `kubectl-tollgate` in the PATH is `kubectl tollgate`, and `kubectl_complete-tollgate`
-//! completes it.
+//! Tollgate as a plugin of kubectl: `kubectl-tollgate` in the PATH is `kubectl tollgate`, and
+//! `kubectl_complete-tollgate` completes it.
 //!
-//! Both names are links to the program. kubectl calls the second one with the words after `kubectl tollgate`, the last of
-//! which is to be completed and may be empty; it prints one candidate per line, with its description after a tab, and a
-//! last line with a directive for the shell.
+//! Both names are links to the program. kubectl calls the second one with the words after `kubectl tollgate`, the last
+//! of which is to be completed and may be empty; it prints one candidate per line, with its description after a tab,
+//! and a last line with a directive for the shell.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

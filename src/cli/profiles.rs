@@ -1,5 +1,5 @@
-//! `tollgate profiles`: what `--kubernetes` can be, and how the profiles differ. With names: the feature gates, versions
-//! and limits of those, side by side.
+//! `tollgate profiles`: what `--kubernetes` can be, and how the profiles differ. With names: the feature gates,
+//! versions and limits of those, side by side.
 
 use std::io::Write as _;
 

@@ -1,7 +1,7 @@
 //! `tollgate schema`: JSON Schemas of the files that Tollgate reads, for editors, and of what it writes, for programs.
 //!
-//! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot drift. Those of
-//! reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
+//! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot
+//! drift. Those of reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
 
 mod crd;
 

@@ -80,8 +80,8 @@ pub(super) struct Arguments {
     #[arg(hide_short_help = true)]
     tls_min_version: MinTlsVersion,
 
-    /// PEM file with the CA of the client certificates; if set, clients must present a certificate. The file is reloaded
-    /// when it changes
+    /// PEM file with the CA of the client certificates; if set, clients must present a certificate. The file is
+    /// reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CLIENT_CA", help_heading = "TLS")]
     #[arg(hide_short_help = true)]
     client_ca: Option<PathBuf>,

@@ -1,9 +1,9 @@
-//! `tollgate snapshot`: a dump of the cluster with only what impact, audit, policies and forecasts read, for bug reports
-//! and CI.
+//! `tollgate snapshot`: a dump of the cluster with only what impact, audit, policies and forecasts read, for bug
+//! reports and CI.
 //!
 //! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is an
-//! incomplete list with the reason in its place, a message on stderr and the exit code; nodes and workloads that the user
-//! may not list are a note, because only forecasts need them. A file appears when all is written.
+//! incomplete list with the reason in its place, a message on stderr and the exit code; nodes and workloads that the
+//! user may not list are a note, because only forecasts need them. A file appears when all is written.
 //!
 //! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, most annotations, opaque
 //! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same

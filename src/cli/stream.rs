@@ -1,8 +1,9 @@
 //! A stream of JSON values, pretty-printed or one per line, cut into frames without parsing them.
 //!
-//! A frame ends where its brackets close. What is not JSON must not swallow what follows: a raw newline in a string
-//! or an object that begins where none can begin ends the frame, and [`JsonFrames::resume`] finds the next value inside a
-//! frame that turned out to be broken. Memory is bounded by the largest frame, whatever the length of the stream.
+//! A frame ends where its brackets close. What is not JSON must not swallow what follows: a raw newline in a string or
+//! an object that begins where none can begin ends the frame, and [`JsonFrames::resume_in_broken_frame`] finds the next
+//! value inside a frame that turned out to be broken. Memory is bounded by the largest frame, whatever the length of
+//! the stream.
 
 use std::io::{self, Read};
 

@@ -1,8 +1,8 @@
 //! `tollgate taint` and `tollgate untaint`: a correct, well-named DeviceTaintRule and the commands around it, printed.
 //!
 //! Nothing is ever applied. The rule goes to stdout with what to do next in comments, so the output can be read, kept
-//! or piped to `kubectl apply -f -`. The name is made of driver, pool, device, key and effect, so that the same taint is the
-//! same rule for every user, and `untaint` finds it without connecting to the cluster.
+//! or piped to `kubectl apply -f -`. The name is made of driver, pool, device, key and effect, so that the same taint
+//! is the same rule for every user, and `untaint` finds it without connecting to the cluster.
 //!
 //! Invariant: the API server of the profile accepts the printed rule; a selector that selects everything is printed
 //! only with an explicit flag.
@@ -48,8 +48,8 @@ pub(super) struct Taint {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// When the rule is no longer needed, as the annotation tollgate.dev/expires: a duration or an RFC 3339 time. Nothing
-    /// is deleted then
+    /// When the rule is no longer needed, as the annotation tollgate.dev/expires: a duration or an RFC 3339 time.
+    /// Nothing is deleted then
     #[arg(long, value_name = "TIME", value_parser = Expiry::parse)]
     expires: Option<Expiry>,
 
@@ -84,7 +84,8 @@ struct SelectionArgs {
     /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices of a node
     ///
     /// `*` matches any name, and `*` alone matches all devices of all drivers. node/NAME requires --state or a cluster
-    /// and selects the pools of this node; if a pool spans several nodes, it selects the devices of this node one by one.
+    /// and selects the pools of this node; if a pool spans several nodes, it selects the devices of this node one by
+    /// one.
     #[arg(value_name = "DEVICES", value_parser = DeviceTarget::parse)]
     target: DeviceTarget,
 
@@ -370,7 +371,8 @@ impl Untaint {
                     )));
                 }
             }
-            // Without an effect, the rules of all effects: `taint` names a rule after the effect that it is created with.
+            // Without an effect, the rules of all effects: `taint` names a rule after the effect that it is created
+            // with.
             let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
             names.extend(effects.into_iter().map(|effect| rule_name(target, &mark.key, effect)));
         }

@@ -1,8 +1,8 @@
 //! `tollgate ui`: the devices of a cluster and the answers to "what if" as pages in a browser on this machine.
 //!
 //! Three threads share the work: one follows the state and publishes the report of `tollgate devices` when it changes,
-//! one answers questions with `impact`, `forecast` and `drain --dry-run`, and the main thread serves the pages. The pages
-//! and their server are in `tollgate-ui`.
+//! one answers questions with `impact`, `forecast` and `drain --dry-run`, and the main thread serves the pages. The
+//! pages and their server are in `tollgate-ui`.
 //!
 //! Invariant: nothing is sent to a cluster but lists and watches, and nothing is written but messages on the terminal.
 
@@ -28,8 +28,8 @@ use tollgate_ui::{Board, Limits, LoopbackServer, StartLinks};
 
 /// Show devices, and what a rule or a drain would do, as pages in a browser
 ///
-/// Serves the pages on this machine only, and prints their address. The pages follow the cluster, or the dump if its file
-/// changes. Nothing is changed. To stop, press Ctrl-C.
+/// Serves the pages on this machine only, and prints their address. The pages follow the cluster, or the dump if its
+/// file changes. Nothing is changed. To stop, press Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {

@@ -1,7 +1,7 @@
 //! Sorts the findings about an object into those that are reported, accepted and allowed.
 //!
-//! Overrides with `allow` accept lints, whatever level the lints have: they are comments for files that cannot carry any.
-//! Other levels come in layers: the file, its overrides, the command line.
+//! Overrides with `allow` accept lints, whatever level the lints have: they are comments for files that cannot carry
+//! any. Other levels come in layers: the file, its overrides, the command line.
 //!
 //! Invariant: only lints are accepted. What the server, the documents or policies refuse leaves here with its level,
 //! unless the command line sets another.
@@ -82,8 +82,8 @@ impl Acceptance<'_> {
         sorted
     }
 
-    /// Returns the levels for an object to which these overrides apply: of the file, then the overrides, then the flags.
-    /// The last one that sets a rule counts.
+    /// Returns the levels for an object to which these overrides apply: of the file, then the overrides, then the
+    /// flags. The last one that sets a rule counts.
     fn levels_with_overrides(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
         if self.file_levels.is_empty() && overrides.is_empty() {
             return Cow::Borrowed(self.flag_levels);

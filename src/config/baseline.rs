@@ -1,7 +1,7 @@
 //! Baselines: findings that were there when Tollgate came, in a file of the repository. They are counted, not reported.
 //!
-//! A finding is recognized by rule, object and field, not by its line. Indexes of lists do not count, since others come and
-//! go; the number of findings does.
+//! A finding is recognized by rule, object and field, not by its line. Indexes of lists do not count, since others come
+//! and go; the number of findings does.
 //!
 //! Invariant: only lints are known. The same findings give the same bytes, sorted, one line each.
 
@@ -104,7 +104,8 @@ impl Baseline {
         for item in document.doc.root().get("findings").items() {
             let text = |key| item.get(key).str().to_owned();
             let rule = text("rule");
-            // A rule that is gone, or is none, finds nothing: the entry is stale. One that is no lint must not be silenced.
+            // A rule that is gone, or is none, finds nothing: the entry is stale. One that is no lint must not be
+            // silenced.
             if let Some(known) = rules::find(&rule).filter(|known| known.origin != RuleOrigin::Lint) {
                 let origin = known.origin.name();
                 let message = format!("a baseline can contain only lints, but {rule} has origin {origin}");

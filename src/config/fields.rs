@@ -1,5 +1,5 @@
-//! The fields of `.tollgate.yaml`: data. `tollgate schema config` prints the same rows; `docs/reference/configuration.md` has
-//! examples.
+//! The fields of `.tollgate.yaml`: data. `tollgate schema config` prints the same rows;
+//! `docs/reference/configuration.md` has examples.
 
 use super::levels::LevelSetting;
 use tollgate_api::profile::Gate;

@@ -1,7 +1,7 @@
 //! Reads a configuration file: `.tollgate.yaml`.
 //!
-//! The file belongs to the repository whose objects are checked, so it is not trusted: it can raise every level, and lower
-//! lints only. It opens nothing itself; its paths are read by the shell.
+//! The file belongs to the repository whose objects are checked, so it is not trusted: it can raise every level, and
+//! lower lints only. It opens nothing itself; its paths are read by the shell.
 //!
 //! Invariant: every fault has a position, and a file with a fault gives no configuration.
 

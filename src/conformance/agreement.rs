@@ -1,4 +1,5 @@
-//! The table of agreement: for each kind and version how many cases were compared, and in how many each part is the same.
+//! The table of agreement: for each kind and version how many cases were compared, and in how many each part is the
+//! same.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What an API server's response to a dry-run create says about the object: a verdict of validation, a refusal by somebody
-//! else, or nothing.
+//! What an API server's response to a dry-run create says about the object: a verdict of validation, a refusal by
+//! somebody else, or nothing.
 //!
 //! Invariant: what is not clearly a verdict is none.
 

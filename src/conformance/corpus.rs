@@ -1,7 +1,7 @@
 //! The shipped cases: objects to create, compiled into the program.
 //!
-//! They are the creates of `tests/conformance`; `tests/engine/shipped.rs` derives them and says what is left out: updates,
-//! which need a stored object, and whatever ever made an API server panic, or could.
+//! They are the creates of `tests/conformance`; `tests/engine/shipped.rs` derives them and says what is left out:
+//! updates, which need a stored object, and whatever ever made an API server panic, or could.
 
 use std::io::Read as _;
 

@@ -1,5 +1,5 @@
-//! Match conditions of every manifest, evaluated as an API server does: never an error, and never narrower than what the
-//! engine has to say.
+//! Match conditions of every manifest, evaluated as an API server does: never an error, and never narrower than what
+//! the engine has to say.
 
 use std::io::Read as _;
 use std::sync::Arc;

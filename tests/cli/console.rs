@@ -282,7 +282,8 @@ fn impact_with_a_limit_wants_a_complete_dump() {
         let expected = holes.map(|hole| format!("\"{hole}\"")).unwrap_or_default();
         assert!(out.contains(&format!("\"incomplete\":[{expected}]")), "{out}");
         let (code, _, err) = run(&folder, &asked);
-        // A kind without objects may have none in the cluster; a list that was cut off is as in a cluster that cannot be read.
+        // A kind without objects may have none in the cluster; a list that was cut off is as in a cluster that cannot
+        // be read.
         let (expected, said) = match holes {
             None => (0, String::new()),
             Some(hole) if hole.starts_with("the dump contains no") => {

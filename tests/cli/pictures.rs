@@ -23,7 +23,8 @@ const STATE: [&str; 8] = [
     "2026-11-16T09:30:00Z",
 ];
 
-/// The commands whose reports are drawn, with the files in `crates/picture/tests/reports` and the titles of their pages.
+/// The commands whose reports are drawn, with the files in `crates/picture/tests/reports` and the titles of their
+/// pages.
 const REPORTS: [(&str, &[&str], &str); 5] = [
     ("devices.json", &["devices"], "<h1>Devices</h1>"),
     (

@@ -1,7 +1,7 @@
 //! The short form of `make chaos`: three replicas behind a balancer, under load, while things break.
 //!
-//! No time is measured here. All answers must be right, none may be missing, and after each fault all replicas must come
-//! to decide by the policies and pods of that moment.
+//! No time is measured here. All answers must be right, none may be missing, and after each fault all replicas must
+//! come to decide by the policies and pods of that moment.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

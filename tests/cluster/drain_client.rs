@@ -199,9 +199,7 @@ fn keep_all() -> ProjectFn {
 
 fn double(name: &str) -> Double {
     let double = Double::start(name);
-    for collection in
-        [state::SLICES, state::CLAIMS, state::RULES, state::PODS, state::BUDGETS, NODE_PATH]
-    {
+    for collection in [state::SLICES, state::CLAIMS, state::RULES, state::PODS, state::BUDGETS, NODE_PATH] {
         double.serves(collection);
     }
     double.put(NODE_PATH, json!({"metadata": {"name": "n"}}));

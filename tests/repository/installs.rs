@@ -1,5 +1,5 @@
-//! Every way to install Tollgate: the overlays, the chart, `tollgate manifests`. All pass the same checks, and each check
-//! notices a planted fault.
+//! Every way to install Tollgate: the overlays, the chart, `tollgate manifests`. All pass the same checks, and each
+//! check notices a planted fault.
 #![cfg_attr(
     not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")

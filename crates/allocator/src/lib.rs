@@ -2,9 +2,9 @@
 //!
 //! This reproduces upstream's decisions, not its code: for the same objects, the result contains the devices that the
 //! scheduler of the release picks, in its order, and the scheduler's messages. [`Inventory`] contains the devices of
-//! ResourceSlices with the taints of DeviceTaintRules, [`Usage`] the devices that allocated claims hold, and
-//! [`Claims`] the requests of a pod; [`Allocator`] performs the search. The differences between releases are data in
-//! [`Semantics`].
+//! ResourceSlices with the taints of DeviceTaintRules, [`DeviceUsage`] the devices that allocated claims hold, and
+//! [`ClaimsToAllocate`] the requests of a pod; [`Allocator`] performs the search. The differences between releases are
+//! data in [`AllocatorSemantics`].
 //!
 //! The crate is pure: no files, no clock, no threads, no randomness. A search that takes too long stops after a
 //! number of steps and reports it. The caller evaluates CEL through [`Selectors`].

@@ -1,7 +1,7 @@
 //! The result of an allocation: devices, or the reason why there are none, with the scheduler's messages.
 //!
 //! An [`AllocationError`] concerns the pod: the scheduler reports it immediately, even if another node would be
-//! suitable. An [`Unschedulable`] concerns the pod or one node, and other nodes are tried.
+//! suitable. An [`UnschedulableReason`] concerns the pod or one node, and other nodes are tried.
 
 use crate::capacity::CapacityError;
 use crate::inventory::DeviceKey;

@@ -1,7 +1,7 @@
 //! Allocates one device to a request, or undoes it: usage, counters, taints, constraints and capacity, in that order.
 //!
-//! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint forgets
-//! in some releases.
+//! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint
+//! forgets in some releases.
 
 use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_or_zero};
 use crate::constraint::RequestName;

@@ -1,7 +1,7 @@
 //! Label selectors (`metav1.LabelSelector`): requirements on labels, read once and asked often.
 //!
-//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator, which
-//! no API server accepts, selects nothing.
+//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator,
+//! which no API server accepts, selects nothing.
 
 use tollgate_document::doc::Value;
 

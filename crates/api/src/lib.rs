@@ -1,5 +1,5 @@
-//! The Kubernetes API as data, and objects as the rules see them: releases ([`profile`]), types ([`schema`], [`fields`]),
-//! decoding ([`conform`]) and views ([`view`]). Nothing here knows a rule.
+//! The Kubernetes API as data, and objects as the rules see them: releases ([`profile`]), types ([`schema`],
+//! [`fields`]), decoding ([`conform`]) and views ([`view`]). Nothing here knows a rule.
 //!
 //! A document is first made to *conform* to the schema of its kind, version and release: wrong types are reported,
 //! unknown fields dropped and duplicate keys merged as the API server's decoder does. Views are cursors into the

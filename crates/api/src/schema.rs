@@ -83,7 +83,7 @@ pub enum UnlistedFields {
 pub struct Field {
     /// JSON name.
     pub json: &'static str,
-    /// JSON name as a [`Name`] for lookups in documents.
+    /// JSON name as a [`FieldName`] for lookups in documents.
     pub name: FieldName,
     /// Type of the field.
     pub ty: FieldType,

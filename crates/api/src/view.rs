@@ -2,7 +2,7 @@
 //!
 //! A view borrows everything and copies nothing; a field that is absent or `null` reads as Go's zero value, a list
 //! or map knows whether it was there. Views follow the wire: what v1beta1 keeps in `basic` is found there, and
-//! [`Device::body_at`] and [`Request::exactly_at`] are the only code that knows.
+//! [`Device::body_path`] and [`Request::exactly_path`] are the only code that knows.
 
 mod claim;
 mod list;

@@ -1,7 +1,8 @@
 //! The fields that an expression selects, looked up in schemas.
 //!
 //! Variables of policies have no types, so the checker lets every field pass. Here the fields are followed from the
-//! variables through selections, indexes and loops, as far as a schema describes them. Who calls this knows the schemas.
+//! variables through selections, indexes and loops, as far as a schema describes them. Who calls this knows the
+//! schemas.
 //!
 //! Invariant: a field is reported only if the schema of the value that it is selected from is known.
 

@@ -2,8 +2,8 @@
 //! policy: does it parse, does it type-check, has it the right type, is its worst case cheap.
 //!
 //! It knows nothing of objects, paths or findings. The variables, and what differs between releases, are data in
-//! [`CelEnv`]. [`check`] is for the expressions that API servers store, [`Expression::compile`] for those of policies. What
-//! a selector says about a device is found in [`evaluate`].
+//! [`CelEnv`]. [`check`] is for the expressions that API servers store, [`Expression::compile`] for those of policies.
+//! What a selector says about a device is found in [`evaluate`].
 //!
 //! Invariant: the answer is the server's, to the word and to the unit of cost. What is over our own limits comes back
 //! unchecked, and nothing crashes: the text is scanned before anything recursive reads it.

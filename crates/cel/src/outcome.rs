@@ -12,8 +12,8 @@ use super::types::Type;
 pub enum Scope {
     /// `device`, with every function of the release.
     Device,
-    /// `object`, `oldObject`, `request` and `namespaceObject`, whose types are not known, with the functions that can be
-    /// evaluated.
+    /// `object`, `oldObject`, `request` and `namespaceObject`, whose types are not known, with the functions that can
+    /// be evaluated.
     Request,
 }
 

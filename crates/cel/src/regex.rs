@@ -1,5 +1,5 @@
-//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text, and
-//! writes it for the `regex` crate.
+//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text,
+//! and writes it for the `regex` crate.
 //!
 //! Not an engine: nothing is matched or compiled. What is counted is what Go limits: repetitions, nesting and the
 //! size of the program. Go `regexp/syntax`, `parse`

@@ -1,7 +1,7 @@
 //! Every request that Tollgate sends to an API server, and the permission that it needs.
 //!
-//! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of the
-//! tests refuses whatever is not in it. A new request gets a row here first.
+//! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of
+//! the tests refuses whatever is not in it. A new request gets a row here first.
 
 /// A kind of request that Tollgate sends to an API server, and the flag or command that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +53,8 @@ pub enum CallTarget {
     },
     /// A path that is not an object, for which a ClusterRole needs `nonResourceURLs`.
     Url(&'static str),
-    /// A path that every authenticated client may request (ClusterRoles `system:discovery`, `system:public-info-viewer`,
-    /// `system:basic-user`).
+    /// A path that every authenticated client may request (ClusterRoles `system:discovery`,
+    /// `system:public-info-viewer`, `system:basic-user`).
     PublicUrl(&'static str),
 }
 

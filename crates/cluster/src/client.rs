@@ -20,70 +20,18 @@ use kube::config::AuthInfo;
 use secrecy::ExposeSecret as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::api_error::{ApiError, status_error};
 use super::exec_plugin::ExecPlugin;
 use super::kubeconfig::{self, error_without_secrets};
 use super::retry::Timing;
 use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
-use tollgate_document::doc;
 
 /// Number of bytes that are kept of a response or line that is too long: its beginning names the object.
 pub(super) const KEPT_HEAD_BYTES: usize = 16 << 10;
 
 /// Media type that requests full objects, instead of their metadata only.
 pub(super) const FULL_OBJECTS: &str = "application/json";
-
-/// The reason why a request to the API server failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ApiError {
-    /// The API server responded with an error status.
-    Status {
-        /// HTTP status code, such as 403, 404 or 410.
-        code: u16,
-        /// The API server's message.
-        message: String,
-    },
-    /// The API server cannot be reached, or the connection broke.
-    Unreachable(String),
-    /// The API server responded with success, but with a body of another kind than requested.
-    Unexpected(String),
-    /// The response is larger than what is read of it.
-    TooLarge {
-        /// Maximum number of bytes that are read of the response.
-        limit: usize,
-        /// The beginning of the response.
-        head: String,
-    },
-}
-
-impl ApiError {
-    /// The error for a response that cannot be parsed, mostly the login page of a proxy.
-    pub(super) fn not_json() -> ApiError {
-        let why = "the response is not JSON (is there a login proxy in front of the API server?)";
-        ApiError::Unexpected(why.to_owned())
-    }
-
-    /// The HTTP status code; 0 if there was no response, or if a success had an unexpected body.
-    pub fn code(&self) -> u16 {
-        match self {
-            ApiError::Status { code, .. } => *code,
-            ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge { .. } => 0,
-        }
-    }
-}
-
-impl std::fmt::Display for ApiError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
-            ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
-            ApiError::Unexpected(what) => f.write_str(what),
-            ApiError::TooLarge { limit, .. } => write!(f, "the response has more than {limit} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for ApiError {}
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
 const MAX_LINES: usize = 64 << 20;
@@ -405,14 +353,6 @@ pub(super) fn without_url_credentials(text: &str) -> String {
     format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
 }
 
-/// The error for a response with an error status: the message of its `Status` object, or else its first line.
-pub(super) fn status_error(code: u16, text: &str) -> ApiError {
-    let status = doc::parse(text).ok();
-    let said = status.as_ref().map_or("", |status| status.root().get("message").str());
-    let message = if said.is_empty() { text.lines().next().unwrap_or_default() } else { said };
-    ApiError::Status { code, message: message.chars().take(500).collect() }
-}
-
 /// Builds a request with the headers `Accept` and `User-Agent`.
 fn build_request(
     method: Method,
@@ -476,27 +416,11 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, decode_lossy, status_error, without_url_credentials};
+    use super::{decode_lossy, without_url_credentials};
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {
         assert_eq!(decode_lossy(b"{\"a\":\"\xff\xc3\xa9\"}".to_vec()), "{\"a\":\"\u{fffd}\u{e9}\"}");
-    }
-
-    #[test]
-    fn an_error_has_the_message_of_the_api_server() {
-        let message = |text: &str| match status_error(403, text) {
-            ApiError::Status { code: 403, message } => message,
-            other => panic!("{other}"),
-        };
-        assert_eq!(
-            message(r#"{"kind":"Status","message":"pods is forbidden","code":403}"#),
-            "pods is forbidden"
-        );
-        assert_eq!(message("<html>\nno\n</html>"), "<html>", "a proxy does not send a Status");
-        assert_eq!(message(""), "");
-        assert_eq!(message(&"x".repeat(2000)).len(), 500);
-        assert_eq!(ApiError::Unreachable("gone".to_owned()).code(), 0);
     }
 
     #[test]

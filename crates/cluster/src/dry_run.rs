@@ -1,7 +1,7 @@
 //! Creates that an API server checks and does not store: `dryRun=All`.
 //!
-//! Unknown fields are ignored, not reported: they are a matter of strict field validation, and a response has a header for
-//! each. A server that is busy (429) is asked again after the pause it names.
+//! Unknown fields are ignored, not reported: they are a matter of strict field validation, and a response has a header
+//! for each. A server that is busy (429) is asked again after the pause it names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,8 @@ use std::time::Duration;
 use http::Method;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError};
+use super::api_error::ApiError;
+use super::client::ApiClient;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc;
 

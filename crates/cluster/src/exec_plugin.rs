@@ -1,7 +1,7 @@
 //! The credentials of an exec plugin of a kubeconfig, as a header or a client certificate.
 //!
-//! The plugin runs once, and again when its token expires or the API server refuses it. kube runs it for every part of a
-//! client and tells it that there is a terminal even if there is none.
+//! The plugin runs once, and again when its token expires or the API server refuses it. kube runs it for every part of
+//! a client and tells it that there is a terminal even if there is none.
 //!
 //! Invariant: nothing that a plugin prints on stdout is shown. Its stderr is that of the program, as for kubectl.
 // upstream v1.37 client-go plugin/pkg/client/auth/exec/exec.go

@@ -1,6 +1,7 @@
 //! Finds the kubeconfig, its context and the proxy, or the service account of the pod. Does not connect.
 //!
-//! What kubectl refuses to use is refused (`usable`), and a server without a scheme is the one that kubectl takes it for.
+//! What kubectl refuses to use is refused (`usable`), and a server without a scheme is the one that kubectl takes it
+//! for.
 //!
 //! The files are those that kubectl reads: `--kubeconfig`, or those of `KUBECONFIG` that exist, or `~/.kube/config`.
 //!

@@ -1,10 +1,10 @@
 //! Holds a Lease that exists already, so that one of several replicas does what must be done only once.
 //!
-//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need not
-//! agree. It is renewed on the thread of the cluster; nobody waits for it.
+//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need
+//! not agree. It is renewed on the thread of the cluster; nobody waits for it.
 //!
-//! Invariant: [`LeaseHandle::is_held`] is false before another replica may take the Lease, even if the API server does not
-//! respond.
+//! Invariant: [`LeaseHandle::is_held`] is false before another replica may take the Lease, even if the API server does
+//! not respond.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,8 @@ use http::Method;
 use tokio::time::Instant;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::api_error::{ApiError, status_error};
+use super::client::{ApiClient, FULL_OBJECTS};
 use super::register::with_member;
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, ChangeValue};

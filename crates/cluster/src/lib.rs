@@ -1,14 +1,15 @@
-//! The client of an API server: keeps the webhook registered, watches the objects that policies, impact and drains need,
-//! lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects;
+//! The client of an API server: keeps the webhook registered, watches the objects that policies, impact and drains
+//! need, lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects;
 //! [`Cluster::open`] is the door.
 //!
 //! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
 //! server that is slow, unreachable or refuses does not delay admission.
 //!
-//! Invariant: every error of the API server is reported (log, status), and retried unless the caller decides about that;
-//! nothing here ends the process, and no request is sent unless a flag or a command enables it.
+//! Invariant: every error of the API server is reported (log, status), and retried unless the caller decides about
+//! that; nothing here ends the process, and no request is sent unless a flag or a command enables it.
 
 mod api_calls;
+mod api_error;
 mod client;
 mod dry_run;
 mod exec_plugin;
@@ -35,7 +36,8 @@ mod watch_lines;
 mod write_request;
 
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
-pub use client::{ApiEndpoint, ApiError, ClusterTarget};
+pub use api_error::ApiError;
+pub use client::{ApiEndpoint, ClusterTarget};
 pub use dry_run::{CreateResponse, DryRunCreate};
 pub use lease::{LeaseHandle, LeaseSettings, LeaseStatus};
 pub use list::{ListEvent, ListOutcome, ReadOptions};

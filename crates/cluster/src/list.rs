@@ -1,18 +1,20 @@
 //! Lists all objects of a kind once, page by page, for commands that read a cluster and end.
 //!
-//! Only GET requests are sent. Objects are read and handed on one by one, without the fields that nobody asks for. A page
-//! is dropped before the next one is requested, so memory is bounded by the largest page, and its size follows that of
-//! the objects (`page`). An object that is too large is named and skipped. A list that expires half way is continued where
-//! it was, at a newer version; no object is handed on twice.
+//! Only GET requests are sent. Objects are read and handed on one by one, without the fields that nobody asks for. A
+//! page is dropped before the next one is requested, so memory is bounded by the largest page, and its size follows
+//! that of the objects (`page`). An object that is too large is named and skipped. A list that expires half way is
+//! continued where it was, at a newer version; no object is handed on twice.
 //!
-//! Invariant: a list that is not complete, but for the objects that it names, is an error, however many objects were handed on before.
+//! Invariant: a list that is not complete, but for the objects that it names, is an error, however many objects were
+//! handed on before.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::api_error::{ApiError, status_error};
+use super::client::{ApiClient, FULL_OBJECTS};
 use super::listed_kind::ListedKind;
 use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};

@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError};
+use super::api_error::ApiError;
+use super::client::ApiClient;
 use super::listed_kind;
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchStatus};

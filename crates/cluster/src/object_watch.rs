@@ -1,10 +1,12 @@
-//! A watch of the objects of several kinds, of each as much as a projection keeps: the cluster that a command plans with.
+//! A watch of the objects of several kinds, of each as much as a projection keeps: the cluster that a command plans
+//! with.
 //!
 //! Objects are shared, so a caller gets all of them at the cost of a pointer each. Changes are numbered in the order in
 //! which they were read. Between kinds this is not the order in which they happened: each kind has a watch of its own.
 //!
-//! Invariant: after a kind was listed, its cached objects are those of the API server, except for those that are counted
-//! as unreadable. The last [`MAX_REMEMBERED_CHANGES`] changes are known without gaps; older ones are said to be gone.
+//! Invariant: after a kind was listed, its cached objects are those of the API server, except for those that are
+//! counted as unreadable. The last [`MAX_REMEMBERED_CHANGES`] changes are known without gaps; older ones are said to be
+//! gone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -251,8 +253,8 @@ impl ObjectWatch {
         self.store.lock().by_kind.get(index)?.get(&object_key(namespace, name)).cloned()
     }
 
-    /// The changes after that revision, in order; `None` if some of them are no longer remembered, so that the caller has to
-    /// get all objects again.
+    /// The changes after that revision, in order; `None` if some of them are no longer remembered, so that the caller
+    /// has to get all objects again.
     pub fn changes_since(&self, revision: u64) -> Option<Vec<ObjectChange>> {
         let all = self.store.lock();
         let count = usize::try_from(all.revision.saturating_sub(revision)).ok()?;

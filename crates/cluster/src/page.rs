@@ -8,7 +8,7 @@
 //!
 //! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`MAX_OBJECT_BYTES`].
 
-use super::client::ApiError;
+use super::api_error::ApiError;
 use super::watch::percent_encode;
 
 /// Maximum size in bytes of a page with more than one object.

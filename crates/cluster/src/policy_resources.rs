@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Cluster;
-use super::client::ApiError;
+use super::api_error::ApiError;
 use super::listed_kind::{ListedKind, POLICY_GROUP, POLICY_KINDS, POLICY_VERSION};
 use super::object_watch::{ObjectWatch, ProjectFn};
 use super::register::FIELD_MANAGER;
@@ -26,8 +26,8 @@ impl Cluster {
     /// Starts to watch all policies, for the life of the process.
     ///
     /// A change must be in force within two seconds, so an API server that returns is noticed sooner than by the other
-    /// watches, and so is one that vanished without closing the connection. Policies are few, and one that is missed admits
-    /// what it should deny, so they are listed again when a watch ends.
+    /// watches, and so is one that vanished without closing the connection. Policies are few, and one that is missed
+    /// admits what it should deny, so they are listed again when a watch ends.
     pub fn watch_policies(&self) -> ObjectWatch {
         let usual = self.timing;
         let max_backoff = usual.max_backoff.min(Duration::from_secs(1));
@@ -68,7 +68,8 @@ impl Cluster {
     }
 }
 
-/// The kinds of policies in an APIResourceList (JSON) whose objects can be created; `None` if the text is something else.
+/// The kinds of policies in an APIResourceList (JSON) whose objects can be created; `None` if the text is something
+/// else.
 fn parse_installed(text: &str) -> Option<Vec<ListedKind>> {
     let list = doc::parse(text).ok()?;
     let list = list.root();

@@ -1,7 +1,8 @@
 //! Keeps a webhook configuration registered: creates it once, and reverts changes for as long as the process serves.
 //!
-//! The desired configuration is a function of the registered CA bundle ([`DesiredConfigFn`]): a new CA is added to the old
-//! one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of others are kept.
+//! The desired configuration is a function of the registered CA bundle ([`DesiredConfigFn`]): a new CA is added to the
+//! old one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of others are
+//! kept.
 //!
 //! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
 //! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
@@ -28,7 +29,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::api_error::{ApiError, status_error};
+use super::client::{ApiClient, FULL_OBJECTS};
 use super::retry::{Backoff, Timing};
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedStatus};

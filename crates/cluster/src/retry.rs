@@ -24,8 +24,8 @@ pub struct Timing {
     pub not_served_delay: Duration,
     /// Interval of checks for changed local files (certificates).
     pub check_interval: Duration,
-    /// If true, everything is listed when the API server closes a watch, so that a lost event is missed for no longer than
-    /// a watch lasts.
+    /// If true, everything is listed when the API server closes a watch, so that a lost event is missed for no longer
+    /// than a watch lasts.
     pub list_after_watch: bool,
 }
 

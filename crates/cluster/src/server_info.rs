@@ -1,13 +1,14 @@
 //! What the API server says about itself: its release, its feature gates, the versions it serves.
 //!
-//! Gates are in its metrics, which not everybody may read; versions are in its discovery. What cannot be read is an error
-//! with its reason, never "off" or "not served". Replicas of an API server have metrics of their own: the gates are those
-//! of the replica that answers.
+//! Gates are in its metrics, which not everybody may read; versions are in its discovery. What cannot be read is an
+//! error with its reason, never "off" or "not served". Replicas of an API server have metrics of their own: the gates
+//! are those of the replica that answers.
 
 use std::ops::ControlFlow;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use super::api_error::ApiError;
+use super::client::{ApiClient, FULL_OBJECTS};
 use super::retry::Backoff;
 use super::version::{ServerRelease, fetch_release};
 use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};

@@ -1,6 +1,7 @@
 //! The release of the API server, which selects the profile.
 
-use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use super::api_error::ApiError;
+use super::client::{ApiClient, FULL_OBJECTS};
 use tollgate_api::profile::{Profile, ProfileMatch};
 use tollgate_document::doc;
 

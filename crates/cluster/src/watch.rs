@@ -15,7 +15,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS, Page, status_error};
+use super::api_error::{ApiError, status_error};
+use super::client::{ApiClient, FULL_OBJECTS, Page};
 use super::list::check_list;
 use super::listed_kind::ListedKind;
 use super::page::{PageSize, TooLargeObject};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::client::ApiError;
+use super::api_error::ApiError;
 
 /// Maximum number of unreadable objects that are remembered by name: whoever creates objects must not decide how much
 /// memory their names take.

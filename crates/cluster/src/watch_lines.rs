@@ -10,7 +10,8 @@ use http_body::Body as _;
 use kube::client::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::client::{ApiError, KEPT_HEAD_BYTES, append_without_doubling, decode_lossy, error_chain};
+use super::api_error::ApiError;
+use super::client::{KEPT_HEAD_BYTES, append_without_doubling, decode_lossy, error_chain};
 use super::page::MAX_OBJECT_BYTES;
 
 /// Maximum length in bytes of a line that may be in memory together with others. Longer lines are read one at a time,

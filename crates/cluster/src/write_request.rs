@@ -1,16 +1,16 @@
 //! The requests with which `tollgate drain` changes a cluster, and those that it sends right before a change.
 //!
-//! The list is closed: [`Cluster::send`] takes nothing else, so a drain cannot change anything else. Each request is data,
-//! so that it can be recorded and compared. Nothing is retried here, because only the caller knows whether a request
-//! that got no response may be sent again.
+//! The list is closed: [`Cluster::send`] takes nothing else, so a drain cannot change anything else. Each request is
+//! data, so that it can be recorded and compared. Nothing is retried here, because only the caller knows whether a
+//! request that got no response may be sent again.
 //!
-//! Invariant: no request deletes or evicts without the UID of what it deletes, and none has an empty name, by which the path
-//! of an object becomes that of all objects.
+//! Invariant: no request deletes or evicts without the UID of what it deletes, and none has an empty name, by which the
+//! path of an object becomes that of all objects.
 
 use http::Method;
 
 use super::Cluster;
-use super::client::ApiError;
+use super::api_error::ApiError;
 use super::listed_kind::{DEVICE_TAINT_RULES, ListedKind, PODS};
 use super::watch::percent_encode;
 use tollgate_api::profile::Version;
@@ -178,9 +178,9 @@ impl DrainApiRequest {
 }
 
 impl Cluster {
-    /// Sends a request once, and returns the status code and the body of the response even if the status is an error. An
-    /// [`ApiError::Unreachable`] does not say whether the request was carried out. Must not be called on the cluster's
-    /// thread.
+    /// Sends a request once, and returns the status code and the body of the response even if the status is an error.
+    /// An [`ApiError::Unreachable`] does not say whether the request was carried out. Must not be called on the
+    /// cluster's thread.
     pub fn send(&self, request: DrainApiRequest) -> Result<(u16, String), ApiError> {
         let (method, path) = request.method_and_path();
         // In a path, `.` and `..` are not names.

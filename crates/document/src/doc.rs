@@ -318,7 +318,7 @@ impl<'d> Value<'d> {
         self.as_key().has_name(name)
     }
 
-    /// Converts a key to [`Key`], which can be compared quickly with many names.
+    /// Converts a key to [`ObjectKey`], which can be compared quickly with many names.
     #[inline]
     pub fn as_key(self) -> ObjectKey<'d> {
         ObjectKey::new(self, self.node().map_or(0, |node| node.name))

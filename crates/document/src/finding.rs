@@ -4,7 +4,7 @@
 //! level (which policies set), no position (which is computed from the document and the path when it is printed), no
 //! file, and it is not serialized.
 //!
-//! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
+//! Invariant: [`Finding::server_message`] is byte for byte what the API server prints after the path.
 
 mod budget;
 mod fix;

@@ -112,7 +112,8 @@ struct EditCollector<'n> {
 }
 
 impl EditCollector<'_> {
-    /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_short_enough`].
+    /// Returns the items of a list with their indexes; none if the list is too long, see
+    /// [`EditCollector::is_short_enough`].
     fn items_if_short<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,

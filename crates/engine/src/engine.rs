@@ -217,19 +217,18 @@ impl Engine {
         if !self.exact && is_foreign {
             return Verdict::Skipped;
         }
-        // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
-        // a state makes the watcher copy it before the next change.
+        // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever
+        // holds a state makes the watcher copy it before the next change.
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
         let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(ClusterSource::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = OmittedFindingCounts::default();
-        let from_review = matches!(source, ObjectSource::Review);
+        let (claims, from_review) = match source {
+            ObjectSource::File { claims } => (claims, false),
+            ObjectSource::Review => (None, true),
+        };
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::with_budget(FindingBudget::for_report(self.exact, from_review));
-            let claims = match source {
-                ObjectSource::File { claims } => claims,
-                ObjectSource::Review => None,
-            };
             let context = Context {
                 cluster: cluster.as_ref(),
                 claims,

@@ -1,10 +1,10 @@
-//! The checks of Tollgate: what an API server says about an object with device taints or tolerations, what the policies of
-//! a cluster say, and what a DeviceTaintRule would do.
+//! The checks of Tollgate: what an API server says about an object with device taints or tolerations, what the policies
+//! of a cluster say, and what a DeviceTaintRule would do.
 //!
-//! [`engine`] decides about a request ([`admission`]) with the [`rules`] of the API server and the [`policy`] files of an
-//! administrator, and fills in [`defaults`]. [`site`] knows where taints and tolerations are in objects, [`tolerance`]
-//! which taints a toleration matches, and [`impact`] which pods a rule evicts. All of them are functions of their input:
-//! no files, no clock, no threads, no network.
+//! [`engine`] decides about a request ([`admission`]) with the [`rules`] of the API server and the [`policy`] files of
+//! an administrator, and fills in [`defaults`]. [`site`] knows where taints and tolerations are in objects,
+//! [`tolerance`] which taints a toleration matches, and [`impact`] which pods a rule evicts. All of them are functions
+//! of their input: no files, no clock, no threads, no network.
 //!
 //! ```
 //! use tollgate_engine::{Attributes, Engine, Labels, Profile, RuleSet, documents};

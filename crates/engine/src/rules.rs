@@ -1,10 +1,11 @@
 //! The rules: which checks exist, their origins and their IDs.
 //!
-//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`CheckGroup`] is one function
-//! that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over the
-//! object with a few function calls; groups without a selected rule are not called.
+//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`CheckGroup`] is one
+//! function that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over
+//! the object with a few function calls; groups without a selected rule are not called.
 //!
-//! Invariant: findings are reported only through [`Cx::report`], which allocates only if there is a finding.
+//! Invariant: findings are reported only through [`RuleContext::print_and_add_to`], which allocates only if there is a
+//! finding.
 
 mod cx;
 pub mod documented;
@@ -171,7 +172,8 @@ impl RuleSet {
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
-            // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
+            // What was left out may be all that is new: it is judged again, and only what is new counts against the
+            // budget.
             Some(before) if has_lost => {
                 *findings = before;
                 let ask = if is_of_drafts {

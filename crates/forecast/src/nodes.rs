@@ -3,12 +3,12 @@
 //!
 //! [`Catalog`] contains the requirements of all pods, and [`Nodes`] the nodes in the scheduler's order. [`Occupancy`]
 //! contains the resources that bound pods use; it is cheap to clone, so that many simulated runs can start from the
-//! same one. A [`Cycle`] is one attempt to schedule one pod: it filters and scores nodes. [`Fits`] caches results
-//! that do not depend on other pods, for all cycles.
+//! same one. A [`SchedulingCycle`] is one attempt to schedule one pod: it filters and scores nodes. [`NodeFitCache`]
+//! caches results that do not depend on other pods, for all cycles.
 //!
 //! This is the scheduler's default profile without extenders. Volumes, preemption and other features that are not
-//! simulated are reported by [`PodNeeds::unmodelled`] and [`Cycle::preemption_candidates`], so that the caller can
-//! mark outcomes as unknown.
+//! simulated are reported by [`PodNeeds::unmodelled`] and [`SchedulingCycle::preemption_candidates`], so that the
+//! caller can mark outcomes as unknown.
 //!
 //! Invariant: messages are those of the scheduler, and the indices of pods and nodes are those of the catalog and
 //! nodes of the same occupancy.

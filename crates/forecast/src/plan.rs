@@ -67,7 +67,7 @@ impl Settings {
     }
 }
 
-/// A forecast that is ready to be simulated. All threads share it; each thread has its own [`Player`].
+/// A forecast that is ready to be simulated. All threads share it; each thread has its own [`RunSimulator`].
 #[derive(Debug)]
 pub struct Plan<'d> {
     pub(crate) release: SimulatedRelease,

@@ -14,10 +14,10 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, ClaimSpec, Consumer, PodClaims, RequestBody, SubRequest, View as _};
 use tollgate_document::doc::Value;
 
-/// Index of a pod in [`Tables`].
+/// Index of a pod in [`PodAndClaimTables`].
 pub(crate) type PodIndex = usize;
 
-/// Index of a claim in [`Tables`].
+/// Index of a claim in [`PodAndClaimTables`].
 pub(crate) type ClaimIndex = usize;
 
 /// The spec of a claim, with a number that is equal for specs with equal text.

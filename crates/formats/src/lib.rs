@@ -2,8 +2,8 @@
 //! addresses ([`netaddr`]), quantities ([`quantity`]), text that is safe to print ([`sanitize`]), and counts in
 //! sentences ([`count`]).
 //!
-//! Each module reads one format exactly as Kubernetes does, and has the texts of its errors, byte for byte. Nothing here
-//! knows objects, fields or releases.
+//! Each module reads one format exactly as Kubernetes does, and has the texts of its errors, byte for byte. Nothing
+//! here knows objects, fields or releases.
 //!
 //! ```
 //! use tollgate_formats::{gofmt, quantity::Quantity};

@@ -84,7 +84,7 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
     }
 }
 
-/// True if [`label_key`] reports nothing. One pass: nearly every key is fine.
+/// True if [`check_label_key`] reports nothing. One pass: nearly every key is fine.
 pub fn is_label_key(value: &str) -> bool {
     let (prefix, name) = split_prefix(value);
     let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
@@ -125,7 +125,7 @@ pub fn check_dns_label(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Pro
     }
 }
 
-/// True if [`dns_label`] reports nothing.
+/// True if [`check_dns_label`] reports nothing.
 pub fn is_dns_label(value: &str) -> bool {
     value.len() <= LABEL_MAX && shapes::is_label(value)
 }

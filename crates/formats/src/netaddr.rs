@@ -1,8 +1,8 @@
 //! Interface addresses in CIDR form, as Kubernetes' lenient parser reads them.
 //!
 //! The parser is the one Go had before 1.17: leading zeros in octets, groups and prefix lengths are decimal or
-//! hexadecimal padding. std's parsers refuse it, so it is removed first. No zones, no bare addresses. An address that is
-//! already canonical costs no allocation.
+//! hexadecimal padding. std's parsers refuse it, so it is removed first. No zones, no bare addresses. An address that
+//! is already canonical costs no allocation.
 
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;

@@ -3,7 +3,7 @@
 //! Names, values, file names and messages come from manifests, requests and folders. Unsafe characters are replaced by
 //! U+FFFD: control characters (ESC, and C1 such as U+009B, which starts the same sequences), characters that change the
 //! direction of text or are invisible, and those that make a line a command of a CI server, at its start (`::error::`)
-//! or anywhere in it (`##[error]`). In JSON the same characters are escaped instead: [`json`].
+//! or anywhere in it (`##[error]`). In JSON the same characters are escaped instead: [`sanitize_json`].
 //!
 //! The replacement is not reversible. Invariant: the result has no unsafe character except line breaks, and a text that
 //! needs no change is not copied.

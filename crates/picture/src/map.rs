@@ -1,7 +1,7 @@
 //! Devices as a map: a card for each node, and on it a cell for each device with its state, taints and holder.
 //!
-//! State is shown by color, by a mark and by words. A cell has all its text in any case; with many devices the style shows
-//! only the marks until the reader asks for names, so a page of fifty thousand devices stays small and quick.
+//! State is shown by color, by a mark and by words. A cell has all its text in any case; with many devices the style
+//! shows only the marks until the reader asks for names, so a page of fifty thousand devices stays small and quick.
 //!
 //! Invariant: the ids of cards and cells depend only on the names of node and device, and the digest of a card changes
 //! with everything that is shown on it, so a live page can draw and replace just the cards that changed.
@@ -129,8 +129,8 @@ impl Device {
     }
 }
 
-/// How many devices are in which state, each counted once: `64 allocated (1 of them tainted), 16 free`. A device that is
-/// held and tainted counts as held, so the numbers add up.
+/// How many devices are in which state, each counted once: `64 allocated (1 of them tainted), 16 free`. A device that
+/// is held and tainted counts as held, so the numbers add up.
 pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> String {
     const ORDER: [State; 6] =
         [State::Allocated, State::Shared, State::Tainted, State::Blocked, State::Unpublished, State::Free];
@@ -285,7 +285,8 @@ fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCar
     fitting
 }
 
-/// The cards of all nodes, by name, before they are drawn. Devices that several nodes can use have a card for their pool.
+/// The cards of all nodes, by name, before they are drawn. Devices that several nodes can use have a card for their
+/// pool.
 pub fn cards(report: &DevicesReport) -> Vec<Draft<'_>> {
     let mut nodes: HashMap<CardPlace<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {

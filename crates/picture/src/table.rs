@@ -1,7 +1,7 @@
 //! Tables that the script sorts and filters.
 //!
-//! Rows are in groups, so that a browser lays out only those in sight. On narrow screens a row is a block, and each cell
-//! has its label from the style, which costs no bytes per row.
+//! Rows are in groups, so that a browser lays out only those in sight. On narrow screens a row is a block, and each
+//! cell has its label from the style, which costs no bytes per row.
 
 use std::fmt::Write as _;
 

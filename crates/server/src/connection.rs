@@ -1,8 +1,9 @@
 //! The state of one connection: its phase, since when, and how many of its bytes are buffered.
 //!
 //! The socket reports reads and writes (`stream`), the handler reports the progress of the request (`handler`), and a
-//! connection that takes too long, or must make room for others, is aborted (`sweep`). Its buffers are bounded: reading pauses until what was read is
-//! consumed, and buffers beyond the first few KiB are reserved from the limiter for the life of the connection.
+//! connection that takes too long, or must make room for others, is aborted (`sweep`). Its buffers are bounded: reading
+//! pauses until what was read is consumed, and buffers beyond the first few KiB are reserved from the limiter for the
+//! life of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

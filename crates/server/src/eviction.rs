@@ -8,9 +8,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// A group of connections (see [`EvictionCandidate::group`]) is preferred for closing if it has more than this fraction of
-/// the allowed connections. With so many addresses that none has that many, the number per address does not show who is
-/// hostile.
+/// A group of connections (see [`EvictionCandidate::group`]) is preferred for closing if it has more than this fraction
+/// of the allowed connections. With so many addresses that none has that many, the number per address does not show who
+/// is hostile.
 const LARGE_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.

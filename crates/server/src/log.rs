@@ -119,8 +119,8 @@ impl Drop for Log {
     }
 }
 
-/// Shows events of Tollgate up to a level. Those of libraries, which say in their own words what Tollgate reports anyway,
-/// are shown from `debug` on, one level less detailed.
+/// Shows events of Tollgate up to a level. Those of libraries, which say in their own words what Tollgate reports
+/// anyway, are shown from `debug` on, one level less detailed.
 #[derive(Clone, Copy, Debug)]
 struct EventFilter(LevelFilter);
 

@@ -284,7 +284,8 @@ impl Metrics {
             ),
             registry,
         };
-        // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
+        // A counter that appears with its first event hides that event from `increase`: errors are there from the
+        // start.
         for code in ERROR_CODES {
             let _ = metrics.errors.get_or_create(&[("code", code)]);
         }

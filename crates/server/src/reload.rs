@@ -1,8 +1,8 @@
 //! The configuration that requests are evaluated with, reloaded while the server runs: completely or not at all.
 //!
 //! Policies are loaded by the caller's [`Reloader`]. It is called after every event; a valid configuration is swapped
-//! in under running requests, errors are reported (log, metric, `readyz?verbose`) and the last good one stays in use. So
-//! it does while a new configuration waits for the namespace labels that its policies need. A request uses one
+//! in under running requests, errors are reported (log, metric, `readyz?verbose`) and the last good one stays in use.
+//! So it does while a new configuration waits for the namespace labels that its policies need. A request uses one
 //! [`ServingConfig`] from start to end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -61,7 +61,7 @@ pub(super) fn last_sweep_time() -> Instant {
     LAST_SWEEP_TIME.get().unwrap_or_else(clock::monotonic_now)
 }
 
-/// Returns a larger number with each call, to order events for which [`now`] is too coarse.
+/// Returns a larger number with each call, to order events for which [`last_sweep_time`] is too coarse.
 pub(super) fn next_sequence_number() -> u64 {
     let next = SEQUENCE_NUMBER.get() + 1;
     SEQUENCE_NUMBER.set(next);

@@ -75,7 +75,7 @@ impl CertificateResolver {
         Ok(expires)
     }
 
-    /// Calls [`Self::store`] with the contents of both files: the chain, then the key.
+    /// Calls [`Self::set_certificate`] with the contents of both files: the chain, then the key.
     pub(super) fn set_from_files(&self, contents: &FileContents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.set_certificate(chain, key),

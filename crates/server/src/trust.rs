@@ -1,7 +1,7 @@
 //! Whether an API server would trust a certificate: asked before a certificate is put into a manifest.
 //!
-//! An API server is a Go client that trusts the caBundle and nothing else. Only what Go refuses is refused here: a CA as
-//! the server's certificate, for one, passes in Go and not in webpki.
+//! An API server is a Go client that trusts the caBundle and nothing else. Only what Go refuses is refused here: a CA
+//! as the server's certificate, for one, passes in Go and not in webpki.
 
 use anyhow::Context as _;
 use rustls::client::danger::ServerCertVerifier as _;

@@ -45,7 +45,7 @@ impl ReloadTrigger {
     }
 }
 
-/// The triggers that the thread of [`spawn`] receives.
+/// The triggers that the thread of [`spawn_reloader`] receives.
 #[derive(Debug)]
 pub(super) struct TriggerReceiver(mpsc::Receiver<ReloadCause>);
 

@@ -1,7 +1,7 @@
 //! What the pages show now, and what changed since a page was drawn.
 //!
-//! The report about devices is drawn as parts with ids: a card for each node, and the sections around the map. A part that
-//! is the same as before keeps its revision, so a page that asks gets only what changed.
+//! The report about devices is drawn as parts with ids: a card for each node, and the sections around the map. A part
+//! that is the same as before keeps its revision, so a page that asks gets only what changed.
 //!
 //! Invariant: a page that applies all changes after its revision shows the same as a page that is drawn now.
 

@@ -1,10 +1,10 @@
 //! HTTP/1.1 on loopback: listeners, limits and timeouts, and the way from a request to the [`Site`].
 //!
-//! Each connection serves one request: on loopback a new one costs nothing, and then no client can keep one open between
-//! requests. The paths are a closed list, compared byte by byte; no file is ever opened for a request.
+//! Each connection serves one request: on loopback a new one costs nothing, and then no client can keep one open
+//! between requests. The paths are a closed list, compared byte by byte; no file is ever opened for a request.
 //!
-//! Invariant: nothing of the site is answered unless the guard passed and the request has a session, and every answer has
-//! the headers that keep it from being stored, framed, sniffed or given to another origin.
+//! Invariant: nothing of the site is answered unless the guard passed and the request has a session, and every answer
+//! has the headers that keep it from being stored, framed, sniffed or given to another origin.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;

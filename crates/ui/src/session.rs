@@ -1,7 +1,7 @@
 //! Tokens, each of which opens one session, and the sessions.
 //!
-//! A token is in an address, so it ends up in the history of a browser and on a screen. It is therefore of use only once.
-//! The secret of the session is in a cookie that scripts cannot read.
+//! A token is in an address, so it ends up in the history of a browser and on a screen. It is therefore of use only
+//! once. The secret of the session is in a cookie that scripts cannot read.
 //!
 //! Invariant: a secret is 256 random bits, and comparing one with a guess takes the same time for every guess.
 
@@ -44,8 +44,8 @@ impl Sessions {
         Ok(token)
     }
 
-    /// Opens a session for a token, which is of no use afterwards. Returns the value of `Set-Cookie`; `None` if the token
-    /// is unknown or was used.
+    /// Opens a session for a token, which is of no use afterwards. Returns the value of `Set-Cookie`; `None` if the
+    /// token is unknown or was used.
     pub(crate) fn exchange(&self, token: &str) -> Option<String> {
         let session = random_secret().ok()?;
         let mut secrets = self.lock();

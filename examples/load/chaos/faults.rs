@@ -275,7 +275,8 @@ fn break_api_server(world: &mut World<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The lies end when all replicas know what is true: the last change is told as a lie, too, and must count nevertheless.
+/// The lies end when all replicas know what is true: the last change is told as a lie, too, and must count
+/// nevertheless.
 fn lie(world: &mut World<'_>, lies: Lies) -> Result<(), String> {
     world.cluster.api_server.lie(lies);
     repeat(world, |world, _| world.change_everything())

@@ -1,7 +1,7 @@
 //! The objects of a running cluster, checked as pages arrive.
 //!
-//! Rules come last, and are checked when all of them are known: where a policy limits their impact, it depends on slices,
-//! claims, pods and the other rules.
+//! Rules come last, and are checked when all of them are known: where a policy limits their impact, it depends on
+//! slices, claims, pods and the other rules.
 
 use std::sync::Arc;
 

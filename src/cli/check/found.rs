@@ -1,12 +1,11 @@
 //! Texts that were found in a folder: which of their documents are no manifests, and why.
 //!
-//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found. So is one that lacks
-//! them and has the shape of an object that Tollgate checks.
+//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found. So is one that
+//! lacks them and has the shape of an object that Tollgate checks.
 //!
 //! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch, and no object that an
-//! API server would create as it is; one that has them and
-//! cannot be parsed is an error unless it is a template. What kubectl may read and Tollgate refuses is no template if it
-//! could be an object that Tollgate checks.
+//! API server would create as it is; one that has them and cannot be parsed is an error unless it is a template. What
+//! kubectl may read and Tollgate refuses is no template if it could be an object that Tollgate checks.
 
 mod untyped;
 

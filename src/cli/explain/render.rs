@@ -1,9 +1,10 @@
 //! A rule's page for a terminal: wrapped to its width, with headings, code and emphasis styled instead of marked.
 //!
-//! Knows the Markdown that rule pages use: headings, paragraphs, lists, tables, fenced code, `code`, **bold** and links.
+//! Knows the Markdown that rule pages use: headings, paragraphs, lists, tables, fenced code, `code`, **bold** and
+//! links.
 //!
-//! Invariant: no word is lost but for paths to other pages, no line is Markdown, and code keeps its lines, so that it can
-//! be copied. Without colours code stays between backticks, as in messages.
+//! Invariant: no word is lost but for paths to other pages, no line is Markdown, and code keeps its lines, so that it
+//! can be copied. Without colours code stays between backticks, as in messages.
 
 use std::borrow::Cow;
 

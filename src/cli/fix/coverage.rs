@@ -1,7 +1,8 @@
 //! No fix may let a toleration or a selector match more than what a server made of the text before.
 //!
-//! What every server refuses is nothing to a server: a fix that corrects it may write what the text resembles. Such a fix
-//! speaks only for what it edits, and not for a toleration or a selector that says nothing and so matches whatever it can.
+//! What every server refuses is nothing to a server: a fix that corrects it may write what the text resembles. Such a
+//! fix speaks only for what it edits, and not for a toleration or a selector that says nothing and so matches whatever
+//! it can.
 //!
 //! Invariant: findings that some server accepts (documented limits, lints, policies) have no fix that matches more.
 

@@ -1,5 +1,6 @@
-//! `--fix` on all fixtures and on the corpus, as JSON and as YAML: it never makes anything worse, it comes to an end, and
-//! comments survive, and no fix matches more than a server did. `make fixes` runs it on all cases; otherwise on a part of the corpus, the same one each time.
+//! `--fix` on all fixtures and on the corpus, as JSON and as YAML: it never makes anything worse, it comes to an end,
+//! and comments survive, and no fix matches more than a server did. `make fixes` runs it on all cases; otherwise on a
+//! part of the corpus, the same one each time.
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
 #![expect(
     clippy::expect_used,

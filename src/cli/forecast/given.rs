@@ -1,8 +1,9 @@
-//! The objects that a forecast applies: read in the order given, checked by the rules of the API server, and turned into
-//! what it stores.
+//! The objects that a forecast applies: read in the order given, checked by the rules of the API server, and turned
+//! into what it stores.
 //!
-//! Each object sees those before it: a claim that is given twice is updated, and a namespace that is given first decides
-//! about admin access. What is stored is kept as JSON texts, because an object passes through several documents on the way.
+//! Each object sees those before it: a claim that is given twice is updated, and a namespace that is given first
+//! decides about admin access. What is stored is kept as JSON texts, because an object passes through several documents
+//! on the way.
 //!
 //! Invariant: an object is applied, refused, or named in a note. None disappears.
 

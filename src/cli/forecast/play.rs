@@ -1,7 +1,7 @@
 //! Plays the courses of a plan on the available cores.
 //!
-//! Whoever no longer wants the result can end the work early ([`stop_when`]): a plan of a large cluster plays for
-//! seconds, and is made of many forecasts.
+//! Whoever no longer wants the result can end the work early ([`run_until_stopped`]): a plan of a large cluster plays
+//! for seconds, and is made of many forecasts.
 //!
 //! Invariant: the forecast does not depend on the number of cores, nor on which of them was faster.
 
@@ -18,7 +18,7 @@ use tollgate_forecast::{Forecast, Plan};
 /// Returns true if the result is no longer wanted, so that the work can stop.
 pub(in crate::cli) type StopFn = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// The payload with which [`play`] unwinds if it is stopped.
+/// The payload with which [`simulate_samples`] unwinds if it is stopped.
 struct StoppedPanic;
 
 thread_local! {

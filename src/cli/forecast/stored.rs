@@ -1,8 +1,9 @@
 //! An object as the API server stores it, as far as a forecast depends on it.
 //!
-//! Kinds of `resource.k8s.io` are decoded and defaulted by the engine. For the others, what admission and defaulting add
-//! and the scheduler reads is added here: tolerations for nodes that are not ready, requests from limits, and ports of the
-//! host. The priority of a PriorityClass is not known. A status that a client sends is not stored, except that of a node.
+//! Kinds of `resource.k8s.io` are decoded and defaulted by the engine. For the others, what admission and defaulting
+//! add and the scheduler reads is added here: tolerations for nodes that are not ready, requests from limits, and ports
+//! of the host. The priority of a PriorityClass is not known. A status that a client sends is not stored, except that
+//! of a node.
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{ChangeValue, Value, ValueKind};

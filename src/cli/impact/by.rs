@@ -84,7 +84,8 @@ pub(super) struct ImpactGroups<'a> {
 }
 
 impl<'a> ImpactGroups<'a> {
-    /// Groups the pods of an impact. Without the objects of the cluster, a pod has no node, and its workload is its owner.
+    /// Groups the pods of an impact. Without the objects of the cluster, a pod has no node, and its workload is its
+    /// owner.
     pub(super) fn from_impact(
         impact: &Impact<'a>,
         by: GroupBy,

@@ -1,8 +1,8 @@
 //! The impact of several rules or slices together: distinct pods, and the part of each.
 //!
-//! Each change is assessed alone. A taint evicts a pod whatever other taints do, so the pods that are evicted together are
-//! those that are evicted by any of the changes. Devices are not compared: one that two rules select counts twice, and
-//! their number is an upper bound.
+//! Each change is assessed alone. A taint evicts a pod whatever other taints do, so the pods that are evicted together
+//! are those that are evicted by any of the changes. Devices are not compared: one that two rules select counts twice,
+//! and their number is an upper bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

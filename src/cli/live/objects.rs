@@ -112,8 +112,8 @@ impl<'a> ClusterLister<'a> {
         })
     }
 
-    /// Like [`LiveObjects::read`], but a kind that the user may not list is a note and not a failure. The error says why
-    /// the list is not complete.
+    /// Like [`ClusterLister::list_objects`], but a kind that the user may not list is a note and not a failure. The
+    /// error says why the list is not complete.
     pub(in crate::cli) fn list_objects_if_allowed(
         &mut self,
         kind: &ListedKind,

@@ -149,8 +149,8 @@ pub(in crate::cli) struct ImpactObjects {
     pub(in crate::cli) failures: usize,
 }
 
-/// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads the
-/// workloads that pods belong to. What the user may not list is left out with a note.
+/// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads
+/// the workloads that pods belong to. What the user may not list is left out with a note.
 pub(in crate::cli) fn read_objects_for_impact(
     asked: &ConnectedServer,
     with_workloads: bool,

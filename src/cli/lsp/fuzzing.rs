@@ -1,4 +1,5 @@
-//! A session whose messages come from a fuzzer. Everything happens on one thread, so that an input always does the same.
+//! A session whose messages come from a fuzzer. Everything happens on one thread, so that an input always does the
+//! same.
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails by a panic")]
 
 use std::collections::BTreeSet;

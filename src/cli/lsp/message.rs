@@ -1,7 +1,7 @@
 //! JSON-RPC messages: which kind of message arrived, and how answers are written.
 //!
-//! Messages are read with `doc`, as everything that others wrote; lone halves of UTF-16 pairs, which an editor may send,
-//! become U+FFFD there and do not fail. Which methods there are is decided by `session`.
+//! Messages are read with `doc`, as everything that others wrote; lone halves of UTF-16 pairs, which an editor may
+//! send, become U+FFFD there and do not fail. Which methods there are is decided by `session`.
 //!
 //! Invariant: every request gets exactly one answer; what is no message is answered with an error without id.
 

@@ -3,8 +3,8 @@
 //! Messages are handled one at a time, in their order. Documents are checked by `worker`; what it finds is published
 //! when nothing else waits, and only for the newest state.
 //!
-//! Invariant: every request is answered once, whatever it says; nothing that arrives ends the session but `exit` and the
-//! end of the input.
+//! Invariant: every request is answered once, whatever it says; nothing that arrives ends the session but `exit` and
+//! the end of the input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

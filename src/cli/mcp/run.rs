@@ -1,5 +1,5 @@
-//! Runs the command of a call in a process of its own: the time limit, a cancelled call and a crash end that process and
-//! nothing else, and its memory is gone with it.
+//! Runs the command of a call in a process of its own: the time limit, a cancelled call and a crash end that process
+//! and nothing else, and its memory is gone with it.
 
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -1,10 +1,10 @@
 //! Messages on stdin and stdout, one per line, as the SDK wants them.
 //!
-//! The SDK's own transport drops a line that is too long without an answer, does not say which request a malformed message
-//! was, and takes any number of requests at a time.
+//! The SDK's own transport drops a line that is too long without an answer, does not say which request a malformed
+//! message was, and takes any number of requests at a time.
 //!
-//! Invariant: whatever arrives, memory has a limit, nothing but messages is written, and only the end of stdin or a closed
-//! stdout ends the session.
+//! Invariant: whatever arrives, memory has a limit, nothing but messages is written, and only the end of stdin or a
+//! closed stdout ends the session.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write as _};

@@ -78,7 +78,8 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
     }
 }
 
-/// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it is.
+/// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it
+/// is.
 fn can_be_block_scalar(text: &str) -> bool {
     text.contains(['\n', '&', '<', '>'])
         && !text.starts_with([' ', '\n'])

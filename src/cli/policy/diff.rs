@@ -1,7 +1,7 @@
 //! `tollgate policy diff OLD NEW`: whether a change to policies allows more, and to whom.
 //!
-//! The engine compares what the two sets mean; this prints it, and decides about the exit code. With a dump or a cluster,
-//! the stored objects are checked by both sets as well.
+//! The engine compares what the two sets mean; this prints it, and decides about the exit code. With a dump or a
+//! cluster, the stored objects are checked by both sets as well.
 //!
 //! Invariant: what cannot be compared counts as wider.
 

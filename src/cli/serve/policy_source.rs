@@ -124,7 +124,7 @@ impl PolicySourceArgs {
     }
 }
 
-/// The background tasks and the Lease that [`PolicySourceArgs::attach`] started.
+/// The background tasks and the Lease that [`PolicySourceArgs::follow_and_write_status`] started.
 pub(super) struct AttachedSource {
     /// The tasks that report to `/readyz` and `/metrics`.
     pub(super) tasks: Vec<BackgroundTask>,

@@ -1,7 +1,7 @@
 //! The release and the feature gates of the API server, followed while `tollgate serve` runs.
 //!
-//! Each has a line in `/readyz?verbose`. Gates that cannot be read degrade that line and nothing else: what a server sends
-//! has passed its gates, so no request is denied because of a gate that may be off.
+//! Each has a line in `/readyz?verbose`. Gates that cannot be read degrade that line and nothing else: what a server
+//! sends has passed its gates, so no request is denied because of a gate that may be off.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

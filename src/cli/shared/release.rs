@@ -14,9 +14,9 @@ use tollgate_api::profile::{self, GateChoice, Profile, ProfileMatch};
 pub(in super::super) struct ServerArgs {
     /// Feature gates of the API server: `default`, `all`, or a list such as DRADeviceTaints=true
     ///
-    /// A list contains the feature gates that differ from the defaults. Default: the feature gates of the cluster if the
-    /// command uses one; otherwise all, with a warning for each field that an API server with the default feature gates
-    /// drops.
+    /// A list contains the feature gates that differ from the defaults. Default: the feature gates of the cluster if
+    /// the command uses one; otherwise all, with a warning for each field that an API server with the default feature
+    /// gates drops.
     #[arg(long, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
     #[arg(value_parser = with_completions(GateChoice::parse, completed::feature_gate_values), hide_possible_values = true)]
     #[arg(help_heading = "Kubernetes")]

@@ -1,11 +1,11 @@
 //! What a snapshot keeps of an object: a list of what is kept, so that whatever a release adds is left out.
 //!
-//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what impact,
-//! drains and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]). Opaque
-//! parameters keep their apiVersion and kind, by which policies select.
+//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what
+//! impact, drains and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]).
+//! Opaque parameters keep their apiVersion and kind, by which policies select.
 //!
-//! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a device
-//! may be called `parameters` or `metadata`.
+//! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a
+//! device may be called `parameters` or `metadata`.
 
 mod workload;
 
@@ -28,8 +28,8 @@ enum KeptParts {
     Items(&'static KeptParts),
     /// The conditions of these types; their messages only if messages are kept.
     Conditions(&'static [&'static str]),
-    /// The name of a volume and of its source, such as `persistentVolumeClaim`. Of what is in the source, only the medium of
-    /// an emptyDir: data in memory does not keep a pod from being evicted.
+    /// The name of a volume and of its source, such as `persistentVolumeClaim`. Of what is in the source, only the
+    /// medium of an emptyDir: data in memory does not keep a pod from being evicted.
     Volume,
     /// Opaque parameters: all of them with `--with-parameters`, else only their apiVersion and kind.
     Parameters,

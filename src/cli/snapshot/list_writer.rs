@@ -110,8 +110,8 @@ impl<'k> ListWriter<'k> {
         }
     }
 
-    /// Writes an empty list with a `continue` token, which tells every reader that the list is not complete. Comes after
-    /// the end of the lists.
+    /// Writes an empty list with a `continue` token, which tells every reader that the list is not complete. Comes
+    /// after the end of the lists.
     pub(super) fn mark_incomplete(&mut self, out: &mut String, why: &str) {
         if self.count == 0 {
             let version = self.kind.versions.first().copied().unwrap_or_default();

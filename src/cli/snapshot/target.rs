@@ -1,8 +1,8 @@
 //! Where a snapshot is written to: stdout, or a file that appears when it is whole.
 //!
-//! Everything goes to a hidden file in the same folder, which is renamed at the end. A run that fails removes it; one that is
-//! killed leaves it, under a name that no command reads. A symbolic link stays one, and permissions are kept. What is no
-//! regular file, such as a pipe, is written directly.
+//! Everything goes to a hidden file in the same folder, which is renamed at the end. A run that fails removes it; one
+//! that is killed leaves it, under a name that no command reads. A symbolic link stays one, and permissions are kept.
+//! What is no regular file, such as a pipe, is written directly.
 //!
 //! Invariant: the file of `--output` is what it was before, or whole.
 

@@ -1,4 +1,5 @@
-//! What a dump says about the API server that it comes from: a document of its own that `tollgate snapshot` writes first.
+//! What a dump says about the API server that it comes from: a document of its own that `tollgate snapshot` writes
+//! first.
 //!
 //! A comment would be lost in tools that rewrite YAML. Readers that do not know the document skip it, as any object of
 //! another group. What the server did not report is recorded with its reason.

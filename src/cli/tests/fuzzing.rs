@@ -1,4 +1,5 @@
-//! Replays the stored inputs of the fuzz targets for private modules. `fuzz/tests/replay.rs` replays those of the others.
+//! Replays the stored inputs of the fuzz targets for private modules. `fuzz/tests/replay.rs` replays those of the
+//! others.
 
 #[path = "../../../fuzz/src/stored.rs"]
 mod stored;

@@ -1,8 +1,8 @@
 //! The reference pages of the book, as far as the code knows them: commands, rules, fields of files, releases.
 //!
-//! Only compiled for tests. The tables stand in `docs/reference` and the README between two comments; a test compares them with the
-//! definitions that the program itself uses, and `make docs` writes them anew. Metrics are compared where a server runs
-//! (`tests/cluster/monitoring.rs`).
+//! Only compiled for tests. The tables stand in `docs/reference` and the README between two comments; a test compares
+//! them with the definitions that the program itself uses, and `make docs` writes them anew. Metrics are compared where
+//! a server runs (`tests/cluster/monitoring.rs`).
 
 mod commands;
 mod fields;

@@ -156,7 +156,8 @@ impl StateFollower for ClusterSource {
             let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
             let trouble = self.staleness_reason();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
-            // If only some watches are lost, changes from the others are still shown, with a note that the state may be old.
+            // If only some watches are lost, changes from the others are still shown, with a note that the state may be
+            // old.
             if revision > self.revision || (was_old && !self.is_old) {
                 thread::sleep(SETTLE_TIME);
                 return StateEvent::Changed(Box::new(self.read_state()));

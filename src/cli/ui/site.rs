@@ -1,7 +1,7 @@
 //! The pages with the program behind them: the board, and the thread that answers questions.
 //!
-//! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is being
-//! answered.
+//! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is
+//! being answered.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};

@@ -1,7 +1,7 @@
 //! `--fix`, `--unsafe-fixes` and `--diff`: what is done with the fixes of a file.
 //!
-//! Fixed files are written in place; the fixed text of standard input goes to stdout, and so do the patches of `--diff`.
-//! Then the report goes to stderr.
+//! Fixed files are written in place; the fixed text of standard input goes to stdout, and so do the patches of
+//! `--diff`. Then the report goes to stderr.
 
 use crate::files::{self, Input};
 use crate::report::Summary;

@@ -1,11 +1,13 @@
 //! Folds a report that a person reads on a terminal: of a folder with many findings, the first ones are shown.
 //!
 //! One folder of test data must not bury what the rest of a repository has. A folder is folded beyond
-//! [`MAX_FINDINGS_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they are
-//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_IN_SIBLINGS`] of one parent.
+//! [`MAX_FINDINGS_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they
+//! are parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_IN_SIBLINGS`] of
+//! one parent.
 //!
-//! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it.
-//! At most [`MAX_FINDINGS_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are kept.
+//! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it. At
+//! most [`MAX_FINDINGS_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are
+//! kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -19,7 +21,8 @@ use tollgate_formats::sanitize;
 
 /// Maximum number of findings shown of one folder.
 const MAX_FINDINGS_IN_FOLDER: usize = 20;
-/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_FINDINGS_IN_FOLDER`] each.
+/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_FINDINGS_IN_FOLDER`]
+/// each.
 const MAX_FINDINGS_IN_SIBLINGS: usize = 100;
 /// Maximum number of folded folders that are named at the end.
 const MAX_NAMED_FOLDERS: usize = 5;
@@ -157,8 +160,9 @@ impl FindingCollapser {
         named
     }
 
-    /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings
-    /// have more than [`MAX_FINDINGS_IN_SIBLINGS`] together, or every folder below it has more than [`MAX_FINDINGS_IN_FOLDER`].
+    /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings have
+    /// more than [`MAX_FINDINGS_IN_SIBLINGS`] together, or every folder below it has more than
+    /// [`MAX_FINDINGS_IN_FOLDER`].
     fn is_named_by_parent(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));

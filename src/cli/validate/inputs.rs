@@ -27,8 +27,8 @@ pub(super) struct WalkArgs {
 
     /// Also check YAML and JSON code blocks in .md files
     ///
-    /// Code blocks are often excerpts: unknown fields, wrong types and wrong values are reported, missing fields are not.
-    /// --fix does not change .md files.
+    /// Code blocks are often excerpts: unknown fields, wrong types and wrong values are reported, missing fields are
+    /// not. --fix does not change .md files.
     #[arg(long, help_heading = "Folders")]
     #[arg(hide_short_help = true)]
     markdown: bool,

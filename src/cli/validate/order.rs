@@ -1,7 +1,8 @@
 //! Runs work on all cores and delivers the results in order.
 //!
 //! Workers take the next item and queue its result; the caller's thread delivers the results in the order of the items.
-//! A worker never runs further ahead than [`MAX_UNDELIVERED_RESULTS`] items, so memory is bounded however slow one item is.
+//! A worker never runs further ahead than [`MAX_UNDELIVERED_RESULTS`] items, so memory is bounded however slow one item
+//! is.
 //!
 //! Invariant: an item that panics is reported as such, and all other items are still delivered.
 
@@ -16,7 +17,7 @@ use super::super::outcome::Failure;
 const MAX_UNDELIVERED_RESULTS: usize = 256;
 /// Stack size of a worker; large, because the CEL parser is recursive.
 const WORKER_STACK_BYTES: usize = 16 << 20;
-/// Interval at which the caller gets [`Event::Waiting`] while no result is ready.
+/// Interval at which the caller gets [`DeliveryEvent::Waiting`] while no result is ready.
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The next result in the order of the inputs, a crash, or the news that the next result is not ready yet.

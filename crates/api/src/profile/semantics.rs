@@ -1,8 +1,8 @@
 //! Differences between the allocators of the releases, as data.
 //!
-//! Each release is a constant, written as its difference from the previous one. The allocator reads the named
-//! behaviors and compares no releases. [`Semantics::with_gates`] applies feature gates. Messages and the search
-//! order, which all releases share, are in the allocator.
+//! Each release is a constant, written as its difference from the previous one. The allocator reads the named behaviors
+//! and compares no releases. [`AllocatorSemantics::with_gates`] applies feature gates. Messages and the search order,
+//! which all releases share, are in the allocator.
 
 use super::{Gate, GateSet};
 

@@ -12,7 +12,7 @@ impl DeviceBody<'_> {
     }
 
     /// The device as the CEL selectors of a DeviceTaintRule see it. In 1.33 and 1.34, they cannot read
-    /// whether the device allows multiple allocations. `None` as in [`DeviceBody::selector_device`].
+    /// whether the device allows multiple allocations. `None` as in [`DeviceBody::device_for_selectors`].
     // upstream v1.34 Tracker.applyPatches
     pub fn device_for_rule_selectors(self, driver: &str) -> Option<Device> {
         self.device_for_cel(driver, false)

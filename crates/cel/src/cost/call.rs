@@ -35,7 +35,7 @@ pub(super) struct Operand<'t> {
 }
 
 impl Operand<'_> {
-    /// The known size, or the size derived from the path; otherwise [`Size::UNKNOWN`].
+    /// The known size, or the size derived from the path; otherwise [`SizeRange::UNKNOWN`].
     pub(super) fn size(&self) -> SizeRange {
         self.known.or_else(|| self.path.size()).unwrap_or(SizeRange::UNKNOWN)
     }
@@ -223,7 +223,7 @@ impl<'t> Estimator<'t> {
     }
 }
 
-/// The size of an argument as known before the call; otherwise [`Size::UNKNOWN`]. cel-go does not look at its path
+/// The size of an argument as known before the call; otherwise [`SizeRange::UNKNOWN`]. cel-go does not look at its path
 /// again, the libraries do.
 fn size_ignoring_path(operand: &Operand<'_>) -> SizeRange {
     operand.known.unwrap_or(SizeRange::UNKNOWN)

@@ -1,7 +1,7 @@
 //! Lists and maps of values.
 //!
-//! A sum of lists is not copied, as in cel-go: an expression of some kilobytes can name a list that no memory holds, and
-//! only what is read costs anything. A loop fills its list or map in place.
+//! A sum of lists is not copied, as in cel-go: an expression of some kilobytes can name a list that no memory holds,
+//! and only what is read costs anything. A loop fills its list or map in place.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

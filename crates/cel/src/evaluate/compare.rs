@@ -155,8 +155,8 @@ fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
-/// The order of two numbers of any of the three types; an integer and a double are compared as doubles. `None` if one of
-/// them is not a number, or is NaN.
+/// The order of two numbers of any of the three types; an integer and a double are compared as doubles. `None` if one
+/// of them is not a number, or is NaN.
 fn order_of_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     Some(match (left, right) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),

@@ -2,8 +2,8 @@
 //! patterns right away, so their errors are errors of the object.
 //!
 //! Not an evaluator: only conversions, literals and names of types are constants, and nothing else is computed. The
-//! walk is the planner's, because the first error is the one reported.
-//! upstream v1.36 `CompileCELExpression`, "program instantiation failed"; cel-go `interpreter/planner.go`, `decOptimize`
+//! walk is the planner's, because the first error is the one reported. upstream v1.36 `CompileCELExpression`, "program
+//! instantiation failed"; cel-go `interpreter/planner.go`, `decOptimize`
 
 mod constant;
 

@@ -1,7 +1,7 @@
 //! The values of a running expression, what types and sizes they have, and what Go calls them in its own errors.
 //!
-//! Not the checker's types: a value knows only the type it has at run time, without parameters. Operations on values are
-//! in `compare` and `library`.
+//! Not the checker's types: a value knows only the type it has at run time, without parameters. Operations on values
+//! are in `compare` and `library`.
 //!
 //! Invariant: values are immutable, but for quantities, which some functions change in place as upstream's do, and for
 //! the list or map that a loop is still filling.

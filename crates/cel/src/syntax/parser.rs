@@ -1,7 +1,7 @@
 //! The parser's position in the text and in the grammar, and what the rules in `operators` and `operands` are made of.
 //!
-//! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of names
-//! that is then consumed, so time is linear in the text.
+//! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of
+//! names that is then consumed, so time is linear in the text.
 
 use super::lexer::{Lexed, Lexer};
 use super::token::{Token, TokenKind, TokenSet};

@@ -1,4 +1,5 @@
-//! What the parser recognised, with holes where it did not: an arena, so that no depth of nesting is dropped recursively.
+//! What the parser recognised, with holes where it did not: an arena, so that no depth of nesting is dropped
+//! recursively.
 
 use super::token::Token;
 

@@ -1,6 +1,7 @@
 //! The tree as the `cel` crate's parser makes it: a second opinion on `syntax`, for tests only.
 //!
-//! The crate's parser is used without macros, because its expansions differ from the server's in names, errors and cost.
+//! The crate's parser is used without macros, because its expansions differ from the server's in names, errors and
+//! cost.
 
 use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,

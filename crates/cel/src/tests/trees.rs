@@ -1,5 +1,5 @@
-//! Two parsers, one tree: what `syntax` makes of a text is what the `cel` crate's parser makes of it, and both refuse the
-//! same texts.
+//! Two parsers, one tree: what `syntax` makes of a text is what the `cel` crate's parser makes of it, and both refuse
+//! the same texts.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! Compares the stored webhook configuration with the desired one, and makes the patch between them.
 //!
 //! Every field that decides what is sent to the webhook is compared as a whole. A `matchConditions` entry, a selector
-//! or a rule that another program added narrows the registration, so it is not enough that all desired values are present.
-//! Entries of others, and fields that this version does not know, are kept.
+//! or a rule that another program added narrows the registration, so it is not enough that all desired values are
+//! present. Entries of others, and fields that this version does not know, are kept.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,8 @@ pub(super) fn differences(
         let fields = COMPARED_FIELDS.into_iter().filter(is_different);
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
-    // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
+    // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call
+    // it.
     let first = desired.get("webhooks").item(0);
     for stored in undesired_entries(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
@@ -168,8 +169,8 @@ pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> S
     with_member(desired, "metadata", &metadata)
 }
 
-/// A JSON merge patch from the stored to the desired configuration: entries of Tollgate are replaced as a whole, those of
-/// others keep their position. It applies only to the resourceVersion that was compared.
+/// A JSON merge patch from the stored to the desired configuration: entries of Tollgate are replaced as a whole, those
+/// of others keep their position. It applies only to the resourceVersion that was compared.
 pub(super) fn merge_patch_to_desired(
     stored: Value<'_>,
     desired: Value<'_>,

@@ -8,7 +8,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
 use super::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome, WatchEnd, WatchPosition};
-use crate::client::{ApiClient, ApiError, ClusterTarget, FULL_OBJECTS};
+use crate::api_error::ApiError;
+use crate::client::{ApiClient, ClusterTarget, FULL_OBJECTS};
 use crate::listed_kind::PODS;
 use crate::retry::Timing;
 use crate::watch_health::WatchHealth;
@@ -59,8 +60,8 @@ pub(crate) fn read_stream(stream: &[u8]) {
     assert!(stored <= lines, "{stored} objects from {lines} events");
 }
 
-/// Reads the stream of a watch from a resourceVersion on. Returns the namespaces and names of the stored objects, and why
-/// it ended.
+/// Reads the stream of a watch from a resourceVersion on. Returns the namespaces and names of the stored objects, and
+/// why it ended.
 pub(super) fn read_from(
     version: &str,
     stream: &[u8],

@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         self.push_named(kind, span, text, 0)
     }
 
-    /// Appends a node and returns its index; `name` is the number of a key's [`name::Name`], or 0.
+    /// Appends a node and returns its index; `name` is the number of a key's [`name::FieldName`], or 0.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: ValueKind, span: Span, text: TextSource, name: u8) -> u32 {
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         self.push(kind, span, TextSource::Inside);
     }
 
-    /// Writes a quoted key; `name` is the number of its [`name::Name`], or 0.
+    /// Writes a quoted key; `name` is the number of its [`name::FieldName`], or 0.
     #[inline]
     pub(super) fn write_quoted_key(&mut self, span: Span, name: u8) {
         self.push_named(ValueKind::String, span, TextSource::Inside, name);

@@ -5,7 +5,7 @@
 
 use super::{Builder, Doc, Span, Value, ValueKind};
 
-/// A value that a [`Change`] adds to a document.
+/// A value that a [`DocChange`] adds to a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChangeValue {
     Null,

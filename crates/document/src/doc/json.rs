@@ -81,7 +81,7 @@ pub(super) struct Reader<'a> {
     most: usize,
     /// Number of containers that were open before the value that is read, and that are not closed with it.
     base: usize,
-    /// The node that the next value is compared with; [`repeat_template::NONE`] if there is none.
+    /// The node that the next value is compared with; [`repeat_template::NO_TEMPLATE`] if there is none.
     template: u32,
     /// The value of the string read last, when it has escapes.
     escaped: String,

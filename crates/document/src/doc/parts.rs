@@ -8,7 +8,7 @@ use super::{Doc, FieldName, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectKey<'d> {
     value: Value<'d>,
-    /// The number of the key's [`Name`]; 0 if the key is not in the table of known names.
+    /// The number of the key's [`FieldName`]; 0 if the key is not in the table of known names.
     number: u8,
 }
 
@@ -18,8 +18,8 @@ impl<'d> ObjectKey<'d> {
         ObjectKey { value, number }
     }
 
-    /// The number of the key's [`Name`]; `None` if the key is not in the table of known names, so that its text must be
-    /// compared.
+    /// The number of the key's [`FieldName`]; `None` if the key is not in the table of known names, so that its text
+    /// must be compared.
     #[inline]
     pub fn number(self) -> Option<usize> {
         (self.number != 0).then_some(usize::from(self.number))

@@ -16,7 +16,7 @@ use super::{Builder, Node, Span, ValueKind};
 /// The container that an open container is compared with, and how far the comparison has come.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct RepeatTemplate {
-    /// The node of the container; [`NONE`] if there is no template.
+    /// The node of the container; [`NO_TEMPLATE`] if there is no template.
     pub(super) of: u32,
     /// The next item, or the key of the next member, of the template.
     pub(super) next: u32,
@@ -76,7 +76,7 @@ impl<'a> Builder<'a> {
         RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NO_TEMPLATE }
     }
 
-    /// The template of the item that is read next, which the open list remembers; [`NONE`] if there is none.
+    /// The template of the item that is read next, which the open list remembers; [`NO_TEMPLATE`] if there is none.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn item_template(&mut self) -> u32 {
         let at = self.doc.nodes.len() as u32;
@@ -90,7 +90,7 @@ impl<'a> Builder<'a> {
         template
     }
 
-    /// The key of the next member of the open object's template; [`NONE`] if there is none.
+    /// The key of the next member of the open object's template; [`NO_TEMPLATE`] if there is none.
     #[inline]
     pub(super) fn key_template(&self) -> u32 {
         self.open
@@ -99,8 +99,8 @@ impl<'a> Builder<'a> {
             .map_or(NO_TEMPLATE, |open| open.template.next)
     }
 
-    /// The key of the member after the one with the key `template`; [`NONE`] if there is none. Tried where a member was
-    /// left out.
+    /// The key of the member after the one with the key `template`; [`NO_TEMPLATE`] if there is none. Tried where a
+    /// member was left out.
     pub(super) fn next_template_key(&self, template: u32) -> u32 {
         let after = self.node(template + 1).map_or(NO_TEMPLATE, |value| value.next);
         if self.open.last().is_some_and(|open| after < open.template.end) { after } else { NO_TEMPLATE }

@@ -2,8 +2,8 @@
 //! counted.
 //!
 //! A hostile object of a hundred kilobytes can contain a million errors, each with the whole object as its value.
-//! Omitted findings still count for the verdict, under the ID of their rule. [`FindingBudget::exact`] has no limits,
-//! for comparisons with a server.
+//! Omitted findings still count for the verdict, under the ID of their rule. [`FindingBudget::without_shortening`] has
+//! no limits, for comparisons with a server.
 //!
 //! Invariant: the same findings in the same order are kept and left out alike.
 
@@ -50,8 +50,8 @@ impl FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
-    /// The budget for one object: [`FindingBudget::exact`] if `is_exact`, else a smaller one for a response of the
-    /// webhook, or the default.
+    /// The budget for one object: [`FindingBudget::without_shortening`] if `is_exact`, else a smaller one for a
+    /// response of the webhook, or the default.
     pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::without_shortening(),

@@ -256,8 +256,8 @@ struct Warning {
 fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
-    // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy stands
-    // for the rule.
+    // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy
+    // stands for the rule.
     let mut tail = if is_policy && is_admitted {
         ", admitted for now".to_owned()
     } else {

@@ -14,7 +14,8 @@ pub struct OutcomeReason<'s> {
     pub(super) kind: ReasonKind<'s>,
 }
 
-/// What decides about a pod for one device: a taint and how long it is tolerated, or that the controller ignores the pod.
+/// What decides about a pod for one device: a taint and how long it is tolerated, or that the controller ignores the
+/// pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReasonKind<'s> {
     /// The taint of the proposed change. `evicts` is true if its effect is NoExecute.

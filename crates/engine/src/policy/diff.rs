@@ -2,11 +2,11 @@
 //!
 //! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
 //! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains
-//! (the [`Aspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a policy
-//! is written does not matter. Expressions and JSON CanonicalSchemas are compared by their canonical texts; a request can
-//! satisfy or violate each of them independently of the others.
+//! (the [`ComparedAspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a
+//! policy is written does not matter. Expressions and JSON CanonicalSchemas are compared by their canonical texts; a
+//! request can satisfy or violate each of them independently of the others.
 //!
-//! Invariant: what cannot be decided is [`Effect::Unknown`], never [`Effect::None`].
+//! Invariant: what cannot be decided is [`ChangeEffect::Unknown`], never [`ChangeEffect::None`].
 
 mod aspects;
 mod contexts;

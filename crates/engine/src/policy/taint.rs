@@ -4,8 +4,8 @@
 //! deny entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a
 //! driver matches all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
 //!
-//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their
-//! keys.
+//! Invariant: an object costs at most [`MAX_COMPARED_TAINTS`] taints times the entries, and [`MAX_MATCH_STEPS`] to
+//! match their keys.
 
 mod compared;
 

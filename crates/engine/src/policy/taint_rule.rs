@@ -220,7 +220,8 @@ fn why_not_raised_yet(
         return (before != "None").then_some((detail, "this release does not report the impact of a rule"));
     }
     let generation = old.metadata().generation();
-    // For every effect the controller writes which generation it has seen; for None also how many pods would be evicted.
+    // For every effect the controller writes which generation it has seen; for None also how many pods would be
+    // evicted.
     let is_observed = old.status().conditions().iter().any(|condition| {
         condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
     });

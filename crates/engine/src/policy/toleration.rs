@@ -4,7 +4,7 @@
 //! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may
 //! match. Default tolerations are always allowed, so that an allow list does not deny what the policy adds.
 //!
-//! Invariant: an object costs at most [`MAX_COMPARED`] tolerations times the entries, however many it has.
+//! Invariant: an object costs at most [`MAX_COMPARED_TOLERATIONS`] tolerations times the entries, however many it has.
 
 use super::entries::{CommonEntryFields, TolerationEntry};
 use super::kind::PolicySpec;
@@ -239,8 +239,8 @@ impl<'s> TolerationEntryGroup<'s> {
         let ours =
             || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what will
-        // be denied.
+        // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what
+        // will be denied.
         let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.future_deny_time(now);
         let restricting = binding().filter(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
         let restricting = restricting.min_by_key(in_force_since);

@@ -37,7 +37,7 @@ impl EffectSet {
         (EffectSet::NO_EXECUTE, "NoExecute"),
     ];
 
-    /// Returns the effect of that name; [`Effects::OTHER`] if it is unknown.
+    /// Returns the effect of that name; [`EffectSet::OTHER_EFFECTS`] if it is unknown.
     pub fn from_name(name: &str) -> EffectSet {
         let found = EffectSet::EFFECT_NAMES.iter().find(|(_, known)| *known == name);
         found.map_or(EffectSet::OTHER_EFFECTS, |(effect, _)| *effect)
@@ -71,7 +71,7 @@ impl EffectSet {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the names of the effects; [`Effects::OTHER`] has none.
+    /// Returns the names of the effects; [`EffectSet::OTHER_EFFECTS`] has none.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         EffectSet::EFFECT_NAMES
             .into_iter()

@@ -95,7 +95,7 @@ impl<'d> AffinityTerm<'d> {
     }
 
     /// True if a term of the pod that is being scheduled selects the existing pods of a class. Differs from
-    /// [`AffinityTerm::matches`] in one release.
+    /// [`AffinityTerm::matches_class`] in one release.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
     fn matches_existing_pods(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels

@@ -142,7 +142,7 @@ impl Diagnosis {
     }
 
     /// The messages with their node counts, as in the scheduler's message. `not_looked_at` is the message and
-    /// number of the nodes that were not checked ([`super::Cycle::excluded`]).
+    /// number of the nodes that were not checked ([`super::SchedulingCycle::excluded_nodes_message`]).
     pub fn message_counts(
         &self,
         catalog: &Catalog<'_>,

@@ -108,9 +108,9 @@ fn recorded_scenarios() {
             scenario::compare(doc.root(), name, release, &mut table);
         }
     }
-    // Which of two slices that disagree is listed first is random in both releases. The three recorded plays of 1.36 went
-    // the same way; when 1.36.4 played it sixteen more times, one play went the other way, as the forecast says. And
-    // preemption, by which a pod gets its node, is not modelled: the forecast says so.
+    // Which of two slices that disagree is listed first is random in both releases. The three recorded plays of 1.36
+    // went the same way; when 1.36.4 played it sixteen more times, one play went the other way, as the forecast says.
+    // And preemption, by which a pod gets its node, is not modelled: the forecast says so.
     let other = ["pools-14-counts-disagree 1.36 ", "scarcity-07-cpu-preemption-with-device "];
     table.assert_agrees(555, &other);
 }

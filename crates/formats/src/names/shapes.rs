@@ -12,7 +12,7 @@ const DASH: u8 = 4;
 const DOT: u8 = 8;
 const UNDERSCORE: u8 = 16;
 
-/// Computes [`CLASSES`].
+/// Computes [`BYTE_CLASSES`].
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -84,14 +84,15 @@ pub(super) fn is_qualified(value: &str) -> bool {
 }
 
 /// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
-/// [`INVALID_C_IDENTIFIER`](super::C_IDENTIFIER).
+/// [`INVALID_C_IDENTIFIER`](super::INVALID_C_IDENTIFIER).
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
         && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | UNDERSCORE) != 0)
 }
 
-/// True if `value` is a condition reason. The error text is [`INVALID_CONDITION_REASON`](super::CONDITION_REASON).
+/// True if `value` is a condition reason. The error text is
+/// [`INVALID_CONDITION_REASON`](super::INVALID_CONDITION_REASON).
 pub fn is_condition_reason(value: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = value.as_bytes();

@@ -9,7 +9,7 @@ use super::{Problem, texts};
 use crate::gofmt;
 
 /// True if `value` is a UUID in lower case, the only form that 1.37 accepts. The error text is
-/// [`NOT_LOWERCASE_UUID`](super::LOWERCASE_UUID).
+/// [`NOT_LOWERCASE_UUID`](super::NOT_LOWERCASE_UUID).
 pub fn is_lowercase_uuid(value: &str) -> bool {
     is_dashed_hex(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
 }

@@ -54,7 +54,7 @@ impl Quantity<'_> {
         }
     }
 
-    /// Upstream's `Add`. `None` as for [`Quantity::add`].
+    /// Upstream's `Add`. `None` as for [`Quantity::add_as_decimal`].
     pub fn plus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         if let (Amount::Int { value: a, scale: x }, Amount::Int { value: b, scale: y }) =
             (&self.amount, &other.amount)
@@ -66,7 +66,7 @@ impl Quantity<'_> {
         self.add_as_decimal(other)
     }
 
-    /// Upstream's `Sub`. `None` as for [`Quantity::add`].
+    /// Upstream's `Sub`. `None` as for [`Quantity::add_as_decimal`].
     pub fn minus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         let negated = match &other.amount {
             Amount::Int { value, scale } if *value != i64::MIN => {

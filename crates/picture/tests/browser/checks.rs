@@ -345,8 +345,8 @@ fn processor_time(stage: &mut Stage) -> f64 {
     task.unwrap_or(f64::MAX) * 1000.0
 }
 
-/// Fifty thousand devices and twenty thousand pods: small enough, and filtered. The times are printed and not judged, because
-/// they are those of the machine.
+/// Fifty thousand devices and twenty thousand pods: small enough, and filtered. The times are printed and not judged,
+/// because they are those of the machine.
 pub(crate) fn large(stage: &mut Stage) {
     const PAINT: &str = "performance.getEntriesByName('first-contentful-paint')[0].startTime";
     stage.tab.call(&mut stage.browser, "Performance.enable", json!({"timeDomain": "threadTicks"}));

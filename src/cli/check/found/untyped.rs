@@ -1,7 +1,8 @@
 //! Documents without apiVersion or kind that have the shape of an object that Tollgate checks.
 //!
-//! In a folder, most documents without one of the two are something else: values, patches, snippets, other people's JSON.
-//! So the shape is what the API server requires of a whole object: a name, and the fields that no such object lacks.
+//! In a folder, most documents without one of the two are something else: values, patches, snippets, other people's
+//! JSON. So the shape is what the API server requires of a whole object: a name, and the fields that no such object
+//! lacks.
 
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Value, ValueKind};

@@ -1,7 +1,7 @@
 //! How a plan differs from the one before it, in words.
 //!
-//! Invariant: nothing is said about pods that moved in the waves that were carried out, so a plan that goes on as it was
-//! announced has no differences.
+//! Invariant: nothing is said about pods that moved in the waves that were carried out, so a plan that goes on as it
+//! was announced has no differences.
 
 use std::collections::BTreeMap;
 

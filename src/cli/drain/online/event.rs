@@ -1,5 +1,5 @@
-//! What happens during a drain, in the order in which it happens: one value for each line of `-o json`, and for each change
-//! that the text output shows.
+//! What happens during a drain, in the order in which it happens: one value for each line of `-o json`, and for each
+//! change that the text output shows.
 
 use serde::Serialize;
 

@@ -49,7 +49,8 @@ pub(super) struct LiveServer {
 }
 
 impl LiveServer {
-    /// Starts the watches and waits until everything is listed. Also returns notes about kinds that the user may not list.
+    /// Starts the watches and waits until everything is listed. Also returns notes about kinds that the user may not
+    /// list.
     pub(super) fn connect(
         cluster: &Cluster,
         needed: &[ListedKind],

@@ -1,7 +1,7 @@
 //! The lock of drains: the Lease `tollgate-drain`. Two drains at once would count on the same free devices.
 //!
-//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need not
-//! agree. So whoever finds a Lease of a drain that was killed waits for that long and takes it over.
+//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need
+//! not agree. So whoever finds a Lease of a drain that was killed waits for that long and takes it over.
 //!
 //! Invariant: nothing is evicted after the Lease was lost, because each renewal names the version that it replaces.
 

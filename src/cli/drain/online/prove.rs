@@ -1,7 +1,8 @@
-//! The proof of a drain: no claim holds the devices that its rules select, in two lists of all claims, some seconds apart.
+//! The proof of a drain: no claim holds the devices that its rules select, in two lists of all claims, some seconds
+//! apart.
 //!
-//! The proof reads claims and not slices, because a driver that restarts has no slices for a while. It reads them anew and
-//! not from a watch.
+//! The proof reads claims and not slices, because a driver that restarts has no slices for a while. It reads them anew
+//! and not from a watch.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! A drain as a file: every request with its answer, every change that the watches showed, and the times.
 //!
-//! `--record FILE` writes it, for whoever wants to know afterwards what a drain did and saw. The tests replay recordings of
-//! real clusters with it. One JSON object per line; a line with `at` ends what belongs to one call of a [`Server`].
+//! `--record FILE` writes it, for whoever wants to know afterwards what a drain did and saw. The tests replay
+//! recordings of real clusters with it. One JSON object per line; a line with `at` ends what belongs to one call of a
+//! [`Server`].
 //!
 //! [`Server`]: super::server::Server
 

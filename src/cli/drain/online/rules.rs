@@ -1,7 +1,8 @@
 //! The DeviceTaintRules of a drain: found, created, confirmed by the eviction controller, closed, watched, deleted.
 //!
-//! A rule is created with the effect None, which does nothing. The condition that the eviction controller then writes is the
-//! proof that the cluster acts on rules at all. Only then does the rule get the effect NoSchedule. It never gets NoExecute.
+//! A rule is created with the effect None, which does nothing. The condition that the eviction controller then writes
+//! is the proof that the cluster acts on rules at all. Only then does the rule get the effect NoSchedule. It never gets
+//! NoExecute.
 //!
 //! Invariant: a rule that is not marked as one of this drain is never changed or deleted.
 

@@ -1,10 +1,10 @@
 //! A drain from its start to its end: preflight, plan, close, move wave by wave, prove.
 //!
-//! It talks to a [`Server`] and tells what happens as [`Event`]s. All state is in the cluster: the rules, with their labels
-//! and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
+//! It talks to a [`Server`] and tells what happens as [`Event`]s. All state is in the cluster: the rules, with their
+//! labels and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
 //!
-//! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a pod
-//! as precondition, and the Lease. Each of them is in `WriteRequest`; there is no other way to write.
+//! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a
+//! pod as precondition, and the Lease. Each of them is in `WriteRequest`; there is no other way to write.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! The API server as a drain sees it: requests with answers, the objects that are watched, and the time.
 //!
-//! A drain talks to a [`Server`] and to nothing else. [`LiveServer`] is a running cluster; the tests have one that replays
-//! what a running cluster answered. The time only moves with an exchange, so that a replay makes the same decisions.
+//! A drain talks to a [`Server`] and to nothing else. [`LiveServer`] is a running cluster; the tests have one that
+//! replays what a running cluster answered. The time only moves with an exchange, so that a replay makes the same
+//! decisions.
 //!
 //! Invariant: the objects are those of all watches at one time, or [`Server::refresh`] says why they are not.
 

@@ -1,5 +1,5 @@
-//! `tollgate undrain` and `tollgate drain --check`: the rules of a drain are found by label and annotation, never by slices,
-//! which may have changed since.
+//! `tollgate undrain` and `tollgate drain --check`: the rules of a drain are found by label and annotation, never by
+//! slices, which may have changed since.
 
 use std::collections::BTreeSet;
 

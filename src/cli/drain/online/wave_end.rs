@@ -42,8 +42,8 @@ impl Run<'_> {
         self.settings.timeout.saturating_add(Duration::from_secs(grace))
     }
 
-    /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as they
-    /// were.
+    /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as
+    /// they were.
     pub(super) fn finish_wave(&mut self, record: &WaveRecord, deadline: Timestamp) -> Result<(), StopReason> {
         let (wave, began) = (record.wave + 1, self.server.now());
         let mut progress = WaveProgress::default();
@@ -170,7 +170,8 @@ impl Run<'_> {
         let is_first = !std::mem::replace(&mut progress.has_looked, true);
         for pod in self.touched.iter().flat_map(|workload| workloads.pods(workload)) {
             let reference = || PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() };
-            // Pods that were there when the wave was first looked at are not replacements, unless they are not bound yet.
+            // Pods that were there when the wave was first looked at are not replacements, unless they are not bound
+            // yet.
             if is_first && !pod.node.is_empty() {
                 progress.bound.insert(pod.uid.clone());
                 progress.ready.insert(pod.uid.clone());

@@ -1,7 +1,7 @@
 //! The waves of a drain: the next plan, evictions, and the wait until what was evicted is replaced.
 //!
-//! Before each wave the plan is made again over the cluster as it is. What a wave has to restore is written on the first
-//! rule before its first eviction, so that a drain which was killed waits for the same when it goes on.
+//! Before each wave the plan is made again over the cluster as it is. What a wave has to restore is written on the
+//! first rule before its first eviction, so that a drain which was killed waits for the same when it goes on.
 //!
 //! Invariant: no pod of a workload is evicted before all that the wave before evicted of it is replaced.
 
@@ -49,8 +49,8 @@ impl Run<'_> {
         self.finish_wave(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
     }
 
-    /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has agreed to
-    /// delete after `--force-after`.
+    /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
+    /// agreed to delete after `--force-after`.
     pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), StopReason> {
         let mut deleted: BTreeSet<String> = BTreeSet::new();
         let mut awaited: BTreeSet<String> = BTreeSet::new();

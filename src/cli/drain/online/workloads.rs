@@ -1,7 +1,7 @@
 //! The pods of a cluster by workload: how many are ready, and how many there should be.
 //!
-//! A pod of a Job that has succeeded counts as ready, because its work is done. Pods of DaemonSets are not here: nothing
-//! waits for their replacements, which stay Pending while the devices of their node are closed.
+//! A pod of a Job that has succeeded counts as ready, because its work is done. Pods of DaemonSets are not here:
+//! nothing waits for their replacements, which stay Pending while the devices of their node are closed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,7 +1,7 @@
 //! Writes the status of policies, in the replica that holds the Lease, and only if it changes.
 //!
-//! Not here: what the status says (`condition`). Invariant: at most [`MAX_REQUESTS_PER_SECOND`] requests are sent in a second, however
-//! many policies there are; a request that is refused is not repeated at once.
+//! Not here: what the status says (`condition`). Invariant: at most [`MAX_REQUESTS_PER_SECOND`] requests are sent in a
+//! second, however many policies there are; a request that is refused is not repeated at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

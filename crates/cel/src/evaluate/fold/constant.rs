@@ -1,7 +1,7 @@
 //! Constants, and conversions between them, with the server's errors.
 //!
-//! The conversions are those of a running expression; what differs is that a missing overload is named. What is in a list
-//! or a map does not matter: nothing converts them.
+//! The conversions are those of a running expression; what differs is that a missing overload is named. What is in a
+//! list or a map does not matter: nothing converts them.
 
 use crate::evaluate::library::conversions::convert;
 use crate::evaluate::planner::literal_value;

@@ -130,8 +130,8 @@ impl<'a> ObjectWithDeferredMember<'a> {
         reader.read_kept_or_identity(keep, most)
     }
 
-    /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::value`] reads the member;
-    /// none if it is not a list.
+    /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::read_deferred_member`] reads
+    /// the member; none if it is not a list.
     pub fn read_deferred_items<'k>(&self, keep: &'k KeptFields, most: usize) -> KeptParts<'a, 'k> {
         let mut reader = Reader::from_source(self.source);
         reader.at = match self.member {

@@ -1,8 +1,8 @@
 //! The Kubernetes CEL libraries: lists, sets, texts, regular expressions, quantities, times, IP addresses, semantic
 //! versions. One file per library.
 //!
-//! Reading the arguments once is already charged (`rewrite`), so a function only charges for additional work. Nothing here
-//! reads a clock, resolves a name or loads a time zone.
+//! Reading the arguments once is already charged (`rewrite`), so a function only charges for additional work. Nothing
+//! here reads a clock, resolves a name or loads a time zone.
 //!
 //! Invariant: the work of every function is bounded by the steps it charges.
 

@@ -2,8 +2,8 @@
 //! function reads.
 //!
 //! `all`, `exists` and `exists_one` get a loop condition that ends the loop when the budget is exhausted; `map` and
-//! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An iteration
-//! costs the number of nodes of its body, without nested loops, which charge for themselves.
+//! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An
+//! iteration costs the number of nodes of its body, without nested loops, which charge for themselves.
 //!
 //! Names and types are right: `tollgate_cel` has checked them. What is refused here are literals that no function can
 //! read, such as a pattern or a quantity.
@@ -309,7 +309,7 @@ fn item_charge_call(cost: i64, value: IdedExpr) -> IdedExpr {
     function_call(CHARGE_ITEM, vec![integer_literal(cost), value])
 }
 
-/// Sets the number of steps in a call that [`charge_item`] created.
+/// Sets the number of steps in a call that [`item_charge_call`] created.
 fn set_item_cost(item: &mut IdedExpr, cost: i64) {
     if let Expr::Call(call) = &mut item.expr
         && let Some(steps) = call.args.first_mut()

@@ -1,6 +1,6 @@
 //! Aspects of requests that policies restrict: sample values, evaluated with the policies of both sets.
 //!
-//! Each kind of policy implements [`Aspect`] beside its check. The scope of policies is handled elsewhere.
+//! Each kind of policy implements [`ComparedAspect`] beside its check. The scope of policies is handled elsewhere.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! Match conditions and validations compared, by the canonical texts of their parts.
 //!
 //! Whether a condition holds is a circumstance of a request: every outcome is compared ([`condition_combinations`]).
-//! Whether a validation fails, and whether an expression cannot be evaluated, are [`Aspect`]s.
+//! Whether a validation fails, and whether an expression cannot be evaluated, are [`ComparedAspect`]s.
 
 use std::collections::BTreeSet;
 

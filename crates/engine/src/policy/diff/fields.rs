@@ -115,7 +115,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
     }
 }
 
-/// Returns a value as JSON, cut to [`MAX_SHOWN`] characters; `None` if it does not exist.
+/// Returns a value as JSON, cut to [`MAX_SHOWN_CHARS`] characters; `None` if it does not exist.
 fn shorten_value(value: Value<'_>) -> Option<String> {
     value.exists().then(|| gofmt::shorten(&value.to_json(), MAX_SHOWN_CHARS).into_owned())
 }

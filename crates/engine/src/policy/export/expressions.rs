@@ -88,8 +88,8 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
                 "" => format!("failed expression: {}", one_line(text)),
                 message => message.to_owned(),
             };
-            // In a variable, because the message about an error contains the whole expression of the validation, and the
-            // API server drops warnings with line breaks.
+            // In a variable, because the message about an error contains the whole expression of the validation, and
+            // the API server drops warnings with line breaks.
             let name = format!("validation_{}_{index}", source.id);
             let holds = draft.declare_variable(&name, bind_variables(text, &expression, draft.kind));
             let test = bound.binds.clone().not().or(BoolExpr::from_call(holds));

@@ -260,7 +260,8 @@ pub(super) fn taint_map_expression(taint: &str) -> String {
     )
 }
 
-/// Returns the test whether the taint `new` is not stronger than the taint `old`; both are maps of [`taint_map_expression`].
+/// Returns the test whether the taint `new` is not stronger than the taint `old`; both are maps of
+/// [`taint_map_expression`].
 pub(super) fn is_not_stronger(old: &str, new: &str) -> BoolExpr {
     let weaker = BoolExpr::from_comparison(format!("{new}.rank >= 0"))
         .and(BoolExpr::from_comparison(format!("{new}.rank < {old}.rank")));

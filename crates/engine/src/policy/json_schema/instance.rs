@@ -1,7 +1,7 @@
 //! Adapts the document tape to the `jsonschema` crate, so that it reads values in place.
 //!
-//! Invariant: every access to the data takes a number of steps from the [`Meter`] that corresponds to its cost. No
-//! value is converted to a generic tree.
+//! Invariant: every access to the data takes a number of steps from the [`EvaluationMeter`] that corresponds to its
+//! cost. No value is converted to a generic tree.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
 
 use std::borrow::Cow;

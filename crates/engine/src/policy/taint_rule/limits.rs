@@ -198,7 +198,8 @@ impl ImpactLimits {
             own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
         });
         let given = admission.object.metadata().annotations().get(annotation);
-        // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have changed.
+        // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have
+        // changed.
         if context.is_stored {
             return if given.exists() { Ok(()) } else { Err(String::new()) };
         }

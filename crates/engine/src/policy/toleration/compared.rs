@@ -1,8 +1,8 @@
 //! TolerationPolicies of two sets compared: representative tolerations, and what policies say about them.
 //!
-//! Invariant: if two groups of policies give the same answers for all [representatives](Aspect::samples), they give the
-//! same answers for every toleration, because entries compare keys, values, effects and seconds with finitely many
-//! constants.
+//! Invariant: if two groups of policies give the same answers for all [representatives](ComparedAspect::samples), they
+//! give the same answers for every toleration, because entries compare keys, values, effects and seconds with finitely
+//! many constants.
 
 use std::collections::BTreeSet;
 

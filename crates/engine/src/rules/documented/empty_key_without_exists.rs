@@ -1,7 +1,7 @@
 //! A toleration without a key whose operator is not Exists: documented as invalid, accepted by every release.
 //!
-//! The text is the one that upstream has for tolerations of pods. There is no fix: `operator: Exists` would tolerate more
-//! than before, and nobody but the author knows the key.
+//! The text is the one that upstream has for tolerations of pods. There is no fix: `operator: Exists` would tolerate
+//! more than before, and nobody but the author knows the key.
 
 use crate::rules::RuleContext;
 use crate::rules::table::EMPTY_KEY_WITHOUT_EXISTS;

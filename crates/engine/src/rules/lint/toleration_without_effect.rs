@@ -1,5 +1,5 @@
-//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the words
-//! of the drafts it is every effect for both.
+//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the
+//! words of the drafts it is every effect for both.
 
 use crate::rules::RuleContext;
 use crate::rules::table::TOLERATION_WITHOUT_EFFECT;

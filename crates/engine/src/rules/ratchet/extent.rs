@@ -4,8 +4,8 @@
 //! rates by their number, where none is the draft's default; an earlier time evicts sooner. A taint of another key or
 //! value is another taint: other pods tolerate it. No finding and no policy is known here.
 //!
-//! Invariant: [`Extent::Within`] means that no device gets a taint, a stronger effect, a faster or an earlier eviction
-//! that it did not have, whatever devices there are. What cannot be compared is [`Extent::Wider`].
+//! Invariant: [`ReachChange::Within`] means that no device gets a taint, a stronger effect, a faster or an earlier
+//! eviction that it did not have, whatever devices there are. What cannot be compared is [`ReachChange::Wider`].
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! The summary of a drain on a terminal: how far it is, and the pods of the wave by state. It is drawn in place, below the
-//! lines of the events.
+//! The summary of a drain on a terminal: how far it is, and the pods of the wave by state. It is drawn in place, below
+//! the lines of the events.
 #![expect(clippy::disallowed_methods, reason = "how long a drain takes is this file's business")]
 
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Drains of real clusters, replayed: the run must send the same requests, in the same order and at the same times, and must
-//! tell the same, without a cluster.
+//! Drains of real clusters, replayed: the run must send the same requests, in the same order and at the same times, and
+//! must tell the same, without a cluster.
 //!
 //! A recording is what `--record` writes, after a line with the settings of the run.
 

@@ -1,5 +1,5 @@
-//! A small cluster in memory that answers a drain: rules get conditions, evicted pods end and are replaced, time passes only
-//! in pauses. What real API servers answer is in the recordings; this one is for what rarely happens.
+//! A small cluster in memory that answers a drain: rules get conditions, evicted pods end and are replaced, time passes
+//! only in pauses. What real API servers answer is in the recordings; this one is for what rarely happens.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

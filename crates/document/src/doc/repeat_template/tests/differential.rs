@@ -1,5 +1,5 @@
-//! The differential target of repeat copying: a text is read with it and without it, and both give the same nodes or the
-//! same error. As a fuzzer: `PROPTEST_CASES=1000000 cargo test -p tollgate-document differential`.
+//! The differential target of repeat copying: a text is read with it and without it, and both give the same nodes or
+//! the same error. As a fuzzer: `PROPTEST_CASES=1000000 cargo test -p tollgate-document differential`.
 
 use proptest::prelude::*;
 

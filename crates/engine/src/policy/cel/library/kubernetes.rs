@@ -33,7 +33,7 @@ static KUBERNETES_TYPES: [Type; 6] = [
     Type::new_unspecified_type("google.protobuf.Duration"),
 ];
 
-/// A value of one of [`TYPES`].
+/// A value of one of [`KUBERNETES_TYPES`].
 #[derive(Clone, Debug)]
 struct KubernetesValue(LibraryValue);
 
