@@ -4,7 +4,7 @@
 use super::PlanReport;
 use super::plan_text::plan_summary;
 use crate::report::record::{Json, list, record};
-use tollgate_drain::{ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, Wave};
+use tollgate_drain::{Budget, ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, Wave};
 use tollgate_formats::gotime;
 
 /// Returns the plan as the JSON event `plan`.
@@ -22,6 +22,7 @@ pub(super) fn plan_record(report: &PlanReport) -> Json {
         "devices": device_records(&plan.devices),
         "pods": list(plan.pods.iter().map(pod_record)),
         "waves": list(plan.waves.iter().map(|wave| wave_record(wave, plan))),
+        "budgets": list(plan.budgets.iter().map(budget_record)),
         "claimsWithoutPods": list(plan.claims_without_pods.iter().map(claim_record)),
         "dominatedBy": plan.dominated_by,
         "notes": plan.notes,
@@ -84,6 +85,16 @@ fn wave_record(wave: &Wave, plan: &DrainPlan) -> Json {
     let pods = wave.pods.iter().filter_map(|place| plan.pods.get(*place));
     let pods = pods.map(|pod| record! { "namespace": pod.namespace, "name": pod.name });
     record! { "pods": list(pods), "limitedBy": wave.limited_by, "restarts": wave.restarts }
+}
+
+fn budget_record(budget: &Budget) -> Json {
+    record! {
+        "namespace": budget.namespace,
+        "name": budget.name,
+        "disruptionsAllowed": budget.allowed,
+        // When all pods of the PDB are healthy.
+        "disruptionsAllowedAtBest": budget.allowed_at_best,
+    }
 }
 
 fn claim_record(holder: &ClaimHolder) -> Json {
