@@ -423,7 +423,8 @@ impl<'r> ImpactReporter<'r> {
                     let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
                     let text = sum.text(self.omissions.is_empty());
-                    self.console.write_text(&format!("\n{text}{sentence}"))?;
+                    let again = sum.evicted_again_text();
+                    self.console.write_text(&format!("\n{text}{sentence}{again}"))?;
                 }
             }
             self.report_pending_over_limit(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());

@@ -16,6 +16,8 @@ pub struct DrainPlan {
     pub pods: Vec<PlannedPod>,
     /// The waves, in order. The first wave has one pod.
     pub waves: Vec<Wave>,
+    /// The PodDisruptionBudgets of these pods, by namespace and name.
+    pub budgets: Vec<Budget>,
     /// Claims that hold selected devices and are used by no pod. A drain does not free them.
     pub claims_without_pods: Vec<ClaimWithDevices>,
     /// The workload or PDB that determines the number of waves, such as `PDB inference/chat`.

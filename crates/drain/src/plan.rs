@@ -13,7 +13,7 @@ use crate::targets::{ResolvedTargets, resolve_targets};
 use crate::units::{PodUnit, units_of};
 use crate::users::{ClaimWithPods, PodWithClaims, claims_with_pods, pods_using_claims};
 use crate::waves::{MoverWave, MovingPods, WaveSharing, workload_or_pdb_in_most_waves};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::NameSelector;
@@ -91,7 +91,9 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     };
     let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &budgets);
     let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
-    Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
+    let used: BTreeSet<usize> = budgets_by_pod.iter().flatten().copied().collect();
+    let budgets = used.into_iter().filter_map(|index| budgets.get(index).cloned()).collect();
+    Ok(DrainPlan { rules, devices, pods, waves, budgets, claims_without_pods, dominated_by, notes })
 }
 
 /// The DeviceTaintRules that the targets need in this state.

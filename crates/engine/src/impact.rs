@@ -297,6 +297,11 @@ impl Impact<'_> {
     pub fn evicted_pod_count(&self) -> usize {
         self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
     }
+
+    /// Returns the evicted pods whose replacements can be evicted again.
+    pub fn pods_evicted_again(&self) -> impl Iterator<Item = &PodImpact<'_>> {
+        self.pods.iter().filter(|pod| pod.can_be_evicted_again())
+    }
 }
 
 /// The effect of a change on a pod.
@@ -355,6 +360,12 @@ impl PodImpact<'_> {
     /// True if the change evicts the pod; false if only taints that exist already do.
     pub fn is_evicted_by_change(&self) -> bool {
         self.outcome.is_evicted() && self.is_pending
+    }
+
+    /// True if a replacement of the evicted pod can be evicted again. The scheduler ignores tolerationSeconds, so the
+    /// replacement of a pod that tolerates the taint for a limited time may get the same device.
+    pub fn can_be_evicted_again(&self) -> bool {
+        self.is_time_limited && self.outcome.is_evicted() && self.owner.is_some()
     }
 
     /// Returns the number of claims that the pod uses.

@@ -4,7 +4,9 @@
 use super::PlanReport;
 use super::plan_text::plan_summary;
 use crate::report::record::{Json, collect_records, record};
-use tollgate_drain::{ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, Wave};
+use tollgate_drain::{
+    Budget, ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, Wave,
+};
 use tollgate_formats::gotime;
 
 /// Returns the plan as the JSON event `plan`.
@@ -22,6 +24,7 @@ pub(super) fn plan_record(report: &PlanReport) -> Json {
         "devices": device_records(&plan.devices),
         "pods": collect_records(plan.pods.iter().map(pod_record)),
         "waves": collect_records(plan.waves.iter().map(|wave| wave_record(wave, plan))),
+        "budgets": collect_records(plan.budgets.iter().map(budget_record)),
         "claimsWithoutPods": collect_records(plan.claims_without_pods.iter().map(claim_record)),
         "dominatedBy": plan.dominated_by,
         "notes": plan.notes,
@@ -84,6 +87,16 @@ fn wave_record(wave: &Wave, plan: &DrainPlan) -> Json {
     let pods = wave.pods.iter().filter_map(|place| plan.pods.get(*place));
     let pods = pods.map(|pod| record! { "namespace": pod.namespace, "name": pod.name });
     record! { "pods": collect_records(pods), "limitedBy": wave.limited_by, "restarts": wave.restarts }
+}
+
+fn budget_record(budget: &Budget) -> Json {
+    record! {
+        "namespace": budget.namespace,
+        "name": budget.name,
+        "disruptionsAllowed": budget.allowed,
+        // When all pods of the PDB are healthy.
+        "disruptionsAllowedAtBest": budget.allowed_at_best,
+    }
 }
 
 fn claim_record(holder: &ClaimWithDevices) -> Json {

@@ -77,6 +77,8 @@ pub(super) struct AppliedObject<'a> {
     pub(super) namespace: &'a str,
     /// `None` if the API server generates it.
     pub(super) name: Option<&'a str>,
+    /// The object as the API server stores it, as JSON.
+    pub(super) stored: &'a str,
 }
 
 /// The reason why the API server would refuse an object.
@@ -189,7 +191,8 @@ impl AdmissionResult {
         for ((kind, namespace, name), place) in &self.last {
             let is_made_up = self.made_up_names.contains(&(namespace.clone(), name.clone()));
             let name = Some(name.as_str()).filter(|_| !is_made_up);
-            applied.push((*place, AppliedObject { kind: *kind, namespace, name }));
+            let stored = self.accepted.get(*place).map_or("", String::as_str);
+            applied.push((*place, AppliedObject { kind: *kind, namespace, name, stored }));
         }
         applied.sort_by_key(|(place, _)| *place);
         applied.into_iter().map(|(_, object)| object).collect()

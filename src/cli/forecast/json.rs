@@ -3,7 +3,10 @@
 use super::ForecastReport;
 use super::given::{AppliedObject, RefusedObject};
 use crate::report::record::{Json, collect_records, record};
-use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, PodOutcomeCounts};
+use tollgate_document::doc;
+use tollgate_forecast::{
+    EvictedPod, ObjectKind, PlacedClaim, PlacedDevice, Placement, PodForecast, PodOutcomeCounts,
+};
 use tollgate_formats::gotime;
 
 /// Returns the forecast for one profile as JSON.
@@ -22,8 +25,35 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
 }
 
 fn applied_record(object: AppliedObject<'_>) -> Json {
-    // The name is null if the API server generates it.
-    record! { "kind": object.kind.name(), "namespace": object.namespace, "name": object.name }
+    let is_rule = object.kind == ObjectKind::DeviceTaintRule;
+    let stored = doc::parse(object.stored).ok().filter(|_| is_rule);
+    let spec = stored.as_ref().map(|stored| stored.root().get("spec"));
+    let selector = spec.map(|spec| spec.get("deviceSelector")).filter(|selector| selector.exists());
+    let selector = selector.map(|selector| {
+        record! {
+            "driver" if given: selector.get("driver").str(),
+            "pool" if given: selector.get("pool").str(),
+            "device" if given: selector.get("device").str(),
+            "deviceClassName" if given: selector.get("deviceClassName").str(),
+            // The number of CEL expressions.
+            "selectors" if given: selector.get("selectors").items().count(),
+        }
+    });
+    let taint = spec.map(|spec| spec.get("taint")).map(|taint| {
+        record! {
+            "key": taint.get("key").str(),
+            "value" if given: taint.get("value").str(),
+            "effect": taint.get("effect").str(),
+        }
+    });
+    record! {
+        "kind": object.kind.name(),
+        "namespace": object.namespace,
+        // Null if the API server generates it.
+        "name": object.name,
+        "deviceSelector" if given: selector,
+        "taint" if given: taint,
+    }
 }
 
 /// Returns the number of pods for each outcome.

@@ -130,6 +130,8 @@ fn impact_totals_record(impact: &Impact<'_>, budgets_violated: usize) -> Json {
         "evictedLater": counts.later,
         "tolerated": counts.tolerated,
         "unaffected": counts.unaffected,
+        // Those whose replacements can get a tainted device.
+        "evictedAgain" if given: impact.pods_evicted_again().count(),
         // Those that lose pods.
         "namespaces": impact.namespaces.len(),
         "budgetsViolated": budgets_violated,

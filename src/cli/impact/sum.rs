@@ -14,7 +14,7 @@ use crate::cli::forecast::totals_record;
 use crate::cli::table;
 use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::Profile;
-use tollgate_engine::impact::ProposedChange;
+use tollgate_engine::impact::{PodImpact, ProposedChange};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::Timestamp;
 
@@ -36,8 +36,14 @@ pub(super) struct ChangeImpact {
     is_rule: bool,
     counts: ImpactCounts,
     pods: BTreeSet<PodName>,
+    /// Those of the pods whose replacements can be evicted again.
+    evicted_again: BTreeSet<PodName>,
     /// The object as JSON, for a forecast of all of them.
     json: String,
+}
+
+fn pod_name(pod: &PodImpact<'_>) -> PodName {
+    (pod.namespace.to_owned(), pod.name.to_owned())
 }
 
 impl TotalImpact {
@@ -47,12 +53,15 @@ impl TotalImpact {
 
     /// Adds the impact of one change.
     pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
-        let pods = assessment.impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
+        let impact = &assessment.impact;
+        let pods = impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
+        let evicted_again = impact.pods_evicted_again().filter(|pod| pod.is_evicted_by_change());
         self.parts.push(ChangeImpact {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
             counts: ImpactCounts::from_assessment(assessment),
-            pods: pods.map(|pod| (pod.namespace.to_owned(), pod.name.to_owned())).collect(),
+            pods: pods.map(pod_name).collect(),
+            evicted_again: evicted_again.map(pod_name).collect(),
             json: json.to_owned(),
         });
     }
@@ -73,6 +82,22 @@ impl TotalImpact {
             is_upper_bound: self.parts.iter().any(|part| part.counts.is_upper_bound),
             counts_devices_twice: true,
         }
+    }
+
+    /// Returns the number of evicted pods whose replacements can be evicted again.
+    fn evicted_again_count(&self) -> usize {
+        let pods: BTreeSet<&PodName> = self.parts.iter().flat_map(|part| &part.evicted_again).collect();
+        pods.len()
+    }
+
+    /// Returns a line about replacements that can be evicted again; empty if none can.
+    pub(super) fn evicted_again_text(&self) -> String {
+        let (pods, are) = match self.evicted_again_count() {
+            0 => return String::new(),
+            1 => ("the replacement for 1 evicted pod".to_owned(), "is"),
+            many => (format!("the replacements for {many} evicted pods"), "are"),
+        };
+        format!("{pods} can be scheduled onto tainted devices and {are} then evicted again\n")
     }
 
     /// Returns the number of changes: `3 rules`, or `3 objects` if some are not rules.
@@ -140,6 +165,7 @@ impl TotalImpact {
             "sum": record! {
                 "evicted": pods,
                 "namespaces": namespaces,
+                "evictedAgain" if given: self.evicted_again_count(),
                 "devicesAtMost": devices,
                 "upperBound" if given: is_upper_bound,
             },

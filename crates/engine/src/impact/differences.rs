@@ -54,15 +54,10 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
     sentences
 }
 
-/// Adds a sentence if pods that tolerate the taint for a limited time are evicted and replaced. The scheduler
-/// ignores tolerationSeconds, so a replacement may get the same device and be evicted immediately.
+/// Adds a sentence if replacements of evicted pods can be evicted again.
 fn note_replacements(impact: &Impact<'_>, sentences: &mut Vec<String>) {
-    let come_back = impact
-        .pods
-        .iter()
-        .filter(|pod| pod.is_time_limited && pod.outcome.is_evicted() && pod.owner.is_some());
     let hedge = impact.at_most_prefix();
-    let replacements = match come_back.count() {
+    let replacements = match impact.pods_evicted_again().count() {
         0 => return,
         1 => {
             format!("the replacement for {hedge}1 evicted pod can be scheduled onto a tainted device and is")

@@ -147,6 +147,7 @@ mod tests {
             devices: Vec::new(),
             waves: waves.collect(),
             pods,
+            budgets: Vec::new(),
             claims_without_pods: Vec::new(),
             dominated_by: None,
             notes: Vec::new(),
