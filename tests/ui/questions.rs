@@ -53,7 +53,8 @@ fn a_changed_dump_is_read_again_and_a_broken_one_is_not_shown() {
     let changes = updates(revision);
     assert_eq!(changes.matches("<article").count(), 1, "only the card of the node: {changes}");
     assert!(
-        changes.contains("example.com/fire:NoExecute from fire") && changes.contains("\"trouble\":null"),
+        changes.contains("example.com/<wbr>fire:<wbr>NoExecute from fire")
+            && changes.contains("\"trouble\":null"),
         "{changes}"
     );
     let next =

@@ -34,13 +34,15 @@ pub struct Change {
 type BarPart = (&'static str, &'static str, usize);
 
 impl Class {
-    /// The parts of the bar of a class, which do not overlap. A device can be tainted and allocated; one that is
-    /// neither free nor allocated is closed by a taint, or else blocked.
-    fn parts(&self) -> [BarPart; 4] {
+    /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a
+    /// taint, or else blocked. The other tainted devices are allocated.
+    fn parts(&self) -> [BarPart; 5] {
         let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
         let tainted = rest.min(self.tainted);
+        let both = (self.tainted - tainted).min(self.allocated);
         [
-            ("allocated", "allocated", self.allocated),
+            ("allocated", "allocated", self.allocated - both),
+            ("both", "allocated and tainted", both),
             ("free", "free", self.free),
             ("tainted", "tainted and not allocated", tainted),
             ("blocked", "blocked", rest - tainted),

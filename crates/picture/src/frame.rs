@@ -133,6 +133,7 @@ pub fn patterns() -> Markup {
         svg.defs width="0" height="0" aria-hidden="true" focusable="false" {
             defs {
                 g.tainted { (stripes("tainted", "rotate(45)")) }
+                g.both { (stripes("both", "rotate(45)")) }
                 g.blocked { (stripes("blocked", "rotate(-45)")) }
             }
         }

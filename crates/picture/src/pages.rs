@@ -63,7 +63,7 @@ impl Outcomes {
             ("blocked", "are not recreated", self.not_recreated),
         ];
         let total = parts.iter().map(|part| part.2).sum();
-        html! { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) }
+        html! { div.keep { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) } }
     }
 }
 
@@ -97,10 +97,14 @@ fn notes(title: &str, notes: &[Text]) -> Markup {
 
 /// The section with the devices of each class before and after.
 fn capacity(changes: &[Change], after: &str) -> Markup {
+    titled_capacity("Devices by class, before and after", changes, after)
+}
+
+fn titled_capacity(title: &str, changes: &[Change], after: &str) -> Markup {
     html! {
         @if !changes.is_empty() {
             section {
-                h2 { "Devices by class, before and after" }
+                h2 { (title) }
                 p.hint { (after) }
                 (bars::changes(changes))
             }

@@ -18,20 +18,28 @@
   };
   const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 5 }), 50));
   // Makes changes in their order: as many at once as take a moment to make and to lay out, the rest a little later, because
-  // it is further down than anybody sees at once. `make` returns whether the change needs much layout. New changes replace
-  // those that wait.
-  const slicer = (make) => {
-    let turn = 0;
-    const go = (changes, start, number) => {
+  // it is further down than anybody sees at once. `make` returns whether the change needs much layout, and at most `most` of
+  // those are made at once. New changes replace those that wait.
+  const unfinished = new Set();
+  const slicer = (make, most = 16) => {
+    let [waiting, turn] = [[], 0];
+    const go = (isWhole) => {
       const end = performance.now() + 6;
-      let [index, large] = [start, 0];
-      for (; index < changes.length && large < 16 && performance.now() < end; index += 1) {
-        if (make(changes[index])) large += 1;
+      let [index, large] = [0, 0];
+      for (; index < waiting.length && (isWhole || (large < most && performance.now() < end)); index += 1) {
+        if (make(waiting[index])) large += 1;
       }
-      if (index < changes.length) idle(() => { if (number === turn) go(changes, index, number); });
+      waiting = waiting.slice(index);
+      if (!waiting.length) return unfinished.delete(finish);
+      unfinished.add(finish);
+      const mine = turn += 1;
+      idle(() => { if (mine === turn) go(false); });
     };
-    return (changes) => go(changes, 0, turn += 1);
+    const finish = () => go(true);
+    return (changes) => { waiting = changes; turn += 1; go(false); };
   };
+  // Paper shows everything at once.
+  window.addEventListener("beforeprint", () => unfinished.forEach((finish) => finish()));
   const words = (input) => input.value.toLowerCase().split(/\s+/).filter(Boolean);
 
   // Tables
@@ -127,34 +135,25 @@
       }
       return fits.includes(false) ? fits : null;
     };
-    const apply = slicer(([entry, fits]) => {
-      entry.cells.forEach((cell, place) => {
-        const fit = fits ? fits[place] : true;
-        if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
-      });
-      entry.fits = fits;
-      if (fits) narrowed.add(entry);
-      else narrowed.delete(entry);
-      return false;
-    });
-    // What is hidden or has hidden cells, so that showing all again touches nothing else; and how many cells there are.
-    const hidden = new Set();
-    const narrowed = new Set();
-    let total = 0;
-    const set = (part, isShown) => {
-      if (part.hidden !== isShown) return;
-      part.hidden = !isShown;
-      if (!isShown) return hidden.add(part);
-      hidden.delete(part);
+    const apply = slicer(([part, entry, fits]) => {
+      if (entry) {
+        entry.cells.forEach((cell, place) => {
+          const fit = fits ? fits[place] : true;
+          if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
+        });
+        entry.fits = fits;
+      }
+      if (!part.hidden) return false;
+      part.hidden = false;
       if (part.parentElement?.parentElement === nodes) look(part);
-    };
+      return true;
+    }, 32);
     const filter = () => {
       const wanted = words(input);
       const on = boxes.reduce((bits, box) => (box.checked ? bits : bits & ~STATES[box.value]), 63);
       const isFree = wanted.length === 0 && on === 63;
-      const changes = [];
-      let shown = 0;
-      // Cards, groups and groups of groups in which nothing fits are hidden whole: what is in them stays as it is.
+      const [hides, changes] = [[], []];
+      let [shown, total] = [0, 0];
       const show = (card) => {
         const entry = isFree ? entries.get(card) : known(card);
         // What was not read yet need not be read to be shown.
@@ -165,24 +164,30 @@
         shown += count;
         // A card with numbers only has no cells.
         const isShown = count > 0 || (!size && (isFree || wanted.every((word) => entry.head.includes(word))));
-        if (isShown && entry && (fits || entry.fits)) changes.push([entry, fits]);
+        const isNarrowed = entry && (fits || entry.fits);
+        if (isShown && (isNarrowed || card.hidden)) changes.push(isNarrowed ? [card, entry, fits] : [card]);
         return isShown;
       };
+      // Groups and groups of groups in which nothing fits are hidden whole: what is in them stays as it is.
       const visit = (parent) => {
-        const parts = [...parent.children];
-        const areShown = parts.map((part) => (part.localName === "article" ? show(part) : visit(part)));
-        const any = areShown.includes(true);
-        if (any || parent === nodes) parts.forEach((part, index) => set(part, areShown[index]));
+        let any = false;
+        for (const part of parent.children) {
+          const [hidesBefore, changesBefore] = [hides.length, changes.length];
+          if (part.localName !== "article" && part.hidden) changes.push([part]);
+          const isShown = part.localName === "article" ? show(part) : visit(part);
+          if (isShown) {
+            any = true;
+            continue;
+          }
+          hides.length = hidesBefore;
+          changes.length = changesBefore;
+          if (!part.hidden) hides.push(part);
+        }
         return any;
       };
-      if (isFree && total) {
-        hidden.forEach((part) => set(part, true));
-        narrowed.forEach((entry) => changes.push([entry, null]));
-        shown = total;
-      } else {
-        total = 0;
-        visit(nodes);
-      }
+      visit(nodes);
+      // Everything that does not fit goes at once; the rest comes in its order.
+      hides.forEach((part) => { part.hidden = true; });
       apply(changes);
       report(output, shown, total);
     };
@@ -258,12 +263,10 @@
     // A live page says which cards it has replaced or filled anew.
     map.addEventListener("tollgate:replaced", (event) => {
       for (const card of event.detail.cards) {
-        narrowed.delete(entries.get(card));
         entries.delete(card);
         if (reached.has(card.parentElement)) reach(card);
       }
       for (const group of all(":scope>div>div", nodes)) if (!reached.has(group)) look(group);
-      total = 0;
       filter();
     });
   }

@@ -1,7 +1,8 @@
 //! Tables that the script sorts and filters.
 //!
-//! Rows are in groups, so that a browser lays out only those in sight. On narrow screens a row is a block, and each
-//! cell has its label from the style, which costs no bytes per row.
+//! Rows are in groups, so that a browser lays out only those in sight. On narrow screens a row is a block, and each cell
+//! has its label from the style, which costs no bytes per row. On paper they are tables of the browser, which repeats the
+//! headings on each page.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,8 @@ pub struct TableKind {
 }
 
 /// All kinds of tables, for which [`style`] writes CSS rules.
-const KINDS: [&TableKind; 11] = [
+const KINDS: [&TableKind; 12] = [
+    &PARTS,
     &TAINTS,
     &NAMESPACES,
     &IMPACT_PODS,
@@ -35,6 +37,11 @@ const KINDS: [&TableKind; 11] = [
     &DUE,
 ];
 
+pub(crate) const PARTS: TableKind = TableKind {
+    class: "t-parts",
+    noun: "change",
+    columns: &[("Change", 6), ("Devices", 1), ("Evicted pods", 2), ("Only by it", 2)],
+};
 pub(crate) const TAINTS: TableKind = TableKind {
     class: "t-taints",
     noun: "taint",
@@ -48,7 +55,7 @@ pub(crate) const NAMESPACES: TableKind = TableKind {
 pub(crate) const IMPACT_PODS: TableKind = TableKind {
     class: "t-impact",
     noun: "pod",
-    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Evicted at", 3), ("Why", 6)],
+    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Evicted at", 4), ("Why", 6)],
 };
 pub(crate) const GROUPS: TableKind = TableKind {
     class: "t-groups",
@@ -71,7 +78,14 @@ pub(crate) const REFUSED: TableKind =
 pub(crate) const DRAIN_PODS: TableKind = TableKind {
     class: "t-drain",
     noun: "pod",
-    columns: &[("Pod", 4), ("Workload", 3), ("From", 2), ("Wave", 1), ("Goes to one of", 5), ("Devices", 3)],
+    columns: &[
+        ("Pod", 4),
+        ("Workload", 3),
+        ("From", 2),
+        ("From devices", 3),
+        ("Wave", 1),
+        ("Goes to one of", 5),
+    ],
 };
 pub(crate) const FINDINGS: TableKind = TableKind {
     class: "t-findings",
@@ -162,16 +176,19 @@ impl Table {
 
 /// The CSS rules for all kinds of tables.
 pub(crate) fn style() -> String {
-    let (mut wide, mut narrow) = (String::new(), String::new());
+    let (mut wide, mut narrow, mut print) = (String::new(), String::new(), String::new());
     for TableKind { class, columns, .. } in KINDS {
         _ = write!(wide, ".{class} tr{{grid-template-columns:");
         for (_, share) in *columns {
             _ = write!(wide, "minmax(0,{share}fr) ");
         }
         wide.push('}');
-        for (index, (label, _)) in columns.iter().enumerate() {
+        let total: u32 = columns.iter().map(|(_, share)| u32::from(*share)).sum();
+        for (index, (label, share)) in columns.iter().enumerate() {
             _ = write!(narrow, ".{class} td:nth-child({})::before{{content:\"{label}\"}}", index + 1);
+            let percent = u32::from(*share) * 100 / total.max(1);
+            _ = write!(print, ".{class} th:nth-child({}){{width:{percent}%}}", index + 1);
         }
     }
-    format!("{wide}@media(max-width:46rem){{{narrow}}}")
+    format!("{wide}@media screen and (max-width:46rem){{{narrow}}}@media print{{{print}}}")
 }

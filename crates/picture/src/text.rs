@@ -63,6 +63,16 @@ pub(crate) fn unbroken(text: &str) -> Markup {
     html! { span.w { (text) } }
 }
 
+/// The text with possible line breaks after each slash, equals sign and colon, such as a taint in a narrow cell.
+pub(crate) fn breakable(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split_inclusive(['/', '=', ':']).enumerate() {
+            @if index > 0 { wbr; }
+            (Text::from(part))
+        }
+    }
+}
+
 /// Namespace and name of an object, such as `research/llm-train-0`, with a possible line break after the namespace.
 pub(crate) fn namespaced(object: &Namespaced) -> Markup {
     html! { (object.namespace) "/" (unbroken(&object.name)) }

@@ -207,11 +207,12 @@
       const found = await fetch("/what-if", sent);
       if (found.status === 409) return;
       if (!found.ok) throw new Error((await found.text()).trim());
-      const { html, rule, taken: read } = await found.json();
+      const { html, rule, taken: read, at } = await found.json();
       answer.innerHTML = html;
       answer.dataset.rule = rule;
       inserted(answer);
-      say(progress, "The answer is for the state " + (read ? "of " + read : "on this page") + ".");
+      const meaning = at ? " “Now” in the answer is " + at + ", the time of your question." : "";
+      say(progress, "The answer uses the state " + (read ? "of " + read : "on this page") + "." + meaning);
     } catch (error) {
       if (signal.aborted) return;
       say(progress, "No answer: " + error.message);

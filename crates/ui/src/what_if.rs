@@ -23,6 +23,10 @@ pub struct Finding {
 pub struct WhatIf {
     /// When the state was read that the answer is about; empty if it is not known.
     pub taken: String,
+    /// The time of the question, which the reports call `now`; empty if there are no reports.
+    pub asked_at: String,
+    /// The devices and the effect that were asked about, shown on paper, which lacks the form; empty if a rule was written.
+    pub asked: String,
     /// The rule that was asked about, as YAML.
     pub rule: String,
     pub findings: Vec<Finding>,
@@ -45,17 +49,25 @@ struct DrawnAnswer<'a> {
     html: String,
     rule: &'a str,
     taken: &'a str,
+    at: &'a str,
 }
 
 impl WhatIf {
     /// The response with the answer.
     pub fn draw(&self) -> Answer {
-        let drawn = DrawnAnswer { html: self.html().into_string(), rule: &self.rule, taken: &self.taken };
+        let drawn = DrawnAnswer {
+            html: self.html().into_string(),
+            rule: &self.rule,
+            taken: &self.taken,
+            at: &self.asked_at,
+        };
         Answer::json(serde_json::to_string(&drawn).unwrap_or_default())
     }
 
     fn html(&self) -> Markup {
         html! {
+            @if !self.asked.is_empty() { p.lead.asked { "What if " (Text::from(self.asked.as_str())) "?" } }
+            @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (Text::from(self.asked_at.as_str())) ", the time of the question." } }
             @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
             (findings(&self.findings))
             (part("impact", "Who goes, and when", &self.impact))
@@ -69,7 +81,7 @@ impl WhatIf {
                     h2 { "The rule" }
                     p { "Save it as " code { "rule.yaml" } ". " button.copy type="button" data-copy="rule" { "Copy the rule" }
                         " " button type="button" id="edit" { "Edit the rule" } }
-                    pre tabindex="0" aria-label="The rule as YAML" { code id="rule" { (MultilineText(&self.rule)) } }
+                    pre tabindex="0" role="region" aria-label="The rule as YAML" { code id="rule" { (MultilineText(&self.rule)) } }
                 }
             }
             @if !self.commands.is_empty() {

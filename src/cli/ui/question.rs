@@ -25,6 +25,8 @@ use tollgate_ui::{Finding, WhatIf};
 const RULE_FILE: &str = "rule.yaml";
 /// Maximum number of devices that can be picked at once; each becomes a rule.
 const MAX_PICKED_DEVICES: usize = 500;
+/// Maximum number of targets that a printed answer names.
+const MAX_NAMED_TARGETS: usize = 20;
 /// Maximum number of findings that a page shows.
 const MAX_SHOWN_FINDINGS: usize = 100;
 
@@ -76,6 +78,7 @@ impl WhatIfQuestion {
         commands: &CommandParts,
     ) -> Result<(), Failure> {
         answer.rule = self.rule_text(known)?;
+        answer.asked = self.asked();
         answer.findings = validate_rule(&answer.rule, known);
         if answer.findings.iter().any(|finding| finding.is_error) {
             return Ok(());
@@ -83,9 +86,13 @@ impl WhatIfQuestion {
         let targets =
             if self.targets.is_empty() { drain_targets_of(&answer.rule) } else { self.targets.clone() };
         let rule = vec![(RULE_FILE.to_owned(), answer.rule.clone())];
+        // One time for all reports, so that "now" means the same in all of them.
+        answer.asked_at = clock::now_rfc3339();
+        let now = answer.asked_at.clone();
         let words = |own: &[&str]| -> Vec<String> {
             let mut words = commands.words.clone();
-            words.extend(["-o", "html", "--"].iter().chain(own).map(|word| (*word).to_owned()));
+            words
+                .extend(["-o", "html", "--now", &now, "--"].iter().chain(own).map(|word| (*word).to_owned()));
             words
         };
         let mut run = |work: &mut dyn FnMut(&mut Console) -> Result<(), Failure>| -> Result<String, Failure> {
@@ -132,8 +139,23 @@ impl WhatIfQuestion {
             })?
         };
         (answer.impact, answer.forecast, answer.plan) = (impact, forecast, plan);
-        answer.commands = commands.commands_for_rule(&targets);
+        answer.commands = commands.commands_for_rule(&targets, may_evict(&answer.rule));
         Ok(())
+    }
+
+    /// Returns the targets and the effect in words; empty for a rule that was written.
+    fn asked(&self) -> String {
+        if self.targets.is_empty() {
+            return String::new();
+        }
+        let named: Vec<&str> = self.targets.iter().take(MAX_NAMED_TARGETS).map(String::as_str).collect();
+        let more = match self.targets.len().saturating_sub(MAX_NAMED_TARGETS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let effect = if self.effect.is_empty() { "NoExecute" } else { &self.effect };
+        let is = if self.targets.len() == 1 { "is" } else { "are" };
+        format!("{}{more} {is} tainted with effect {effect}", named.join(", "))
     }
 
     /// Returns the rule as it was written, or rules made of the targets.
@@ -242,24 +264,50 @@ fn drain_targets_of(text: &str) -> Vec<String> {
     targets
 }
 
+/// Returns whether the objects can evict pods: all but rules with another effect than NoExecute.
+fn may_evict(text: &str) -> bool {
+    documents(text).flatten().any(|document| {
+        list::objects(document.doc.root()).any(|item| {
+            let object = item.value();
+            object.get("kind").str() != "DeviceTaintRule"
+                || object.get("spec").get("taint").get("effect").str() == "NoExecute"
+        })
+    })
+}
+
 impl CommandParts {
-    /// Returns the commands that a page offers to copy, each with its purpose.
-    fn commands_for_rule(&self, targets: &[String]) -> Vec<(&'static str, String)> {
+    /// Returns the commands that a page offers to copy, each with its purpose. The drain is first if the rule evicts
+    /// pods, because it is the safer way.
+    fn commands_for_rule(&self, targets: &[String], may_evict: bool) -> Vec<(&'static str, String)> {
         let (kubectl, flags) = (&self.kubectl, &self.flags);
-        let mut commands = vec![
-            ("Check the rule", format!("tollgate validate {RULE_FILE}")),
-            ("See the impact again", format!("tollgate impact {RULE_FILE}{flags}")),
-            ("See where pods go again", format!("tollgate forecast {RULE_FILE}{flags}")),
-            ("Create the rule", format!("{kubectl} apply -f {RULE_FILE}")),
-        ];
+        let mut commands = Vec::new();
         if !targets.is_empty() {
             let targets: Vec<String> = targets.iter().map(|target| quote_for_shell(target)).collect();
             let targets = targets.join(" ");
-            commands.insert(
-                3,
-                ("See the plan of a drain again", format!("tollgate drain {targets} --dry-run{flags}")),
-            );
+            let cluster = kubectl.strip_prefix("kubectl").unwrap_or_default();
+            if may_evict {
+                commands.push((
+                    "Drain instead, the safer way: pods move in waves, and PodDisruptionBudgets are respected",
+                    format!("tollgate drain {targets}{cluster}"),
+                ));
+            }
+            commands.push((
+                "See the plan of a drain again",
+                format!("tollgate drain {targets} --dry-run{flags}"),
+            ));
         }
+        let create = if may_evict {
+            "Create the rule: pods that do not tolerate its NoExecute taints are evicted at once, and \
+             PodDisruptionBudgets are not respected"
+        } else {
+            "Create the rule"
+        };
+        commands.extend([
+            ("Check the rule", format!("tollgate validate {RULE_FILE}")),
+            ("See the impact again", format!("tollgate impact {RULE_FILE}{flags}")),
+            ("See where pods go again", format!("tollgate forecast {RULE_FILE}{flags}")),
+            (create, format!("{kubectl} apply -f {RULE_FILE}")),
+        ]);
         commands
     }
 }

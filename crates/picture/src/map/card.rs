@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{CardPlace, Device, Holder, State, state_counts};
 use crate::bars::{self, Class};
 use crate::frame::{counted, grouped};
-use crate::text::{Text, namespaced};
+use crate::text::{Text, breakable, namespaced};
 
 /// The card of a node, or of a pool whose devices do not belong to one node.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ fn device_cell(device: &Device, repeat: usize) -> Markup {
             @if let Some(why) = &device.blocked_by { em { (why) } }
             @if !left.is_empty() { em { "left: " (Text::from(left.join(", "))) } }
             @for taint in device.taints.iter().take(MAX_LISTED) {
-                em { (Text::from(taint.label())) " from " (taint.source.name) }
+                em { (breakable(&taint.label())) " from " (taint.source.name) }
             }
             @if device.taints.len() > MAX_LISTED {
                 em { "and " (counted(device.taints.len() - MAX_LISTED, "more taint")) }

@@ -25,6 +25,7 @@ struct Object {
     kind: Text,
     namespace: Text,
     name: Text,
+    verdict: Text,
     findings: Vec<Finding>,
     error: Option<Unreadable>,
 }
@@ -117,13 +118,19 @@ struct Forgotten {
 pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
     let report: Report = serde_json::from_str(json)?;
     let Summary { checked, valid, invalid, unreadable, denied, warned } = report.summary;
+    // A valid object can have warnings.
+    let is_accepted = |object: &&Object| &*object.verdict == "valid" && !object.findings.is_empty();
+    let accepted = report.results.iter().filter(is_accepted).count();
     let profiles: Vec<&str> = report.profiles.iter().map(|profile| &**profile).collect();
     let frame = Frame {
         page,
         title: "Audit",
         lead: html! {
             strong { (counted(checked, "object")) " checked" } ": "
-            strong { (grouped(invalid)) " invalid" } ", " (counted(warned, "warning")) ", " (grouped(valid)) " valid."
+            strong { (grouped(invalid)) " would be denied" } ", "
+            (grouped(accepted)) " would be accepted with findings, " (grouped(valid.saturating_sub(accepted)))
+            " without findings."
+            @if unreadable > 0 { " " strong.warn { (counted(unreadable, "object")) " cannot be read." } }
         },
         profile: &profiles.join(", "),
         at,
@@ -135,7 +142,18 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
                 (tile_class(warned), warned, "warnings"),
                 (tile_class(unreadable), unreadable, "unreadable objects"),
             ]))
-            section { h2 { "Findings" } (findings(&report.results, page)) }
+            section {
+                h2 { "Findings" }
+                @if invalid + accepted > 0 { ul.notes {
+                    li { strong { "deny" } ": the object would be denied if it were created or updated now." }
+                    li {
+                        strong { "warn" } ": the object would be accepted with a warning. If its message says that something is not "
+                        "allowed, the policy only warns so far."
+                    }
+                    li { "Next: run " code { "tollgate explain RULE" } " for a rule of the table, change the objects, and audit again." }
+                } }
+                (findings(&report.results, page))
+            }
             @if !report.audit.by_rule.is_empty() {
                 section {
                     h2 { "Findings by rule" }

@@ -33,6 +33,7 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
             section { h2 { "Devices by node" } (devices_map(&report, MAX_BYTES - BYTES_BESIDE_MAP)) }
             section { h2 { "Taints" } (taints(&report.devices)) }
             section { h2 { "Devices by namespace" } (namespaces(&report.devices)) }
+            section { h2 { "Next steps" } (next_steps()) }
         },
         read_more: &[
             ("understand/devices.md", "States of a device"),
@@ -40,6 +41,17 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
         ],
     };
     Ok(frame.render())
+}
+
+/// Commands that answer the questions which a map of devices raises, for the same cluster or dump.
+fn next_steps() -> Markup {
+    html! {
+        ul.notes {
+            li { "Which pods a taint would evict: " code { "tollgate impact --target DRIVER/POOL/DEVICE" } }
+            li { "How to free the devices of a node, wave by wave: " code { "tollgate drain node/NAME --dry-run" } }
+        }
+        p.hint { "Add the same " code { "--context" } " or " code { "--state" } " flags as in the command above." }
+    }
 }
 
 /// The sections of the page of devices beside the map, which a live page replaces one by one.

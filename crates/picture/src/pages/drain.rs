@@ -20,6 +20,7 @@ struct Plan {
     rules: Vec<Rule>,
     pods: Vec<Pod>,
     waves: Vec<Wave>,
+    budgets: Vec<Budget>,
     claims_without_pods: Vec<Claim>,
     dominated_by: Option<Text>,
     notes: Vec<Text>,
@@ -68,6 +69,15 @@ struct Wave {
 }
 
 #[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Budget {
+    #[serde(flatten)]
+    name: Namespaced,
+    disruptions_allowed: i64,
+    disruptions_allowed_at_best: i64,
+}
+
+#[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Claim {
     namespace: Text,
@@ -89,8 +99,14 @@ const CAPACITY_NOTE: &str =
 
 /// Maximum number of pods in a lane that are written out; the table lists all of them.
 const MAX_CHIPS: usize = 60;
-/// Maximum number of nodes of a pod that are written out.
+/// Maximum number of nodes of a pod that are written out in its lane; the table has more room.
 const MAX_NODES: usize = 2;
+/// Maximum number of nodes of a pod that are written out in the table.
+const MAX_TABLE_NODES: usize = 20;
+/// Maximum number of pods of a plan whose table has that many nodes for each of them.
+const MAX_PODS_WITH_ALL_NODES: usize = 2_000;
+/// Maximum number of PodDisruptionBudgets that are written out.
+const MAX_BUDGETS: usize = 40;
 /// Maximum size in bytes of the lanes of all waves.
 const LANES_BYTES: usize = 1_000_000;
 
@@ -102,10 +118,11 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
     let frame = Frame {
         page,
         title: &title,
-        lead: html! { strong { (plan.verdict) } "." },
+        lead: html! { strong { "Plan: nothing is changed yet." } " " (plan.verdict) "." },
         profile: &plan.profile,
         at: &plan.at,
         body: html! {
+            p.hint.how { (how_to_drain(page.is_part)) }
             (tiles(&[
                 ("calm", totals.devices, "devices to free"),
                 ("good", totals.moving, "pods move"),
@@ -119,16 +136,21 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
                     li { "The waves run from top to bottom. A wave starts when the replacements of the previous wave are Ready." }
                     li { "Wave 1 moves one pod, so that a mistake in the plan affects only this pod." }
                     li {
-                        "Each later wave moves at most one pod of a workload, so that the workload keeps running. Pods of a "
-                        "group that restarts as a whole move together."
+                        "Each later wave moves at most one pod of a workload, so that the workload keeps running. This is a rule "
+                        "of Tollgate, which applies in addition to PodDisruptionBudgets. Pods of a group that restarts as a "
+                        "whole move together."
                         @if let Some(cause) = &plan.dominated_by {
                             " The number of waves depends mainly on " (cause) "."
                         }
                     }
-                    li { "A replacement starts on one of the nodes after the arrow. The scheduler chooses it." }
+                    li {
+                        "A replacement starts on one of the nodes after the arrow. The scheduler chooses it. The table of pods "
+                        "lists more of the nodes."
+                    }
                 } }
                 (lanes(&plan))
             }
+            (budgets(&plan.budgets))
             (capacity(&record.changes()?, CAPACITY_NOTE))
             section { h2 { "Pods" } (pods(&plan)) }
             (notes("Notes", &plan.notes))
@@ -140,6 +162,46 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
         ],
     };
     Ok(frame.render())
+}
+
+/// A sentence about how to carry out the plan. A page of its own shows the command that made it; the answer of a
+/// larger page lists its commands.
+fn how_to_drain(is_part: bool) -> Markup {
+    html! {
+        "To carry out the plan, run "
+        @if is_part { code { "tollgate drain" } " with these targets" } @else { "the command above" }
+        " against the cluster, without " code { "--dry-run" } ", " code { "--state" } ", " code { "--now" } " and "
+        code { "-o html" } "."
+    }
+}
+
+/// The PodDisruptionBudgets of the pods, and what they allow.
+fn budgets(budgets: &[Budget]) -> Markup {
+    html! {
+        @if !budgets.is_empty() {
+            section {
+                h2 { "PodDisruptionBudgets" }
+                p.hint {
+                    "The drain evicts pods through the Eviction API, which respects PDBs. A pod whose PDB allows no eviction at the "
+                    "moment waits."
+                }
+                ul.notes {
+                    @for Budget { name, disruptions_allowed: now, disruptions_allowed_at_best: best } in budgets.iter().take(MAX_BUDGETS) {
+                        li {
+                            (pod_name(name)) " allows " strong { (evictions(*now)) " at once" }
+                            @if best > now { " now, and " (evictions(*best)) " when all of its pods are healthy" }
+                        }
+                    }
+                    @if budgets.len() > MAX_BUDGETS { li { "and " (counted(budgets.len() - MAX_BUDGETS, "more PDB")) } }
+                }
+            }
+        }
+    }
+}
+
+/// A number of evictions, such as `2 evictions`; a negative number is none.
+fn evictions(count: i64) -> String {
+    counted(usize::try_from(count).unwrap_or_default(), "eviction")
 }
 
 fn joined(texts: &[Text]) -> String {
@@ -165,7 +227,7 @@ fn lanes(plan: &Plan) -> Markup {
                 div { h3 { "Close" } p.hint { (counted(plan.rules.len(), "DeviceTaintRule")) } }
                 ul.chips {
                     @for rule in plan.rules.iter().take(MAX_CHIPS) {
-                        li { b { (rule.name) } span { (plan.key) ":NoSchedule on " (selection(rule)) ", "
+                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selection(rule)) ", "
                             (counted(rule.published, "device")) } }
                     }
                 }
@@ -204,7 +266,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
                 @for pod in pods.iter().take(MAX_CHIPS) {
                     li {
                         b { (namespaced(&pod.name)) }
-                        span { (unbroken(&pod.node)) " → " (destination(pod)) }
+                        span { (unbroken(&pod.node)) " → " (destination(pod, MAX_NODES)) }
                     }
                 }
             }
@@ -215,15 +277,15 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
     }
 }
 
-/// The nodes on one of which the replacement of a pod starts: `gpu-node-08 or gpu-node-05 or 4 more`.
-fn destination(pod: &Pod) -> Markup {
+/// The nodes on one of which the replacement of a pod starts, at most that many: `gpu-node-08 or gpu-node-05 or 4 more`.
+fn destination(pod: &Pod, most: usize) -> Markup {
     html! {
         @if pod.nodes.is_empty() { "not known" }
-        @for (index, node) in pod.nodes.iter().take(MAX_NODES).enumerate() {
+        @for (index, node) in pod.nodes.iter().take(most).enumerate() {
             @if index > 0 { " or " }
             (unbroken(node))
         }
-        @if pod.nodes.len() > MAX_NODES { " or " (grouped(pod.nodes.len() - MAX_NODES)) " more" }
+        @if pod.nodes.len() > most { " or " (grouped(pod.nodes.len() - most)) " more" }
     }
 }
 
@@ -251,6 +313,7 @@ fn devices(devices: &[Device]) -> Markup {
 
 fn pods(plan: &Plan) -> Markup {
     let mut table = Table::new(&DRAIN_PODS, TABLE_BYTES);
+    let most = if plan.pods.len() > MAX_PODS_WITH_ALL_NODES { MAX_NODES } else { MAX_TABLE_NODES };
     for pod in &plan.pods {
         let moves = &*pod.fate == "moves";
         table.add([
@@ -260,9 +323,9 @@ fn pods(plan: &Plan) -> Markup {
             },
             workload(pod.workload.as_ref()),
             unbroken(&pod.node),
-            html! { @if moves { (grouped(pod.wave)) } @else { span.tag.bad { "stays" } } },
-            html! { @if moves { (destination(pod)) } @else { p { (pod.why) } p { (pod.remedy) } } },
             devices(&pod.devices),
+            html! { @if moves { (grouped(pod.wave)) } @else { span.tag.bad { "stays" } } },
+            html! { @if moves { (destination(pod, most)) } @else { p { (pod.why) } p { (pod.remedy) } } },
         ]);
     }
     table.finish("Pods that use the devices, in the order in which they move", "No pod uses these devices.")

@@ -33,11 +33,33 @@ struct Forecast {
 
 /// An object that the forecast applies.
 #[derive(Default, Debug, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Applied {
     kind: Text,
     namespace: Text,
     name: Option<Text>,
+    device_selector: Option<Selector>,
+    taint: Option<Taint>,
+}
+
+/// The devices that an applied DeviceTaintRule selects.
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Selector {
+    driver: Option<Text>,
+    pool: Option<Text>,
+    device: Option<Text>,
+    device_class_name: Option<Text>,
+    /// Number of CEL expressions.
+    selectors: usize,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Taint {
+    key: Text,
+    value: Text,
+    effect: Text,
 }
 
 #[derive(Default, Debug, Deserialize)]
@@ -91,6 +113,10 @@ struct Finding {
 
 /// Maximum number of nodes of a pod that are written out.
 const MAX_NODES: usize = 4;
+/// Maximum number of nodes of a pod that are written out if the table has room.
+const MAX_TABLE_NODES: usize = 20;
+/// Maximum number of pods of a forecast whose table has that many nodes for each of them.
+const MAX_PODS_WITH_ALL_NODES: usize = 2_000;
 /// Maximum number of applied objects that are written out.
 const MAX_APPLIED: usize = 40;
 
@@ -143,6 +169,98 @@ impl Applied {
     }
 }
 
+/// The taint of an applied rule and its devices: ` taints gpu.example.com/gpu-node-03/any with …:NoExecute`.
+fn tainted_devices(object: &Applied) -> Markup {
+    let Some(Taint { key, value, effect }) = &object.taint else { return html! {} };
+    html! {
+        ": taints "
+        @if let Some(selector) = &object.device_selector {
+            @let parts = [&selector.driver, &selector.pool, &selector.device];
+            "devices "
+            @for (index, part) in parts.iter().enumerate() {
+                @if index > 0 { "/" }
+                @if let Some(part) = part { (unbroken(part)) } @else { "any" }
+            }
+            @if let Some(class) = &selector.device_class_name { " of class " (unbroken(class)) }
+            @if selector.selectors > 0 { " that match " (counted(selector.selectors, "expression")) }
+        } @else {
+            "devices (the rule has no deviceSelector)"
+        }
+        " with " span.w { (key) @if !value.is_empty() { "=" (value) } ":" (effect) }
+    }
+}
+
+/// Maximum number of reasons why pods stay Pending that are written out above the table, and of pods with each.
+const MAX_REASONS: usize = 8;
+
+/// The pods that stay Pending or fit only sometimes, by the reason; nothing if there are none.
+fn pending(forecast: &Forecast) -> Markup {
+    let mut by_reason: BTreeMap<&str, Vec<Markup>> = BTreeMap::new();
+    for (pod, place) in forecast.pods.iter().zip(places(&forecast.pods)) {
+        if matches!(&*pod.outcome, "pending" | "sometimes") {
+            let reason = pod.explanation.as_ref().or(pod.message.as_ref()).map_or("", |reason| &**reason);
+            by_reason.entry(reason).or_default().push(short_name(pod, place));
+        }
+    }
+    html! {
+        @if !by_reason.is_empty() {
+            p.hint {
+                "A pod stays Pending if no node has what it requests when its turn comes. The scheduler takes pods with a higher "
+                "priority first, and among pods of the same priority the one that entered the queue first."
+            }
+            ul.notes {
+                @for (reason, pods) in by_reason.iter().take(MAX_REASONS) {
+                    li {
+                        strong { (counted(pods.len(), "pod")) } " ("
+                        @for (index, pod) in pods.iter().take(MAX_REASONS).enumerate() { @if index > 0 { "; " } (pod) }
+                        @if pods.len() > MAX_REASONS { "; and " (grouped(pods.len() - MAX_REASONS)) " more" }
+                        ")"
+                        @if !reason.is_empty() { ": " (reason) }
+                    }
+                }
+                @if by_reason.len() > MAX_REASONS { li { "and other reasons, which the table has" } }
+            }
+        }
+    }
+}
+
+/// The number of each pod without a name among those of its workload, and how many there are; `None` for other pods.
+fn places(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
+    let key = |pod: &Pod| {
+        let workload = pod.workload.as_ref();
+        (pod.namespace.clone(), workload.map(|workload| (workload.kind.clone(), workload.name.clone())))
+    };
+    let is_unnamed = |pod: &&Pod| pod.name.is_none() && pod.replaces.is_none();
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for pod in pods.iter().filter(is_unnamed) {
+        *counts.entry(key(pod)).or_default() += 1;
+    }
+    let mut next: BTreeMap<_, usize> = BTreeMap::new();
+    let mut place = |pod: &Pod| {
+        let key = key(pod);
+        let count = counts.get(&key).copied().unwrap_or_default();
+        let number = next.entry(key).or_default();
+        *number += 1;
+        (*number, count)
+    };
+    pods.iter().map(|pod| is_unnamed(&pod).then(|| place(pod))).collect()
+}
+
+/// A pod in a sentence: `batch/render-1`, `replacement of batch/render-1`, or `pod 2 of 10 of Job batch/render`.
+fn short_name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
+    html! {
+        @if let Some(replaces) = &pod.replaces {
+            "replacement of " (pod.namespace) "/" (unbroken(replaces))
+        } @else if let Some(name) = &pod.name {
+            (pod.namespace) "/" (unbroken(name))
+        } @else {
+            @if let Some((number, count)) = place { "pod " (grouped(number)) " of " (grouped(count)) " of " }
+            @if let Some(workload) = &pod.workload { (workload.kind) " " (pod.namespace) "/" (unbroken(&workload.name)) }
+            @else { (pod.namespace) }
+        }
+    }
+}
+
 fn lead(forecast: &Forecast) -> Markup {
     let Outcomes { fits, sometimes, pending, unknown, not_recreated } = forecast.totals;
     let parts: Vec<String> = [
@@ -183,7 +301,9 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             section {
                 h2 { "What is applied" }
                 ul.notes {
-                    @for object in forecast.applied.iter().take(MAX_APPLIED) { li { (Text::from(object.label())) } }
+                    @for object in forecast.applied.iter().take(MAX_APPLIED) {
+                        li { (Text::from(object.label())) (tainted_devices(object)) }
+                    }
                     @if forecast.applied.len() > MAX_APPLIED {
                         li { "and " (counted(forecast.applied.len() - MAX_APPLIED, "more object")) }
                     }
@@ -191,7 +311,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             }
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render("fit")) }
+        section { h2 { "What becomes of pods" } (totals.render("fit")) (pending(forecast)) }
         (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {
@@ -205,12 +325,13 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
-    for pod in &forecast.pods {
+    let most = if forecast.pods.len() > MAX_PODS_WITH_ALL_NODES { MAX_NODES } else { MAX_TABLE_NODES };
+    for (pod, place) in forecast.pods.iter().zip(places(&forecast.pods)) {
         let cells = [
-            name(pod),
+            name(pod, place),
             workload(pod.workload.as_ref()),
             outcome(pod, forecast.samples),
-            nodes(pod, forecast.samples),
+            nodes(pod, forecast.samples, most),
         ];
         if has_reasons {
             let [name, workload, outcome, nodes] = cells;
@@ -228,11 +349,12 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     }
 }
 
-fn name(pod: &Pod) -> Markup {
+fn name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
     html! {
         (pod.namespace) "/"
         @if let Some(name) = &pod.name { b { (name) } } @else { "(generated name)" }
         @if let Some(replaces) = &pod.replaces { p.hint { "replaces " (unbroken(replaces)) } }
+        @else if let Some((number, count)) = place { p.hint { "pod " (grouped(number)) " of " (grouped(count)) } }
         @else if &*pod.origin == "waiting" { p.hint { "is waiting already" } }
     }
 }
@@ -253,7 +375,7 @@ fn outcome(pod: &Pod, samples: usize) -> Markup {
     }
 }
 
-fn nodes(pod: &Pod, samples: usize) -> Markup {
+fn nodes(pod: &Pod, samples: usize, most: usize) -> Markup {
     // A node has a placement for each choice of devices.
     let mut courses: BTreeMap<&Text, usize> = BTreeMap::new();
     for placement in &pod.placements {
@@ -262,11 +384,11 @@ fn nodes(pod: &Pod, samples: usize) -> Markup {
     let mut nodes: Vec<(&Text, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
     html! {
-        @for (index, (node, courses)) in nodes.iter().take(MAX_NODES).enumerate() {
+        @for (index, (node, courses)) in nodes.iter().take(most).enumerate() {
             @if index > 0 { ", " }
             span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" }
         }
-        @if nodes.len() > MAX_NODES { " and " (grouped(nodes.len() - MAX_NODES)) " more" }
+        @if nodes.len() > most { " and " (grouped(nodes.len() - most)) " more" }
         @if pod.placements_omitted > 0 { ", and other placements" }
         @if pod.placements.is_empty() { "–" }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Outcomes, Record, TABLE_BYTES, capacity, notes, pod_name, tile_class, tiles, workload};
+use super::{Outcomes, Record, TABLE_BYTES, notes, pod_name, tile_class, tiles, titled_capacity, workload};
 use crate::bars::Change;
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
-use crate::table::{GROUPS, IMPACT_PODS, Table};
+use crate::table::{GROUPS, IMPACT_PODS, PARTS, Table};
 use crate::text::Text;
 use crate::timeline::Timeline;
 
@@ -35,6 +35,7 @@ struct Impact {
     replacements: Option<Outcomes>,
     differences: Vec<Text>,
     sum: Sum,
+    parts: Vec<Part>,
     #[serde(skip)]
     capacity: Vec<Change>,
 }
@@ -54,6 +55,7 @@ struct Totals {
     evicted_later: usize,
     tolerated: usize,
     unaffected: usize,
+    evicted_again: usize,
     namespaces: usize,
     last_eviction: Option<Text>,
 }
@@ -94,11 +96,22 @@ struct Restart {
     effect: Text,
 }
 
-#[derive(Default, Debug, Deserialize)]
+#[derive(Clone, Copy, Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Sum {
     evicted: usize,
     namespaces: usize,
+    evicted_again: usize,
+}
+
+/// The part of one change in a combined impact.
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Part {
+    rule: Text,
+    devices: usize,
+    evicted: usize,
+    evicted_only_by_it: usize,
 }
 
 /// The page for the records of `impact -o json`: those of rules and slices, and those of their sums.
@@ -129,13 +142,20 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
             @for sum in &sums {
                 section {
                     h2 { "All changes together (Kubernetes " (sum.profile) ")" }
+                    p.hint { "A pod that several changes evict counts once here, and once for each of them below." }
                     p { (sum_lead(sum)) }
+                    (parts(&sum.parts))
                     (evictions_of_all(sum, &rules).render())
-                    @if let Some(outcomes) = sum.replacements { (outcomes.render("fit elsewhere")) }
+                    @if let Some(outcomes) = sum.replacements {
+                        (outcomes.render("fit elsewhere"))
+                        (evicted_again(sum.sum.evicted_again, sum.sum.evicted))
+                    }
                 }
-                (capacity(&sum.capacity, CAPACITY_NOTE))
+                (titled_capacity("Devices by class, before and after all changes", &sum.capacity, CAPACITY_NOTE))
             }
-            @for rule in &rules { (one_impact(rule, rules.len() > 1, budget)) }
+            @for (index, rule) in rules.iter().enumerate() {
+                (one_impact(rule, (rules.len() > 1).then_some((index + 1, rules.len())), budget))
+            }
         },
         read_more: &[
             ("understand/impact.md", "How the impact is predicted"),
@@ -149,9 +169,52 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
 const CAPACITY_NOTE: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
     Where replacements start depends on chance, so the numbers are averages.";
 
+/// Added to the titles of sections about one of several changes.
+const ALONE: &str = " (this change alone)";
+
+/// A sentence about replacements that can be evicted again, beside the number of those that fit; nothing if none can.
+fn evicted_again(again: usize, evicted: usize) -> Markup {
+    html! {
+        @if again > 0 {
+            p.omitted {
+                strong { "Replacements of " (grouped(again)) " of the " (counted(evicted, "evicted pod")) " can be evicted again" }
+                ": they tolerate the taint for a limited time, so the scheduler can place them on tainted devices. To prevent this, "
+                "also create a rule with effect " code { "NoSchedule" } " and a key that these pods do not tolerate."
+            }
+        }
+    }
+}
+
+/// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
+fn elsewhere(replacements: Option<Outcomes>, again: usize) -> Markup {
+    html! {
+        @if let Some(outcomes) = replacements {
+            " " (grouped(outcomes.fits)) @if outcomes.fits == 1 { " fits" } @else { " fit" } " elsewhere"
+            @if again > 0 { ", but " strong.warn { "replacements of " (grouped(again)) " can be evicted again" } }
+            "."
+        }
+    }
+}
+
 /// The first sentence about a combined impact: `12 pods are evicted in 3 namespaces`.
 fn sum_lead(sum: &Impact) -> Markup {
-    html! { strong { (counted(sum.sum.evicted, "pod")) } " evicted in " (counted(sum.sum.namespaces, "namespace")) "." }
+    let Sum { evicted, namespaces, evicted_again } = sum.sum;
+    html! {
+        strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
+        " in " (counted(namespaces, "namespace")) "."
+        @if evicted > 0 { (elsewhere(sum.replacements, evicted_again)) }
+    }
+}
+
+/// A table of the changes, each with its part of a combined impact.
+fn parts(parts: &[Part]) -> Markup {
+    let mut table = Table::new(&PARTS, TABLE_BYTES / 16);
+    for part in parts {
+        let [devices, evicted, only] =
+            [part.devices, part.evicted, part.evicted_only_by_it].map(|number| html! { (grouped(number)) });
+        table.add([html! { (part.rule) }, devices, evicted, only]);
+    }
+    table.finish("The changes, each alone", "None")
 }
 
 /// The evictions by all rules of a combined impact: each pod once, at the earliest time.
@@ -175,45 +238,56 @@ fn lead(impact: &Impact) -> Markup {
         strong { (counted(*evicted, "pod")) @if *evicted == 1 { " is" } @else { " are" } " evicted" }
         @if *evicted > 0 {
             " in " (counted(*namespaces, "namespace")) ": "
-            (grouped(*evicted_now)) " immediately"
-            @if *evicted_later > 0 { ", " (grouped(*evicted_later)) " later" }
+            @if *evicted_now > 0 { (grouped(*evicted_now)) " immediately" @if *evicted_later > 0 { ", " } }
+            @if *evicted_later > 0 { (grouped(*evicted_later)) " later" }
             @if let Some(last) = last_eviction { ", the last at " time { (last) } }
         }
         ". " (counted(impact.devices.published, "published device")) " selected, "
         (grouped(impact.devices.allocated)) " allocated."
+        @if *evicted > 0 { (elsewhere(impact.replacements, impact.totals.evicted_again)) }
     }
 }
 
-fn one_impact(impact: &Impact, has_heading: bool, budget: usize) -> Markup {
+/// The sections about one change. `place` is its number and the number of all changes, if there are several.
+fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> Markup {
     let totals = &impact.totals;
+    let alone = if place.is_some() { ALONE } else { "" };
+    let mut numbers = vec![
+        ("calm", impact.devices.published, "devices selected"),
+        (tile_class(totals.evicted_now), totals.evicted_now, "pods evicted now"),
+        (tile_class(totals.evicted_later), totals.evicted_later, "pods evicted later"),
+        ("good", totals.tolerated, "pods tolerate the taint"),
+        ("good", totals.unaffected, "pods not affected"),
+        (tile_class(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
+    ];
+    if totals.evicted_again > 0 {
+        numbers.insert(3, ("bad", totals.evicted_again, "pods can be evicted again"));
+    }
     let evicted = impact.pods.iter().filter_map(|pod| Some((pod.at.as_ref()?, &pod.name)));
     let timeline = Timeline::new(&impact.at, evicted);
     html! {
-        @if has_heading {
-            section {
-                h2 { (impact.rule) " (Kubernetes " (impact.profile) ")" }
+        @if let Some((number, count)) = place {
+            section.change {
+                h2 { "Change " (grouped(number)) " of " (grouped(count)) ": " (impact.rule) " (Kubernetes " (impact.profile) ")" }
                 p { (lead(impact)) }
             }
         }
-        (tiles(&[
-            ("calm", impact.devices.published, "devices selected"),
-            (tile_class(totals.evicted_now), totals.evicted_now, "pods evicted now"),
-            (tile_class(totals.evicted_later), totals.evicted_later, "pods evicted later"),
-            ("good", totals.tolerated, "pods tolerate the taint"),
-            ("good", totals.unaffected, "pods not affected"),
-            (tile_class(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
-        ]))
+        (tiles(&numbers))
         section {
-            h2 { "When pods are evicted" }
+            h2 { "When pods are evicted" (alone) }
             @if timeline.is_empty() { p.none { "No pod is evicted." } } @else { (timeline.render()) }
         }
         @if let Some(outcomes) = impact.replacements {
-            section { h2 { "Where evicted pods go" } (outcomes.render("fit elsewhere")) }
+            section {
+                h2 { "Where evicted pods go" (alone) }
+                (outcomes.render("fit elsewhere"))
+                (evicted_again(totals.evicted_again, totals.evicted))
+            }
         }
-        (capacity(&impact.capacity, CAPACITY_NOTE))
+        (titled_capacity(&format!("Devices by class, before and after{alone}"), &impact.capacity, CAPACITY_NOTE))
         @if !impact.budgets.is_empty() {
             section {
-                h2 { "PodDisruptionBudgets" }
+                h2 { "PodDisruptionBudgets" (alone) }
                 p.hint { "Device-taint evictions ignore PDBs." }
                 ul.notes {
                     @for budget in &impact.budgets {
@@ -223,13 +297,13 @@ fn one_impact(impact: &Impact, has_heading: bool, budget: usize) -> Markup {
             }
         }
         @if !impact.restarts.is_empty() {
-            section { h2 { "Groups that restart" } (restarts(&impact.restarts)) }
+            section { h2 { "Groups that restart" (alone) } (restarts(&impact.restarts)) }
         }
         section {
-            h2 { "Pods" }
+            h2 { "Pods" (alone) }
             (pods(impact, budget))
         }
-        (notes("Notes", &all_notes(impact)))
+        (notes(&format!("Notes{alone}"), &all_notes(impact)))
     }
 }
 

@@ -367,13 +367,16 @@ pub(crate) fn large(stage: &mut Stage) {
         let box_ = if name == "map" { ".map .filter" } else { ".data .filter" };
         stage.evaluate(&format!("document.querySelector({box_:?}).focus()"));
         let mut filters = Vec::new();
-        for text in ["g", word, "", word] {
-            let (start, work) = (Instant::now(), processor_time(stage));
-            stage.evaluate(&format!(
+        let filter = |text: &str, then: &str| {
+            format!(
                 "(async () => {{ const box = document.querySelector({box_:?}); box.value = {text:?}; \
                  box.dispatchEvent(new Event('input')); \
-                 await new Promise(done => requestAnimationFrame(() => setTimeout(done))); document.body.offsetHeight; }})()"
-            ));
+                 await new Promise(done => requestAnimationFrame(() => setTimeout(done))); {then}; }})()"
+            )
+        };
+        for text in ["g", word, "", "17", "", word] {
+            let (start, work) = (Instant::now(), processor_time(stage));
+            stage.evaluate(&filter(text, "document.body.offsetHeight"));
             filters.push((start.elapsed().as_millis(), processor_time(stage) - work));
         }
         say(&format!(
@@ -384,6 +387,13 @@ pub(crate) fn large(stage: &mut Stage) {
             &format!("the large {name} is filtered"),
             "[...document.querySelectorAll('.cells li, tbody tr')].filter(e => !e.closest('[hidden]') && !e.closest('.t-taints, .t-namespaces')).length",
             &json!(left),
+        );
+        stage.evaluate(&filter("17", ""));
+        stage.evaluate(&filter("", "window.dispatchEvent(new Event('beforeprint'))"));
+        stage.is(
+            &format!("the large {name} is printed whole while a filter is being cleared"),
+            "document.querySelectorAll('.nodes [hidden], tbody[hidden], tr[hidden]').length",
+            &json!(0),
         );
     }
     let html = reports::many_devices(200_000);
