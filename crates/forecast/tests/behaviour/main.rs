@@ -9,7 +9,7 @@ mod unmodelled;
 
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_document::doc::{Doc, parse};
-use tollgate_forecast::{Forecast, Plan, Release, Settings, State, Step};
+use tollgate_forecast::{Forecast, ObjectKind, Plan, Release, Settings, State, Step};
 use tollgate_formats::gotime::Timestamp;
 
 pub(crate) fn release() -> Release {
@@ -55,10 +55,14 @@ fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
     Forecast::from_courses(&plan, courses)
 }
 
-/// Parses a step: an object to apply, `{"wait":1}`, or `{"evict":"web-1"}` for a pod of the namespace `app`.
-/// `"group":true` marks a pod of a group that is recreated.
+/// Parses a step: an object to apply, `{"wait":1}`, or `{"delete":"web-1"}` or `{"evict":"web-1"}` for a pod of the
+/// namespace `app`. `"group":true` marks a pod of a group that is recreated.
 fn step<'d>(doc: &'d Doc<'_>) -> Step<'d> {
     let given = doc.root();
+    let deleted = given.get("delete").str();
+    if !deleted.is_empty() {
+        return Step::Delete { kind: ObjectKind::Pod, namespace: "app", name: deleted };
+    }
     match (given.get("evict").str(), given.get("wait").int()) {
         ("", None) => Step::Apply(given),
         ("", Some(seconds)) => Step::Wait(seconds),
