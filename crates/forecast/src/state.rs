@@ -178,10 +178,6 @@ impl<'d> Objects<'d> {
         self.objects.iter().copied()
     }
 
-    pub fn len(&self) -> usize {
-        self.objects.len()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }

@@ -64,11 +64,6 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// True if nothing is requested.
-    pub fn is_empty(&self) -> bool {
-        self.milli_cpu == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.scalars.is_empty()
-    }
-
     pub(super) fn from_amounts<'d>(amounts: &ResourceAmounts<'d>, names: &mut ResourceNames<'d>) -> Requests {
         let mut requests = Requests::default();
         for &(name, amount) in &amounts.0 {

@@ -124,6 +124,7 @@ fn a_job_set_follows_its_failure_policy() {
             {{"name":"mine","action":"{action}"{more}}}]}}}}"#
         )
     };
+    let none_left = |action: &str| rule(action, "") + r#","status":{"restarts":1}"#;
     let failed = "Job job-0 fails (BackoffLimitExceeded): ";
     for (job, set, expected, restarted) in [
         (r#""spec":{}"#, restarts, "the 5 other pods keep running, and the Job replaces what it loses", 0),
@@ -132,6 +133,14 @@ fn a_job_set_follows_its_failure_policy() {
         (strict, r#""spec":{}"#, "the JobSet fails and the 5 other pods are deleted", 5),
         (strict, used, "the JobSet fails and the 5 other pods are deleted", 5),
         (strict, &rule("RestartJob", ""), "the 2 other pods of that Job are recreated", 2),
+        (strict, &none_left("RestartJob"), "the JobSet fails and the 5 other pods are deleted", 5),
+        (
+            strict,
+            &none_left("RestartJobAndIgnoreMaxRestarts"),
+            "the 2 other pods of that Job are recreated",
+            2,
+        ),
+        (strict, &none_left("RestartJobSetAndIgnoreMaxRestarts"), "the 5 other pods are recreated", 5),
         (
             strict,
             &rule("RestartJobSet", r#","onJobFailureReasons":["PodFailurePolicy"]"#),
@@ -151,6 +160,29 @@ fn a_job_set_follows_its_failure_policy() {
         assert!(text.starts_with("JobSet js (") && text.contains(expected), "{text}");
         assert_eq!(text.contains(failed), !expected.contains("keep running"), "{text}");
         assert_eq!(*count, restarted, "{text}");
+    }
+}
+
+#[test]
+fn a_job_with_a_limit_for_each_index_fails_after_too_many_indexes() {
+    let set = r#""spec":{"failurePolicy":{"maxRestarts":1}}"#;
+    let restarted = "Job job-0 fails (MaxFailedIndexesExceeded): the";
+    let continues = "keep running, and the Job replaces what it loses";
+    for (limits, lost, expected) in [
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0"][..], continues),
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1"], restarted),
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1", "p2"], restarted),
+        (r#""backoffLimitPerIndex":1,"maxFailedIndexes":1"#, &["p0", "p1"], continues),
+        (r#""backoffLimitPerIndex":0"#, &["p0", "p1"], continues),
+    ] {
+        let mut objects = vec![
+            owned("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set),
+            owned("batch/v1", "Job", "job-0", "js", &format!(r#""spec":{{"backoffLimit":0,{limits}}}"#)),
+        ];
+        objects.extend((0..5).map(|index| pod(&format!("p{index}"), "job-0", "")));
+        let found = said(&objects, lost);
+        let [(text, _)] = found.as_slice() else { panic!("{found:?}") };
+        assert!(text.contains(expected), "{limits} without {lost:?}: {text}");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::controllers::{DRAIN_N0, bound_pod, cluster, outcomes};
 use crate::forecast;
 use tollgate_forecast::PodOutcome;
+use tollgate_formats::gotime::rfc3339;
 
 const WEB: (&str, &str, &str) = ("apps/v1", "ReplicaSet", "web-1");
 const SET: (&str, &str, &str) = ("apps/v1", "StatefulSet", "db");
@@ -133,5 +134,61 @@ fn a_pod_moves_on_while_its_predecessors_hold_tainted_devices() {
         let forecast = forecast(&state, &rules, 2);
         assert_eq!(outcomes(&forecast), [(None, PodOutcome::Fits)]);
         assert_eq!(forecast.pods[0].evicted_again, evicted_again, "{seconds}");
+    }
+}
+
+#[test]
+fn a_pod_that_waits_for_its_driver_leaves_its_node_at_once() {
+    let waits = r#"{"name":"d0","bindsToNode":true,"bindingConditions":["ready"],"bindingFailureConditions":["broken"]}"#;
+    let state = cluster(1, 1).replace(r#"{"name":"d0"}"#, waits);
+    let pod = |name: &str, claims: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app"}},"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"5"}}}}}}]{claims}}}}}"#
+        )
+    };
+    let first = pod("p", r#","resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]"#);
+    let second = pod("q", "");
+    let with = forecast(&state, &[first.as_str(), &second].join("\n"), 4);
+    assert_eq!(outcomes(&with), [(Some("p"), PodOutcome::Pending), (Some("q"), PodOutcome::Pending)]);
+    let without = forecast(&state, &[first.as_str(), r#"{"delete":"p"}"#, &second].join("\n"), 4);
+    assert_eq!(without.pods[1].outcome, PodOutcome::Fits, "{:?}", without.pods);
+}
+
+/// Changes a pod on the device `d0` of `n0` to tolerate [`DRAIN_N0`] for ten minutes.
+fn tolerating(pod: &str) -> String {
+    let device = r#""pool":"n0","device":"d0""#;
+    let tolerations =
+        r#""tolerations":[{"key":"drain","operator":"Exists","effect":"NoExecute","tolerationSeconds":600}]"#;
+    pod.replace(device, &format!("{device},{tolerations}"))
+}
+
+/// [`DRAIN_N0`] as the API server stores it now.
+fn stored_rule() -> String {
+    DRAIN_N0.replace(r#""key":"drain""#, r#""key":"drain","timeAdded":"2030-01-01T00:00:00Z""#)
+}
+
+#[test]
+fn a_toleration_ends_between_two_steps() {
+    let state = cluster(2, 1) + &tolerating(&bound_pod("p", "n0", "d0", WEB));
+    for waits in [&[700][..], &[300, 700], &[600], &[601, 1]] {
+        let waits = waits.iter().map(|seconds| format!(r#"{{"wait":{seconds}}}"#));
+        let steps: Vec<String> = std::iter::once(stored_rule()).chain(waits).collect();
+        let forecast = forecast(&state, &steps.join("\n"), 4);
+        let times: Vec<_> = forecast.evicted.iter().map(|pod| rfc3339(pod.at)).collect();
+        assert_eq!(times, ["2030-01-01T00:10:00Z"], "{steps:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_is_created_after_a_replacement_is_scheduled_after_it() {
+    let later = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"app"},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
+    let state = cluster(2, 1) + &tolerating(&pod_with_grace("db-0", "n0", "d0", SET, 30));
+    // The old pod is gone after 630 seconds; one device is left.
+    for (seconds, first) in [(620, "q"), (640, "db-0"), (700, "db-0")] {
+        let steps = [&stored_rule(), &format!(r#"{{"wait":{seconds}}}"#), later];
+        let forecast = forecast(&state, &steps.join("\n"), 4);
+        let fitting = forecast.pods.iter().filter(|pod| pod.outcome == PodOutcome::Fits);
+        let fitting: Vec<_> = fitting.filter_map(|pod| pod.name.as_deref()).collect();
+        assert_eq!(fitting, [first], "{seconds}");
     }
 }

@@ -9,7 +9,7 @@ mod unmodelled;
 
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_document::doc::{Doc, parse};
-use tollgate_forecast::{ClusterChange, Forecast, Plan, Settings, SimulatedRelease, State};
+use tollgate_forecast::{ClusterChange, Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State};
 use tollgate_formats::gotime::Timestamp;
 
 pub(crate) fn release() -> SimulatedRelease {
@@ -55,10 +55,14 @@ fn play(release: SimulatedRelease, state: &str, given: &str, samples: u32) -> Fo
     Forecast::from_runs(&plan, courses)
 }
 
-/// Parses a step: an object to apply, `{"wait":1}`, or `{"evict":"web-1"}` for a pod of the namespace `app`.
-/// `"group":true` marks a pod of a group that is recreated.
+/// Parses a step: an object to apply, `{"wait":1}`, or `{"delete":"web-1"}` or `{"evict":"web-1"}` for a pod of the
+/// namespace `app`. `"group":true` marks a pod of a group that is recreated.
 fn step<'d>(doc: &'d Doc<'_>) -> ClusterChange<'d> {
     let given = doc.root();
+    let deleted = given.get("delete").str();
+    if !deleted.is_empty() {
+        return ClusterChange::Delete { kind: ObjectKind::Pod, namespace: "app", name: deleted };
+    }
     match (given.get("evict").str(), given.get("wait").int()) {
         ("", None) => ClusterChange::Apply(given),
         ("", Some(seconds)) => ClusterChange::Wait(seconds),
