@@ -17,12 +17,12 @@ const NEXT_LINTS: &str = "        // — taints —\n";
 
 const FILE: &str = r#"//! TODO: what the lint reports, and why it is almost surely a mistake.
 
-use crate::rules::Cx;
+use crate::rules::RuleContext;
 use crate::rules::table::RULE;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let key = toleration.key();
     if key == "example.com/rule-name" {
         cx.report(RULE, &at.field("key")).invalid(key, "TODO: what is wrong").help("TODO: what to do");
