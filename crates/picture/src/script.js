@@ -21,7 +21,7 @@
   // it is further down than anybody sees at once. `make` returns whether the change needs much layout, and at most `most` of
   // those are made at once. New changes replace those that wait.
   const unfinished = new Set();
-  const slicer = (make, most = 16) => {
+  const slicer = (make, most) => {
     let [waiting, turn] = [[], 0];
     const go = (isWhole) => {
       const end = performance.now() + 6;
@@ -79,9 +79,14 @@
       const any = fits.includes(true);
       const turned = body.hidden === any;
       if (turned) body.hidden = !any;
-      if (any) here.forEach((row, place) => { if (row.hidden === fits[place]) row.hidden = !fits[place]; });
-      return turned && any;
-    });
+      let isLarge = turned && any;
+      if (any) here.forEach((row, place) => {
+        if (row.hidden !== fits[place]) return;
+        row.hidden = !fits[place];
+        isLarge ||= fits[place];
+      });
+      return isLarge;
+    }, 3);
     filter = () => {
       read();
       const wanted = words(input);
