@@ -165,5 +165,18 @@ fn what_is_not_modelled_is_named() {
         ["volumes"]
     );
     assert_eq!(spec(r#""schedulerName": "other""#), ["schedulerName"]);
-    assert_eq!(spec(r#""hostNetwork": true, "hostUsers": false"#), ["features that nodes declare"]);
+    for needs_feature in [
+        r#""hostNetwork": true, "hostUsers": false"#,
+        r#""containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]"#,
+        r#""initContainers": [{"volumeMounts": [{"name": "v", "bindMountOptions": ["noexec"]}]}]"#,
+    ] {
+        assert_eq!(spec(needs_feature), ["features that nodes declare"], "{needs_feature}");
+    }
+    for plain in [
+        r#""hostNetwork": true"#,
+        r#""hostUsers": false"#,
+        r#""containers": [{"restartPolicyRules": [{"action": "Restart"}], "volumeMounts": [{"name": "v"}]}]"#,
+    ] {
+        assert!(spec(plain).is_empty(), "{plain}");
+    }
 }

@@ -154,6 +154,19 @@ fn a_job_set_follows_its_failure_policy() {
             0,
         ),
         (ignores, restarts, "the 5 other pods keep running", 0),
+        (&ignores.replace("DisruptionTarget", "Other"), restarts, "the 5 other pods are recreated", 5),
+        (
+            &ignores.replace(r#"get"}"#, r#"get","status":"True"}"#),
+            restarts,
+            "the 5 other pods keep running",
+            0,
+        ),
+        (
+            &ignores.replace(r#"get"}"#, r#"get","status":"False"}"#),
+            restarts,
+            "the 5 other pods are recreated",
+            5,
+        ),
     ] {
         let found = said(&state(job, set), &["p0-1"]);
         let [(text, count)] = found.as_slice() else { panic!("{found:?}") };

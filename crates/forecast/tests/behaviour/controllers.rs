@@ -90,12 +90,27 @@ fn a_stateful_set_makes_no_pod_after_one_that_is_pending() {
     let x = bound_pod("x", "n1", "d0", ("", "", ""));
     let full = cluster(2, 1) + &bound_pod("db-1", "n0", "d0", owner) + &x;
     // The other pod of the set waits already.
-    let waiting = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"db-0","namespace":"app","uid":"u-db-0","ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"db","uid":"u-db","controller":true}]},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
-    let after_waiting = forecast(&(full + waiting), DRAIN_N0, 4);
+    let waiting = |set: &str, number: usize, cpu: usize| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{set}-{number}","namespace":"app","uid":"u-{set}-{number}","ownerReferences":[{{"apiVersion":"apps/v1","kind":"StatefulSet","name":"{set}","uid":"u-{set}","controller":true}}]}},"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}],"resourceClaims":[{{"name":"c0","resourceClaimTemplateName":"one"}}]}}}}"#
+        )
+    };
+    let after_waiting = forecast(&(full + &waiting("db", 0, 1)), DRAIN_N0, 4);
     assert_eq!(
         outcomes(&after_waiting),
         [(Some("db-1"), PodOutcome::NotRecreated), (Some("db-0"), PodOutcome::Pending)]
     );
+    // A later pod, and pods of other sets, do not count.
+    let free = cluster(2, 1) + &bound_pod("db-1", "n0", "d0", owner);
+    for (set, number, outcome) in [
+        ("db", 0, PodOutcome::NotRecreated),
+        ("db", 2, PodOutcome::Fits),
+        ("cache", 0, PodOutcome::Fits),
+        ("cache", 2, PodOutcome::Fits),
+    ] {
+        let forecast = forecast(&format!("{free}{}", waiting(set, number, 100)), DRAIN_N0, 4);
+        assert_eq!(forecast.pods[0].outcome, outcome, "{set}-{number}");
+    }
     let state = cluster(2, 2)
         + &bound_pod("db-1", "n0", "d0", owner)
         + &bound_pod("db-0", "n0", "d1", owner)

@@ -2,7 +2,9 @@
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 mod controllers;
+mod extended;
 mod grace_periods;
+mod holders;
 mod large;
 mod stateful_sets;
 mod unmodelled;

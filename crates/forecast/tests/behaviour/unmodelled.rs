@@ -57,6 +57,11 @@ fn compatibility_groups() {
     // With the gate off, the scheduler ignores such slices.
     let found = forecast(&state, &pod("gpu", ""), 4);
     assert_eq!(outcome(&found), (PodOutcome::Pending, vec![]));
+    let explanation = found.pods[0].explanation.as_deref();
+    assert_eq!(
+        explanation,
+        Some("Class gpu has 1 device: 1 blocked (compatibility groups are not supported).")
+    );
 }
 
 #[test]

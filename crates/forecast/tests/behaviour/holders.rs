@@ -1,0 +1,42 @@
+//! Tests which pods use a claim that is reserved for a group.
+
+use crate::read;
+use tollgate_forecast::{ObjectKind, State, claim_users};
+
+/// A pod of a PodGroup that uses a claim by name, or that uses a generated claim.
+fn pod((namespace, name): (&str, &str), group: &str, claim: &str, is_generated: bool) -> String {
+    let (used, status) = if is_generated {
+        (
+            r#""resourceClaimTemplateName":"t""#.to_owned(),
+            format!(r#"{{"name":"r","resourceClaimName":"{claim}"}}"#),
+        )
+    } else {
+        (format!(r#""resourceClaimName":"{claim}""#), String::new())
+    };
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"{namespace}","name":"{name}"}},"spec":{{"schedulingGroup":{{"podGroupName":"{group}"}},"resourceClaims":[{{"name":"r",{used}}}]}},"status":{{"resourceClaimStatuses":[{status}]}}}}"#
+    )
+}
+
+#[test]
+fn members_of_a_group_that_use_the_claim() {
+    let claim = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"namespace":"app","name":"c"},"status":{"reservedFor":[{"apiGroup":"scheduling.k8s.io","resource":"podgroups","name":"gang"}]}}"#;
+    let lines = [
+        claim.to_owned(),
+        pod(("app", "named"), "gang", "c", false),
+        pod(("app", "generated"), "gang", "c", true),
+        pod(("app", "with-another-claim"), "gang", "d", false),
+        pod(("app", "of-another-group"), "other", "c", false),
+        pod(("other", "in-another-namespace"), "gang", "c", false),
+    ];
+    let lines = lines.join("\n");
+    let docs = read(&lines);
+    let mut state = State::default();
+    for doc in &docs {
+        state.add(doc.root());
+    }
+    let claim = state.objects_of_kind(ObjectKind::ResourceClaim).get("app", "c").expect("the claim");
+    let users = claim_users(&state, claim);
+    let names: Vec<_> = users.iter().map(|user| user.pod.map(|pod| pod.name())).collect();
+    assert_eq!(names, [Some("named"), Some("generated")]);
+}
