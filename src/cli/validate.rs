@@ -35,9 +35,9 @@ pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
 use claims::RunClaims;
 use fix::{FixArguments, FixMode};
-use fold::FindingCollapser;
+use fold::FolderFindingLimiter;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, ConfiguredInput, GivenSettings, InputConfigurations};
+use settings::{CheckSettings, GivenSettings, InputConfigurations, InputWithSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -128,7 +128,7 @@ impl UniqueFiles {
 
 /// The inputs of a run, each with the index of its settings.
 struct ConfiguredInputs {
-    items: Vec<ConfiguredInput>,
+    items: Vec<InputWithSettings>,
     not_read: UnreadPathCounts,
     /// The kustomizations around the inputs.
     kustomizations: Vec<PathBuf>,
@@ -157,7 +157,7 @@ impl RunOutput<'_, '_> {
     /// Writes and counts the result of the next input, or shows progress while there is none.
     fn handle_event(
         &mut self,
-        event: order::DeliveryEvent<'_, ConfiguredInput, FileOutput>,
+        event: order::DeliveryEvent<'_, InputWithSettings, FileOutput>,
     ) -> Result<(), Failure> {
         match event {
             order::DeliveryEvent::Waiting => {
@@ -287,7 +287,7 @@ impl Arguments {
         if is_on_stderr {
             targets.is_on_stderr = true;
         } else if reports.first().is_some_and(|report| report.foldable) {
-            targets.folds = Some(FindingCollapser::new(&self.paths));
+            targets.folds = Some(FolderFindingLimiter::new(&self.paths));
         }
         Ok(targets)
     }
@@ -402,7 +402,7 @@ fn assign_settings(
 /// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the
 /// exit code.
 fn check_all<'b>(
-    work: &[ConfiguredInput],
+    work: &[InputWithSettings],
     checker: &FileChecker<'_>,
     mut state: RunOutput<'_, 'b>,
 ) -> Result<(NewBaseline<'b>, Summary, ExitCounts), Failure> {

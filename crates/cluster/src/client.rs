@@ -222,7 +222,7 @@ impl ApiClient {
         let work = async {
             let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
-            Ok(Response::from_parts(head, read_at_most(body, limit).await?))
+            Ok(Response::from_parts(head, read_one_past_limit(body, limit).await?))
         };
         self.within_timeout(work).await
     }
@@ -321,7 +321,7 @@ impl ApiClient {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = self.within_timeout(read_at_most(response.into_body(), MAX_RESPONSE_BYTES)).await;
+        let text = self.within_timeout(read_one_past_limit(response.into_body(), MAX_RESPONSE_BYTES)).await;
         Err(status_error(code, &text.unwrap_or_default()))
     }
 }
@@ -371,7 +371,7 @@ fn build_request(
 }
 
 /// Reads a body as text; an error with its beginning if it has more than `limit` bytes.
-async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> {
+async fn read_one_past_limit(mut body: Body, limit: usize) -> Result<String, ApiError> {
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;

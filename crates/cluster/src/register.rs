@@ -77,7 +77,7 @@ impl std::fmt::Debug for Registration {
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
-        let target = ConfigRef::from_manifest(&(registration.desired)("")?)?;
+        let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -100,21 +100,21 @@ impl Cluster {
 }
 
 /// Resource and name of the webhook configuration that is registered.
-struct ConfigRef {
+struct WebhookConfigRef {
     resource: &'static str,
     name: String,
 }
 
-impl ConfigRef {
+impl WebhookConfigRef {
     /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
-    fn from_manifest(manifest: &str) -> anyhow::Result<ConfigRef> {
+    fn from_manifest(manifest: &str) -> anyhow::Result<WebhookConfigRef> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
             "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
             "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
             other => anyhow::bail!("{other} is not a webhook configuration"),
         };
-        Ok(ConfigRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
+        Ok(WebhookConfigRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
     }
 
     fn path(&self) -> String {
@@ -178,7 +178,7 @@ struct Registrar {
     client: ApiClient,
     timing: Timing,
     registration: Registration,
-    target: ConfigRef,
+    target: WebhookConfigRef,
     status: Arc<SharedStatus>,
     applied: Option<LastApplied>,
     /// True after the delay before the configuration is created.
@@ -265,7 +265,7 @@ impl Registrar {
         self.status.update(|state| {
             (state.ok, state.settled, state.revision) =
                 (registered != StoredConfigState::NoCaBundle, true, revision);
-            let ConfigRef { resource, name } = &self.target;
+            let WebhookConfigRef { resource, name } = &self.target;
             state.message = match registered {
                 StoredConfigState::UpToDate => format!("registered as {resource}/{name}"),
                 StoredConfigState::NoCaBundle => {

@@ -1,7 +1,7 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::JobTable;
-use crate::eras::{ChangedKinds, apply_taints, taint_snapshot};
+use crate::eras::{ChangedKinds, apply_taints, snapshot_of_slices_and_rules};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
 use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
@@ -42,7 +42,7 @@ struct PlannedEviction {
 impl<'d> PlanBuilder<'d> {
     /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
-        let taints = taint_snapshot(&state, &plan.release);
+        let taints = snapshot_of_slices_and_rules(&state, &plan.release);
         let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
         PlanBuilder { plan, state, taints, objects, waiting, asked }
     }

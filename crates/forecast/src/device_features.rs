@@ -4,7 +4,7 @@
 //! allocator handles them. Whether a pod gets such a device is not decided here: it is sufficient that the selectors
 //! of its class and its request match.
 
-use crate::eras::DeviceEra;
+use crate::eras::DevicesInEra;
 use crate::held::ClaimAllocation;
 use crate::tables::SpecEntry;
 use foldhash::fast::RandomState;
@@ -95,7 +95,7 @@ pub(crate) fn unmodelled_claim_features<'d>(
 /// chosen, so only the node resources that they consume matter.
 pub(crate) fn unmodelled_allocation_feature(
     held: &ClaimAllocation<'_>,
-    era: &DeviceEra<'_>,
+    era: &DevicesInEra<'_>,
 ) -> Option<&'static str> {
     let takes_from_node = |device: &UnmodelledDevice<'_>| {
         let id = (device.candidate.driver, device.candidate.pool, device.candidate.name);

@@ -29,7 +29,7 @@ pub(crate) struct Era {
 /// All versions of the devices, classes, templates and nodes that are in effect at some time.
 #[derive(Default, Debug)]
 pub(crate) struct Eras<'d> {
-    pub(crate) devices: Vec<DeviceEra<'d>>,
+    pub(crate) devices: Vec<DevicesInEra<'d>>,
     pub(crate) classes: Vec<ClassEra<'d>>,
     pub(crate) templates: Vec<HashMap<(&'d str, &'d str), SpecEntry<'d>, RandomState>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
@@ -40,7 +40,7 @@ pub(crate) struct Eras<'d> {
 
 /// The devices with their taints during an era.
 #[derive(Debug)]
-pub(crate) struct DeviceEra<'d> {
+pub(crate) struct DevicesInEra<'d> {
     pub(crate) inventory: Inventory<'d>,
     /// The devices held by the claims of the initial state.
     pub(crate) usage: DeviceUsage<'d>,
@@ -111,11 +111,11 @@ impl<'d> Eras<'d> {
                 state.objects_of_kind(ObjectKind::ResourceSlice).iter().collect();
             let rules: Vec<StoredObject<'d>> =
                 state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().collect();
-            self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
+            self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
             era.devices = self.devices.len() - 1;
             if counts_disagree(&slices) {
                 slices.reverse();
-                self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
+                self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
                 self.reversed_slices.insert(era.devices, era.devices + 1);
             }
         }
@@ -158,14 +158,14 @@ impl<'d> Eras<'d> {
     }
 }
 
-impl<'d> DeviceEra<'d> {
+impl<'d> DevicesInEra<'d> {
     fn new(
         slices: &[StoredObject<'d>],
         rules: &[StoredObject<'d>],
         taints: &Snapshot,
         release: &SimulatedRelease,
         tables: &PodAndClaimTables<'d>,
-    ) -> DeviceEra<'d> {
+    ) -> DevicesInEra<'d> {
         let inventory = Inventory::new(
             release.semantics,
             slices.iter().map(|slice| (slice.version, Slice::of(slice.value))),
@@ -177,7 +177,7 @@ impl<'d> DeviceEra<'d> {
             held.holdings(&inventory).for_each(|holding| usage.add_holding(&holding));
         }
         let unmodelled = unmodelled_devices(&inventory, release.profile);
-        DeviceEra { inventory, usage, unmodelled, taints: taints.clone() }
+        DevicesInEra { inventory, usage, unmodelled, taints: taints.clone() }
     }
 }
 
@@ -211,7 +211,7 @@ fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, Ra
 
 /// The taints of slices and rules as the device taint eviction controller sees them. Unreadable objects are
 /// omitted; the caller has already reported them.
-pub(crate) fn taint_snapshot(state: &State<'_>, release: &SimulatedRelease) -> Snapshot {
+pub(crate) fn snapshot_of_slices_and_rules(state: &State<'_>, release: &SimulatedRelease) -> Snapshot {
     let mut taints = Snapshot::new();
     let features = release.semantics.features;
     if !features.device_taints {

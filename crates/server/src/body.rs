@@ -47,7 +47,7 @@ impl<'g> ReceivedBody<'g> {
     /// Acquires a permit again, if it has none.
     pub(super) fn acquire_permit(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
         if self.permit.is_none() {
-            self.permit = Some(limiter.acquire_request()?);
+            self.permit = Some(limiter.acquire_request_permit()?);
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ pub(super) async fn receive_body<'g>(
         return Err(drain_too_large(&mut payload, head, limits, connection).await);
     }
     read?;
-    let permit = limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?;
+    let permit = limiter.acquire_request_permit().map_err(|LimitReached| BodyError::TooBusy)?;
     let (bytes, reservation) = buffer.into_body();
     Ok(ReceivedBody { bytes, permit: Some(permit), _reservation: reservation })
 }

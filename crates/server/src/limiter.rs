@@ -169,7 +169,7 @@ impl LoadLimiter {
     }
 
     /// Admits one more request, if fewer than the limit are in flight.
-    pub(super) fn acquire_request(&self) -> Result<RequestPermit<'_>, LimitReached> {
+    pub(super) fn acquire_request_permit(&self) -> Result<RequestPermit<'_>, LimitReached> {
         let before = self.in_flight.inc();
         let permit = RequestPermit(self);
         if before < self.max_requests { Ok(permit) } else { Err(LimitReached) }
@@ -272,11 +272,11 @@ mod tests {
     #[test]
     fn room_is_given_back() {
         let limiter = limiter(1000);
-        let (first, second) = (limiter.acquire_request(), limiter.acquire_request());
+        let (first, second) = (limiter.acquire_request_permit(), limiter.acquire_request_permit());
         assert!(first.is_ok() && second.is_ok());
-        assert_eq!(limiter.acquire_request().err(), Some(LimitReached));
+        assert_eq!(limiter.acquire_request_permit().err(), Some(LimitReached));
         drop(first);
-        assert!(limiter.acquire_request().is_ok());
+        assert!(limiter.acquire_request_permit().is_ok());
         assert_eq!(limiter.in_flight(), 1);
     }
 

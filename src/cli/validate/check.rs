@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
 use super::fix::{FixMode, FixOutcome, count_fixable};
-use super::settings::{CheckSettings, ConfiguredInput, name_in_baseline};
+use super::settings::{CheckSettings, InputWithSettings, name_in_baseline};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
 use crate::report::{
@@ -117,7 +117,7 @@ impl FileChecker<'_> {
     }
 
     /// Reads an input, applies fixes if requested, checks it, and returns its part of the reports.
-    pub(super) fn check_input(&self, work: &ConfiguredInput) -> FileOutput {
+    pub(super) fn check_input(&self, work: &InputWithSettings) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
         let file = work.name();

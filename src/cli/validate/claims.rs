@@ -13,7 +13,7 @@ use super::super::check::{FileRole, TextSource};
 use super::super::config::normalized_absolute_path;
 use super::check::WorkItem;
 use super::layout::MAX_KUSTOMIZATION_BYTES;
-use super::settings::ConfiguredInput;
+use super::settings::InputWithSettings;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, KUSTOMIZATIONS};
 use tollgate_document::doc::Value;
 use tollgate_document::source::{LineIndex, documents, list};
@@ -22,7 +22,7 @@ use tollgate_engine::engine::ClaimLocations;
 /// The claims of a run, found on first use.
 #[derive(Debug)]
 pub(super) struct RunClaims<'r> {
-    work: &'r [ConfiguredInput],
+    work: &'r [InputWithSettings],
     kustomizations: &'r [PathBuf],
     found: OnceLock<FoundClaims>,
 }
@@ -35,7 +35,7 @@ struct FoundClaims {
 
 impl<'r> RunClaims<'r> {
     /// Prepares to find the claims in these inputs; `kustomizations` are those around them.
-    pub(super) fn new(work: &'r [ConfiguredInput], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
+    pub(super) fn new(work: &'r [InputWithSettings], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
         RunClaims { work, kustomizations, found: OnceLock::new() }
     }
 
@@ -60,7 +60,7 @@ impl<'r> RunClaims<'r> {
 }
 
 impl FoundClaims {
-    fn from_inputs(work: &[ConfiguredInput], kustomizations: &[PathBuf]) -> FoundClaims {
+    fn from_inputs(work: &[InputWithSettings], kustomizations: &[PathBuf]) -> FoundClaims {
         let mut found = FoundClaims::default();
         for path in kustomizations {
             found.moved.add_kustomization(path);

@@ -29,7 +29,7 @@ const MAX_NAMED_FOLDERS: usize = 5;
 
 /// Decides which findings of a report on a terminal are shown, and counts shown and hidden findings by folder.
 #[derive(Debug)]
-pub(super) struct FindingCollapser {
+pub(super) struct FolderFindingLimiter {
     /// The folders that the user named. They are folded, but cannot be excluded.
     roots: Vec<PathBuf>,
     folders: BTreeMap<PathBuf, FolderCounts>,
@@ -58,9 +58,9 @@ struct ParentCounts {
     shown: usize,
 }
 
-impl FindingCollapser {
-    pub(super) fn new(roots: &[PathBuf]) -> FindingCollapser {
-        FindingCollapser {
+impl FolderFindingLimiter {
+    pub(super) fn new(roots: &[PathBuf]) -> FolderFindingLimiter {
+        FolderFindingLimiter {
             roots: roots.to_vec(),
             folders: BTreeMap::new(),
             parents: HashMap::new(),
@@ -197,13 +197,13 @@ impl FindingCollapser {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::FindingCollapser;
+    use super::FolderFindingLimiter;
     use crate::report::FileReportPart;
 
     /// The numbers of findings shown by folder, and the end.
     fn fold(roots: &[&str], findings: &[(&str, usize)]) -> (Vec<(String, usize)>, String) {
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
-        let mut folds = FindingCollapser::new(&roots);
+        let mut folds = FolderFindingLimiter::new(&roots);
         let mut out = String::new();
         for (folder, count) in findings {
             for _ in 0..*count {

@@ -121,7 +121,7 @@ pub(super) struct GivenSettings<'a> {
 
 /// An input with the index of its settings.
 #[derive(Debug)]
-pub(super) struct ConfiguredInput {
+pub(super) struct InputWithSettings {
     pub(super) item: WorkItem,
     pub(super) settings: usize,
 }
@@ -144,7 +144,7 @@ impl InputConfigurations {
     pub(super) fn assign_settings(
         &mut self,
         work: Vec<WorkItem>,
-    ) -> Result<(Vec<ConfiguredInput>, usize), Failure> {
+    ) -> Result<(Vec<InputWithSettings>, usize), Failure> {
         let mut assigned = Vec::with_capacity(work.len());
         let mut excluded = 0;
         for item in work {
@@ -154,7 +154,7 @@ impl InputConfigurations {
                 WorkItem::Search(path) => self.settings_index(&Input::File(path.clone()), true)?,
             };
             match number {
-                Some(settings) => assigned.push(ConfiguredInput { item, settings }),
+                Some(settings) => assigned.push(InputWithSettings { item, settings }),
                 None => excluded += 1,
             }
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
-use super::fold::FindingCollapser;
+use super::fold::FolderFindingLimiter;
 use crate::config::{Baseline, MAX_BASELINE_BYTES};
 use crate::files;
 use crate::report::{Format, ReportRenderer, Statistics, Summary};
@@ -81,7 +81,7 @@ pub(super) struct ReportTargets<'r> {
     /// True if the first report goes to stderr, because stdout contains patches or fixed texts.
     pub(super) is_on_stderr: bool,
     /// Folds the first report; `None` if it is shown whole.
-    pub(super) folds: Option<FindingCollapser>,
+    pub(super) folds: Option<FolderFindingLimiter>,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -143,7 +143,7 @@ impl<'r> ReportTargets<'r> {
         summary: &Summary,
         statistics: &Statistics,
     ) -> Result<(), Failure> {
-        let (rest, folded) = self.folds.take().map(FindingCollapser::finish_report).unwrap_or_default();
+        let (rest, folded) = self.folds.take().map(FolderFindingLimiter::finish_report).unwrap_or_default();
         self.write_to(0, &rest)?;
         self.write_each(|report| report.footer(summary, statistics))?;
         self.write_to(0, &folded)?;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{ApiError, ConfigRef, Registrar};
+use super::{ApiError, Registrar, WebhookConfigRef};
 
 impl Registrar {
     pub(super) fn report_other_server(&self, rival: &str, delay: Duration) {
-        let ConfigRef { resource, name } = &self.target;
+        let WebhookConfigRef { resource, name } = &self.target;
         let seconds = delay.as_secs_f32();
         tracing::warn!(
             resource,
@@ -24,7 +24,7 @@ impl Registrar {
     }
 
     pub(super) fn report_error(&self, error: &ApiError) {
-        let ConfigRef { resource, name } = &self.target;
+        let WebhookConfigRef { resource, name } = &self.target;
         let hint = match error.code() {
             401 => "; check the credentials",
             403 => "; apply the ClusterRole of manifests/overlays/self-managed",
@@ -39,7 +39,7 @@ impl Registrar {
     }
 
     pub(super) fn report_missing_owner(&self, is_stored: bool) {
-        let ConfigRef { resource, name } = &self.target;
+        let WebhookConfigRef { resource, name } = &self.target;
         let owner = self.registration.owner.as_deref().unwrap_or_default();
         let message = format!("not registered: the owner, ClusterRole {owner}, does not exist");
         if self.status.get().message != message {
@@ -58,7 +58,7 @@ impl Registrar {
     }
 
     pub(super) fn report_deleted(&self) {
-        let ConfigRef { resource, name } = &self.target;
+        let WebhookConfigRef { resource, name } = &self.target;
         tracing::warn!(
             resource,
             name,

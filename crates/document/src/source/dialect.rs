@@ -190,7 +190,7 @@ impl<'a> DialectChecker<'a> {
     }
 
     /// True if the text after the last token may have something that kubectl reads and the parser does not.
-    pub(super) fn may_hide_content(&self, to: usize) -> bool {
+    pub(super) fn kubectl_may_read_more(&self, to: usize) -> bool {
         self.unusual.is_some()
             || self.has_odd_gaps
                 && matches!(self.check_gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)

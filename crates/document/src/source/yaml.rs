@@ -178,7 +178,7 @@ impl<'a> YamlPart<'a> {
                     self.dialect.check_unusual_characters(fault.at + 1)?;
                     let is_complete = writer.as_ref().is_none_or(Writer::is_complete);
                     let is_read =
-                        is_complete && self.has_flow_root() || self.dialect.may_hide_content(fault.at);
+                        is_complete && self.has_flow_root() || self.dialect.kubectl_may_read_more(fault.at);
                     let by = if is_read { RefusedBy::Tollgate } else { fault.by };
                     return Err(DocumentError { by, ..fault });
                 }

@@ -50,8 +50,9 @@ impl Engine {
         let (mut edits, put_back) = prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
             let mut edits =
                 default_edits(new.without_defaults(), old, profile, now, DefaultsPurpose::Mutation);
-            let missing =
-                old.filter(|_| is_update).and_then(|old| only_missing_tolerations(&new, old, &edits));
+            let missing = old
+                .filter(|_| is_update)
+                .and_then(|old| missing_tolerations_if_only_difference(&new, old, &edits));
             let missing = missing.unwrap_or_default();
             // A list that is written anew has everything that was to be filled in.
             edits.retain(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
@@ -100,7 +101,7 @@ impl Engine {
 
 /// Returns the stored tolerations that an update lacks; `None` if its spec differs from the stored one in anything
 /// else. `edits` are the server's defaults, which are not counted as differences.
-fn only_missing_tolerations(
+fn missing_tolerations_if_only_difference(
     new: &DecodedObject<'_>,
     old: Object<'_>,
     edits: &[Edit],

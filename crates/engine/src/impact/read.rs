@@ -10,8 +10,8 @@ use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
 use super::placement::SlicePlacement;
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
-    ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
+    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimController, ClaimReference, ClaimSource,
+    ClassCriteria, ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
@@ -209,7 +209,7 @@ pub(super) fn set_patched_taints(
 
 /// Converts a ResourceClaim to the record that the snapshot stores.
 pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
-    let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
+    let owner = controlling_owner(claim.metadata()).map(|owner| ClaimController {
         uid: owner.uid().into(),
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
     });

@@ -245,7 +245,7 @@ pub(super) struct Claim {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     /// The owner that controls it: `uid`, and its name if it is a PodGroup.
-    pub(super) owner: Option<ClaimOwner>,
+    pub(super) owner: Option<ClaimController>,
     /// The allocated devices; `None` if the claim is not allocated.
     pub(super) results: Option<Box<[AllocatedDevice]>>,
     pub(super) reserved: Box<[ClaimConsumer]>,
@@ -254,7 +254,7 @@ pub(super) struct Claim {
 /// The object that controls a claim. The controller evicts a pod for a claim from a template only if the pod, or its
 /// PodGroup, controls the claim.
 #[derive(Debug)]
-pub(super) struct ClaimOwner {
+pub(super) struct ClaimController {
     pub(super) uid: Uid,
     pub(super) pod_group: Option<InternedStr>,
 }

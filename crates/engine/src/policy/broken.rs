@@ -7,7 +7,7 @@
 
 use super::conditions::PolicyExpressions;
 use super::kind::PolicyKind;
-use super::load::{ReferencedSchemas, SchemaSource, action_level, optional_text};
+use super::load::{SchemaFileRecord, SchemaSource, action_level, optional_text};
 use super::matching::{Exemptions, PolicyScope};
 use super::report::ViolationReport;
 use super::resource::field_error;
@@ -46,7 +46,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
     // Faults of expressions are already among the errors.
     let mut ignored = PolicyFaults::default();
     let expressions = PolicyExpressions::read(spec, &at, &scope.kinds, &mut ignored);
-    let seen = ReferencedSchemas::default();
+    let seen = SchemaFileRecord::default();
     let schemas = SchemaSource::without_files(&seen);
     let action = action_level(spec);
     let more = match errors.len() {

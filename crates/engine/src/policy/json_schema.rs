@@ -188,7 +188,7 @@ pub(super) fn check_sought_keys(
 }
 
 /// Reports keys that a Go decoder could confuse with `apiVersion` and `kind`.
-pub(super) fn check_type_keys(
+pub(super) fn check_api_version_and_kind_keys(
     value: Value<'_>,
     at: &Path<'_>,
     budget: &SchemaBudget,

@@ -64,7 +64,7 @@ impl PolicySet {
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
         let mut loader = PolicyLoader::default();
-        let seen = ReferencedSchemas::default();
+        let seen = SchemaFileRecord::default();
         for file in files.iter().filter(|file| !is_test_file(&file.name)) {
             loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
         }
@@ -93,7 +93,7 @@ impl PolicySet {
 /// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = PolicyLoader::default();
-    let seen = ReferencedSchemas::default();
+    let seen = SchemaFileRecord::default();
     let schemas = SchemaSource { file: &file.name, files: &[], read, seen: &seen };
     let lines = LineIndex::from_text(&file.text);
     let mut errors = Vec::new();
@@ -332,12 +332,12 @@ pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
     read: ReadFile<'l>,
-    seen: &'l ReferencedSchemas,
+    seen: &'l SchemaFileRecord,
 }
 
 /// What is remembered of schema files while policies are compiled.
 #[derive(Default)]
-pub(super) struct ReferencedSchemas {
+pub(super) struct SchemaFileRecord {
     /// Files that policies reference.
     named: RefCell<BTreeSet<String>>,
     /// Hash of the schema files that are not among the policy files.
@@ -348,7 +348,7 @@ pub(super) struct ReferencedSchemas {
 
 impl<'l> SchemaSource<'l> {
     /// Creates the schema source for a policy that is not in a file, where `schemaFile` is an error.
-    pub(super) fn without_files(seen: &'l ReferencedSchemas) -> SchemaSource<'l> {
+    pub(super) fn without_files(seen: &'l SchemaFileRecord) -> SchemaSource<'l> {
         let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
         SchemaSource { file: "", files: &[], read, seen }
     }

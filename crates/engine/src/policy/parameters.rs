@@ -99,7 +99,7 @@ impl ParameterPolicy {
             (None, unknown) => {
                 // The driver may read apiVersion and kind from other keys than those that were compared here.
                 if is_ours || self.schemas.iter().any(|known| given.may_have_type(known)) {
-                    report.check_type_keys(policy, parameters, at);
+                    report.check_api_version_and_kind_keys(policy, parameters, at);
                 }
                 if let Some(level) = unknown {
                     self.report_unknown_type(policy, given, level, at, report);

@@ -136,9 +136,14 @@ impl<'r> ViolationReport<'r> {
     }
 
     /// Checks that the keys that determine the type of a value, `apiVersion` and `kind`, are unambiguous.
-    pub(super) fn check_type_keys(&mut self, policy: &Policy, value: Value<'_>, at: &Path<'_>) {
+    pub(super) fn check_api_version_and_kind_keys(
+        &mut self,
+        policy: &Policy,
+        value: Value<'_>,
+        at: &Path<'_>,
+    ) {
         let budget = std::mem::take(&mut self.schema_budget);
-        json_schema::check_type_keys(value, at, &budget, &mut |at, fault| {
+        json_schema::check_api_version_and_kind_keys(value, at, &budget, &mut |at, fault| {
             self.report_schema_violation(policy, POLICY_PARAMETERS, at, fault)
         });
         self.schema_budget = budget;

@@ -15,7 +15,7 @@ use super::broken::broken_policy;
 use super::conditions::PolicyExpressions;
 use super::index::NamespaceIndex;
 use super::kind::PolicyKind;
-use super::load::{PolicyError, PolicyFile, ReadFile, ReferencedSchemas, SchemaSource, read_policy};
+use super::load::{PolicyError, PolicyFile, ReadFile, SchemaFileRecord, SchemaSource, read_policy};
 use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional_field, required_field};
 use super::{Policy, PolicySet};
 use crate::rules::table::INVALID_POLICY;
@@ -258,7 +258,7 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
         PolicyExpressions::read(spec, &spec_at, kind.applicable_kinds(), faults);
         return None;
     }
-    let seen = ReferencedSchemas::default();
+    let seen = SchemaFileRecord::default();
     Some(read_policy(kind, root, "".into(), &SchemaSource::without_files(&seen), faults))
 }
 

@@ -6,7 +6,7 @@
 /// The class of each byte, as one of the constants below; 0 if no name has it. One look-up per byte: names are most of
 /// what a slice consists of.
 static BYTE_CLASSES: [u8; 256] = classes();
-const LOWER: u8 = 1;
+const LOWER_OR_DIGIT: u8 = 1;
 const UPPER: u8 = 2;
 const DASH: u8 = 4;
 const DOT: u8 = 8;
@@ -22,7 +22,7 @@ const fn classes() -> [u8; 256] {
         #[expect(clippy::indexing_slicing, reason = "below 256, and at compile time")]
         let slot = &mut table[byte];
         *slot = match letter {
-            b'a'..=b'z' | b'0'..=b'9' => LOWER,
+            b'a'..=b'z' | b'0'..=b'9' => LOWER_OR_DIGIT,
             b'A'..=b'Z' => UPPER,
             b'-' => DASH,
             b'.' => DOT,
@@ -34,7 +34,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// Returns the class of a byte, such as [`LOWER`]; 0 if names cannot contain it.
+/// Returns the class of a byte, such as [`LOWER_OR_DIGIT`]; 0 if names cannot contain it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 fn class(byte: u8) -> u8 {
     BYTE_CLASSES[usize::from(byte)]
@@ -42,7 +42,7 @@ fn class(byte: u8) -> u8 {
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn is_label(value: &str) -> bool {
-    has_valid_edges(value, LOWER, LOWER | DASH)
+    has_valid_edges(value, LOWER_OR_DIGIT, LOWER_OR_DIGIT | DASH)
 }
 
 /// True if the value is labels joined by single dots; neither they nor the value have a length limit here.
@@ -53,9 +53,9 @@ pub(super) fn is_subdomain(value: &str) -> bool {
     for &byte in value.as_bytes() {
         let class = class(byte);
         let fits = match class {
-            LOWER => true,
+            LOWER_OR_DIGIT => true,
             DASH => last != DOT,
-            DOT => last == LOWER,
+            DOT => last == LOWER_OR_DIGIT,
             _ => false,
         };
         if !fits {
@@ -63,7 +63,7 @@ pub(super) fn is_subdomain(value: &str) -> bool {
         }
         last = class;
     }
-    last == LOWER
+    last == LOWER_OR_DIGIT
 }
 
 /// True if the value matches the expression of subdomains under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and
@@ -80,7 +80,7 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
 pub(super) fn is_qualified(value: &str) -> bool {
-    has_valid_edges(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | UNDERSCORE)
+    has_valid_edges(value, LOWER_OR_DIGIT | UPPER, LOWER_OR_DIGIT | UPPER | DASH | DOT | UNDERSCORE)
 }
 
 /// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
@@ -88,7 +88,7 @@ pub(super) fn is_qualified(value: &str) -> bool {
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | UNDERSCORE) != 0)
+        && bytes.iter().all(|&byte| class(byte) & (LOWER_OR_DIGIT | UPPER | UNDERSCORE) != 0)
 }
 
 /// True if `value` is a condition reason. The error text is

@@ -31,7 +31,7 @@ struct Impact {
     pods: Vec<Pod>,
     pods_omitted: usize,
     budgets: Vec<Budget>,
-    restarts: Vec<Restart>,
+    restarts: Vec<RestartedGroup>,
     replacements: Option<Outcomes>,
     differences: Vec<Text>,
     sum: Sum,
@@ -87,7 +87,7 @@ struct Budget {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Restart {
+struct RestartedGroup {
     kind: Text,
     #[serde(flatten)]
     name: Namespaced,
@@ -336,7 +336,7 @@ fn outcome(name: &str) -> &str {
     }
 }
 
-fn restarts(groups: &[Restart]) -> Markup {
+fn restarts(groups: &[RestartedGroup]) -> Markup {
     let mut table = Table::new(&GROUPS, TABLE_BYTES / 8);
     for group in groups {
         table.add([

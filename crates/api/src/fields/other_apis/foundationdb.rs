@@ -8,11 +8,12 @@ use crate::fields::partial_struct;
 use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
 
-pub(in crate::fields) static TAINT_OPTION: StructSchema = partial_struct(
+pub(in crate::fields) static TAINT_REPLACEMENT_OPTION: StructSchema = partial_struct(
     "TaintReplacementOption",
     &[p!("key", FieldType::Str), p!("durationInSeconds", FieldType::Int)],
 );
-pub(in crate::fields) const TAINT_OPTIONS: FieldType = FieldType::List(&FieldType::Struct(&TAINT_OPTION));
+pub(in crate::fields) const TAINT_OPTIONS: FieldType =
+    FieldType::List(&FieldType::Struct(&TAINT_REPLACEMENT_OPTION));
 pub(in crate::fields) static REPLACEMENTS: StructSchema = partial_struct(
     "AutomaticReplacementOptions",
     &[

@@ -27,21 +27,24 @@ pub fn printed_member(cx: &RuleContext<'_, '_>, object: Object<'_>, json: &str) 
 /// text that is shown.
 pub fn printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static FieldType) -> BadValue {
     let mut out = String::new();
-    let writer =
-        GoStructWriter { version: cx.version, fields: cx.profile.fields, max_bytes: cx.max_text_bytes() };
+    let writer = InternalStructWriter {
+        version: cx.version,
+        fields: cx.profile.fields,
+        max_bytes: cx.max_text_bytes(),
+    };
     writer.write(&mut out, value, ty);
     BadValue::Json(out.into())
 }
 
 /// Writes a value as Go prints the server's internal struct for it, up to a length.
 #[derive(Clone, Copy)]
-struct GoStructWriter {
+struct InternalStructWriter {
     version: Version,
     fields: Availability,
     max_bytes: usize,
 }
 
-impl GoStructWriter {
+impl InternalStructWriter {
     /// Appends a value of that type.
     fn write(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
         match ty {
