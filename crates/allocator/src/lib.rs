@@ -11,8 +11,8 @@
 //!
 //! ```
 //! use tollgate_allocator::{
-//!     Allocator, Candidate, Claims, Classes, DEFAULT_MAX_STEPS, Inventory, Node, Outcome, Semantics, UnallocatedClaim,
-//!     Usage,
+//!     AllocationOutcome, Allocator, AllocatorSemantics, Candidate, ClaimsToAllocate, Classes, DEFAULT_MAX_STEPS,
+//!     DeviceUsage, Inventory, Node, UnallocatedClaim,
 //! };
 //! use tollgate_api::{profile::Version, view::{ClaimSpec, Class, Slice}};
 //! use tollgate_document::doc::parse;
@@ -24,19 +24,19 @@
 //! let spec = parse(r#"{"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}"#)?;
 //! let node = parse(r#"{"metadata": {"name": "n1"}}"#)?;
 //!
-//! let semantics = Semantics::V1_37;
+//! let semantics = AllocatorSemantics::V1_37;
 //! let inventory = Inventory::new(semantics, [(Version::V1, Slice(slice.root()))], []);
 //! let classes: Classes = [("gpu", Class(class.root()))].into_iter().collect();
 //! let (version, spec) = (Version::V1, ClaimSpec(spec.root()));
 //! let claim = UnallocatedClaim { namespace: "app", name: "claim", version, spec };
-//! let claims = Claims::new([claim], [], &classes, &semantics).expect("the class exists");
+//! let claims = ClaimsToAllocate::new([claim], [], &classes, &semantics).expect("the class exists");
 //!
 //! let is_gpu = |_: &str, device: Candidate| Ok(device.driver == "gpu.example.com");
-//! let usage = Usage::default();
+//! let usage = DeviceUsage::default();
 //! let allocator =
 //!     Allocator { inventory: &inventory, usage: &usage, selectors: &is_gpu, max_steps: DEFAULT_MAX_STEPS };
 //! let pools = inventory.pools_for(Node::from_object(node.root()));
-//! let Outcome::Allocated(allocations) = allocator.allocate(&pools, &claims) else { panic!("no device") };
+//! let AllocationOutcome::Allocated(allocations) = allocator.allocate(&pools, &claims) else { panic!("no device") };
 //! assert_eq!(allocations[0].devices[0].device, "gpu-1");
 //! # Ok::<(), tollgate_document::doc::SyntaxError>(())
 //! ```

@@ -20,11 +20,11 @@
 //! let profile = Profile::named("1.37").expect("a known release");
 //! let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?);
 //! let document = documents(manifest).next().expect("one document").expect("it can be read");
-//! let request = Attributes::create(document.doc.root(), "", "2026-11-15T12:00:00Z");
+//! let request = Attributes::for_create(document.doc.root(), "", "2026-11-15T12:00:00Z");
 //!
 //! let verdict = engine.validate(&request, Labels::Unknown);
-//! assert!(!verdict.allowed());
-//! assert_eq!(verdict.findings()[0].finding.field(), "spec.taint.effect");
+//! assert!(!verdict.is_allowed());
+//! assert_eq!(verdict.findings()[0].finding.user_path(), "spec.taint.effect");
 //! # Ok::<(), String>(())
 //! ```
 
