@@ -63,6 +63,14 @@ impl Backoff {
         self.next = self.timing.min_backoff;
     }
 
+    /// Starts again with the first delay if something worked for at least as long as the next delay would last.
+    /// Otherwise, watches that the API server closes every few seconds would soon be down for longer than they are up.
+    pub(super) fn reset_after_working_for(&mut self, worked: Duration) {
+        if worked >= self.next.min(self.timing.max_backoff) {
+            self.reset();
+        }
+    }
+
     /// The next delay: between half of it and all of it, depending on `jitter`, so that replicas do not retry together.
     pub(super) fn next_delay(&mut self, jitter: u32) -> Duration {
         let pause = self.next.min(self.timing.max_backoff);
@@ -105,5 +113,14 @@ mod tests {
         );
         backoff.reset();
         assert_eq!(backoff.next_delay(0), Duration::from_millis(500), "half of it at least");
+        backoff.reset_after_working_for(Duration::from_millis(1999));
+        assert_eq!(backoff.next_delay(0), Duration::from_secs(1), "it worked for less than the next 2 s");
+        backoff.reset_after_working_for(Duration::from_secs(4));
+        assert_eq!(backoff.next_delay(0), Duration::from_millis(500));
+        for _ in 0..9 {
+            backoff.next_delay(0);
+        }
+        backoff.reset_after_working_for(Duration::from_secs(5));
+        assert_eq!(backoff.next_delay(0), Duration::from_millis(500), "no delay is longer than 5 s");
     }
 }

@@ -140,7 +140,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     tokio::time::sleep(self.timing.not_served_delay).await;
                     continue;
                 }
-                Ok(()) => api_errors = 0,
+                Ok(()) => {
+                    api_errors = 0;
+                    backoff.reset_after_working_for(began.elapsed());
+                }
                 Err(error) => {
                     api_errors += usize::from(error.code() != 0);
                     if api_errors >= MAX_ERRORS_BEFORE_RELIST {
