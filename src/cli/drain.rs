@@ -40,10 +40,11 @@ use super::version::Output;
 use crate::cluster::{ListedKind, POD_DISRUPTION_BUDGETS};
 #[cfg(feature = "cluster")]
 use online::commands::{
-    FLAGS_NOT_REPEATED, cluster_name, next_commands, require_confirmation, require_named_cluster, typed_flags,
+    FLAGS_NOT_REPEATED, cluster_name, next_commands, plan_commands, require_confirmation,
+    require_named_cluster, typed_flags,
 };
 #[cfg(feature = "cluster")]
-use online::reporter::Reporter;
+use online::reporter::{NextCommands, Reporter};
 #[cfg(feature = "cluster")]
 use online::settings::{RuleAnnotations, RunArgs, RunSettings, WaitFor, release_problems};
 #[cfg(feature = "cluster")]
@@ -54,6 +55,9 @@ use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInpu
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Settings, State};
 use tollgate_formats::{gotime, names};
+#[cfg(feature = "cluster")]
+use tollgate_picture::Text;
+use tollgate_picture::pages::DrainCommands;
 
 /// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
 ///
@@ -329,7 +333,10 @@ impl Drain {
             ReportOutput::Html => {
                 let capacity = Some(capacity::drain_capacity_json(state, &report.plan, profile));
                 let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
-                let page = tollgate_picture::pages::drain(&drawn.record(), &source.page_metadata(incomplete));
+                let commands =
+                    if source.is_part() { None } else { self.page_commands(&report.request.typed)? };
+                let page = source.page_metadata(incomplete);
+                let page = tollgate_picture::pages::drain(&drawn.record(), commands.as_ref(), &page);
                 picture::write_page(page, console)?;
             }
         }
@@ -337,6 +344,16 @@ impl Drain {
         tally.denied += report.plan.pods.iter().filter(stays).count();
         tally.denied += report.plan.claims_without_pods.len();
         Ok(tally)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the same call with and without the feature"
+    )]
+    fn page_commands(&self, _: &[String]) -> Result<Option<DrainCommands>, Failure> {
+        Ok(None)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -348,6 +365,15 @@ impl Drain {
 
 #[cfg(feature = "cluster")]
 impl Drain {
+    /// Returns the commands that carry out and undo the plan, for its page.
+    fn page_commands(&self, targets: &[String]) -> Result<Option<DrainCommands>, Failure> {
+        let is_for_dump = !self.state.is_empty();
+        let context =
+            if is_for_dump { None } else { self.release.live_server()?.endpoint().context.as_deref() };
+        let NextCommands { go_on, go_back } = plan_commands(targets, &self.given, context, is_for_dump);
+        Ok(Some(DrainCommands { run: Text::from(go_on), undo: Text::from(go_back), is_for_dump }))
+    }
+
     /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
     /// cluster.
     fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {

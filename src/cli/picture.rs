@@ -75,6 +75,11 @@ impl StateSource {
         StateSource { is_part: true, ..StateSource::default() }
     }
 
+    /// True if the report becomes part of a larger page.
+    pub(super) fn is_part(&self) -> bool {
+        self.is_part
+    }
+
     /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state
     /// lacks.
     pub(super) fn page_metadata(&self, incomplete: &[String]) -> Page {

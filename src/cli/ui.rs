@@ -60,7 +60,8 @@ impl Arguments {
         let (source, first) = self.open_source(console)?;
         let server = LoopbackServer::bind(self.port)?;
         let board = Arc::new(Board::new(first.page_facts(self.ui_command())));
-        let site = Arc::new(UiPages::start(board.clone(), first, self.command_parts())?);
+        let commands = self.command_parts(&self.kubectl_for_pages()?);
+        let site = Arc::new(UiPages::start(board.clone(), first, commands)?);
         follow::start_following(source, board, site.clone())?;
         let links = server.start_links();
         writeln!(console, "Open {}", links.issue()?)?;
@@ -107,12 +108,32 @@ impl Arguments {
 
     /// Returns the command that serves these pages, as a person would type it.
     fn ui_command(&self) -> String {
-        format!("tollgate ui{}", self.command_parts().flags)
+        format!("tollgate ui{}", self.command_parts(&self.release.server.context.kubectl()).flags)
+    }
+
+    /// Returns kubectl with the flags that select the cluster of the pages. They name its context even if it was not
+    /// typed, because the current context may be another one when a command is pasted.
+    #[cfg(feature = "cluster")]
+    fn kubectl_for_pages(&self) -> Result<String, Failure> {
+        let context = &self.release.server.context;
+        let kubectl = context.kubectl();
+        if !self.state.paths.is_empty() || context.is_named() {
+            return Ok(kubectl);
+        }
+        Ok(match &self.release.live_server()?.endpoint().context {
+            Some(name) => format!("{kubectl} --context {}", quote_for_shell(name)),
+            None => kubectl,
+        })
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unnecessary_wraps, reason = "the same call with and without the feature")]
+    fn kubectl_for_pages(&self) -> Result<String, Failure> {
+        Ok(self.release.server.context.kubectl())
     }
 
     /// Returns the parts of commands that use the same state: kubectl and the flags.
-    fn command_parts(&self) -> question::CommandParts {
-        let kubectl = self.release.server.context.kubectl();
+    fn command_parts(&self, kubectl: &str) -> question::CommandParts {
         let mut flags = kubectl.strip_prefix("kubectl").unwrap_or_default().to_owned();
         let mut words = Vec::new();
         for path in &self.state.paths {
@@ -125,7 +146,7 @@ impl Arguments {
             flags.push_str(" --assume-complete");
             words.push("--assume-complete".to_owned());
         }
-        question::CommandParts { kubectl, flags, words }
+        question::CommandParts { kubectl: kubectl.to_owned(), flags, words }
     }
 }
 

@@ -94,6 +94,37 @@ fn a_page_says_where_its_data_come_from_and_exits_like_the_report() {
     }
 }
 
+/// Each page says what a reader must know before the next step.
+#[test]
+fn a_page_says_what_to_do_next_and_what_to_beware_of() {
+    for (place, parts) in [
+        (0, &["with NoSchedule, pods that use it keep running; with NoExecute, they are evicted unless"][..]),
+        (
+            1,
+            &[
+                "7 fit elsewhere, and <strong class=\"warn\">replacements of 8 can be evicted again",
+                "8 can be evicted again</span>",
+            ],
+        ),
+        (2, &["do not respect PodDisruptionBudgets; <code>tollgate impact</code> counts the violations"]),
+        (
+            3,
+            &[
+                "run <code>tollgate drain node/gpu-node-03</code>",
+                "run <code>tollgate undrain node/gpu-node-03</code>",
+                "This plan is about a dump, but the commands act on a cluster",
+            ],
+        ),
+        (4, &["The specs of ResourceClaims and ResourceClaimTemplates cannot be edited."]),
+    ] {
+        let command = REPORTS[place].1;
+        let (_, page, _) = run(Path::new(ROOT), &arguments(command, "html"));
+        for part in parts {
+            assert!(page.contains(part), "{command:?}: no {part:?} in {page}");
+        }
+    }
+}
+
 #[test]
 fn an_incomplete_state_is_said_on_the_page() {
     let (code, page, _) = run(

@@ -84,6 +84,22 @@ fn answers_are_those_of_the_commands() {
     assert!(answer.contains("kind: DeviceTaintRule"), "{answer}");
     assert!(answer.contains("tollgate drain node/gpu-node-03 --dry-run --state dump.yaml"), "{answer}");
     assert!(answer.contains("kubectl apply -f rule.yaml"), "{answer}");
+    assert!(
+        answer.contains("What if node/gpu-node-03 is tainted with tollgate.dev/drain and effect NoExecute?"),
+        "{answer}"
+    );
+    assert!(answer.contains("This answer is about a dump."), "{answer}");
+    // The rule belongs to the first answer and not to the drain, whose dry run comes before the drain itself.
+    let mut rest = answer.as_str();
+    for part in [
+        "Where they go",
+        "The rule of the answer above",
+        "drain the devices",
+        "--dry-run --state",
+        "Drain instead",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {rest}")).1;
+    }
     // The same by the rule that it stands for.
     let rule = "apiVersion: resource.k8s.io/v1beta2\\nkind: DeviceTaintRule\\nmetadata: {name: r}\\nspec:\\n  deviceSelector: {driver: gpu.example.com, pool: gpu-node-03}\\n  taint: {key: example.com/r, effect: NoExecute}\\n";
     let by_rule = running.ask(&cookie, &format!("{{\"rule\":\"{rule}\"}}"));

@@ -31,7 +31,7 @@ pub struct Change {
 }
 
 /// A part of a bar: its CSS class, its name and its size.
-type BarPart = (&'static str, &'static str, usize);
+pub(crate) type BarPart = (&'static str, &'static str, usize);
 
 impl Class {
     /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a

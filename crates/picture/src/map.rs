@@ -230,12 +230,18 @@ fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present:
     }
 }
 
+/// What a taint does to pods that use the device already, which the state does not tell.
+const TAINTED_PODS_NOTE: &str = "; with NoSchedule, pods that use it keep running; with NoExecute, they are evicted unless they tolerate the taint";
+
 fn legend(present: &BTreeSet<State>) -> Markup {
     html! {
         ul.legend aria-label="Legend" {
             @for (state, class, name, meaning) in State::ALL {
                 @if present.contains(&state) {
-                    li { span.cell.(class) aria-hidden="true" {} strong { (name) } " " (meaning) }
+                    li {
+                        span.cell.(class) aria-hidden="true" {} strong { (name) } " " (meaning)
+                        @if state == State::Tainted { (TAINTED_PODS_NOTE) }
+                    }
                 }
             }
         }

@@ -12,13 +12,13 @@ mod impact;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::bars::{self, Change};
+use crate::bars::{self, BarPart, Change};
 use crate::frame::grouped;
 use crate::map::{Named, Namespaced};
 use crate::text::{Text, unbroken};
 pub use audit::audit;
 pub use devices::{DeviceParts, device_parts, devices};
-pub use drain::drain;
+pub use drain::{DrainCommands, drain};
 pub use forecast::forecast;
 pub use impact::impact;
 
@@ -53,15 +53,15 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// A bar with the number of pods by outcome. `fit` is the phrase for pods that fit.
-    fn render(self, fit: &'static str) -> Markup {
-        let parts = [
-            ("free", fit, self.fits),
+    /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
+    fn render(self, fits: &[BarPart]) -> Markup {
+        let others = [
             ("allocated", "fit only sometimes", self.sometimes),
             ("tainted", "stay Pending", self.pending),
             ("blocked", "have an unknown outcome", self.unknown),
             ("blocked", "are not recreated", self.not_recreated),
         ];
+        let parts = [fits, &others].concat();
         let total = parts.iter().map(|part| part.2).sum();
         html! { div.keep { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) } }
     }

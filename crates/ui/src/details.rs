@@ -26,7 +26,9 @@ pub(crate) fn draw_details(
     html! {
         h3 { (device.device) }
         p.hint { (device.driver) "/" (device.pool) @if let Some(node) = &device.node { ", node " (node) } }
-        p { a.button href={ "/what-if#" (id) } { "What if this device is tainted?" } }
+        p { a.button href={ "/what-if#" (id) } {
+            @if device.taints.is_empty() { "What if this device is tainted?" } @else { "What if this device gets another taint?" }
+        } }
         dl {
             dt { "State" }
             dd {

@@ -25,10 +25,12 @@ pub struct WhatIf {
     pub taken: String,
     /// The time of the question, which the reports call `now`; empty if there are no reports.
     pub asked_at: String,
-    /// The devices and the effect that were asked about, shown on paper, which lacks the form; empty if a rule was written.
+    /// The devices and the taint that were asked about; empty if a rule was written.
     pub asked: String,
     /// The rule that was asked about, as YAML.
     pub rule: String,
+    /// True if the rule can evict pods.
+    pub may_evict: bool,
     pub findings: Vec<Finding>,
     /// Reasons why there is no answer, or only a part of one.
     pub errors: Vec<String>,
@@ -41,6 +43,8 @@ pub struct WhatIf {
     pub plan: String,
     /// Commands to copy, each with what it does.
     pub commands: Vec<(&'static str, String)>,
+    /// True if the answer is about a dump, so that the commands may act on another cluster.
+    pub is_dump: bool,
 }
 
 /// The answer as JSON for the script of the page.
@@ -66,27 +70,27 @@ impl WhatIf {
 
     fn html(&self) -> Markup {
         html! {
-            @if !self.asked.is_empty() { p.lead.asked { "What if " (Text::from(self.asked.as_str())) "?" } }
+            @if !self.asked.is_empty() { p.lead { "What if " (Text::from(self.asked.as_str())) "?" } }
             @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (Text::from(self.asked_at.as_str())) ", the time of the question." } }
             @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
             (findings(&self.findings))
             (part("impact", "Who goes, and when", &self.impact))
             (part("forecast", "Where they go, and what is left", &self.forecast))
+            (self.rule_section())
             (part("plan", "Or drain the devices: evictions in waves, as PodDisruptionBudgets and free devices allow", &self.plan))
             @if !self.notes.is_empty() {
                 section { h2 { "Notes" } ul.notes { @for note in &self.notes { li { (Text::from(note.as_str())) } } } }
             }
-            @if !self.rule.is_empty() {
-                section {
-                    h2 { "The rule" }
-                    p { "Save it as " code { "rule.yaml" } ". " button.copy type="button" data-copy="rule" { "Copy the rule" }
-                        " " button type="button" id="edit" { "Edit the rule" } }
-                    pre tabindex="0" role="region" aria-label="The rule as YAML" { code id="rule" { (MultilineText(&self.rule)) } }
-                }
-            }
             @if !self.commands.is_empty() {
                 section {
                     h2 { "Commands" }
+                    @if self.is_dump {
+                        p.hint {
+                            "This answer is about a dump. " code { "kubectl apply" } ", and " code { "tollgate drain" } " without "
+                            code { "--dry-run" } ", act on a cluster: the one of " code { "--context" }
+                            ", or of the current kubeconfig context without it."
+                        }
+                    }
                     dl.commands {
                         @for (index, (what, command)) in self.commands.iter().enumerate() {
                             dt { (what) }
@@ -97,6 +101,27 @@ impl WhatIf {
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// The rule, and what it belongs to. It comes before the plan of a drain, which has other rules of a similar name.
+    fn rule_section(&self) -> Markup {
+        // A rule with an error has no answer.
+        let is_answered = !self.impact.is_empty();
+        html! {
+            @if !self.rule.is_empty() {
+                section {
+                    h2 { @if is_answered { "The rule of the answer above" } @else { "The rule" } }
+                    @if is_answered && self.may_evict { p.hint { "If you create it, pods are evicted as shown above, without waves." } }
+                    @if !self.plan.is_empty() {
+                        p.hint { "It is not part of the drain below, which creates its own rules with effect NoSchedule." }
+                    }
+                    p { "To use it in commands, save it as " code { "rule.yaml" } ". "
+                        button.copy type="button" data-copy="rule" { "Copy the rule" }
+                        " " button type="button" id="edit" { "Edit the rule" } }
+                    pre tabindex="0" role="region" aria-label="The rule as YAML" { code id="rule" { (MultilineText(&self.rule)) } }
                 }
             }
         }

@@ -25,7 +25,7 @@ use tollgate_ui::{Finding, WhatIf};
 const RULE_FILE: &str = "rule.yaml";
 /// Maximum number of devices that can be picked at once; each becomes a rule.
 const MAX_PICKED_DEVICES: usize = 500;
-/// Maximum number of targets that a printed answer names.
+/// Maximum number of targets that an answer names.
 const MAX_NAMED_TARGETS: usize = 20;
 /// Maximum number of findings that a page shows.
 const MAX_SHOWN_FINDINGS: usize = 100;
@@ -64,7 +64,7 @@ impl WhatIfQuestion {
 
     /// Answers the question for a state.
     pub(super) fn answer(&self, known: &KnownState, commands: &CommandParts) -> WhatIf {
-        let mut answer = WhatIf { taken: known.taken.clone(), ..WhatIf::default() };
+        let mut answer = WhatIf { taken: known.taken.clone(), is_dump: known.is_dump, ..WhatIf::default() };
         if let Err(failure) = self.fill_answer(&mut answer, known, commands) {
             answer.errors.push(failure.message());
         }
@@ -79,6 +79,7 @@ impl WhatIfQuestion {
     ) -> Result<(), Failure> {
         answer.rule = self.rule_text(known)?;
         answer.asked = self.asked();
+        answer.may_evict = may_evict(&answer.rule);
         answer.findings = validate_rule(&answer.rule, known);
         if answer.findings.iter().any(|finding| finding.is_error) {
             return Ok(());
@@ -139,11 +140,11 @@ impl WhatIfQuestion {
             })?
         };
         (answer.impact, answer.forecast, answer.plan) = (impact, forecast, plan);
-        answer.commands = commands.commands_for_rule(&targets, may_evict(&answer.rule));
+        answer.commands = commands.commands_for_rule(&targets, answer.may_evict);
         Ok(())
     }
 
-    /// Returns the targets and the effect in words; empty for a rule that was written.
+    /// Returns the targets and the taint in words; empty for a rule that was written.
     fn asked(&self) -> String {
         if self.targets.is_empty() {
             return String::new();
@@ -155,7 +156,7 @@ impl WhatIfQuestion {
         };
         let effect = if self.effect.is_empty() { "NoExecute" } else { &self.effect };
         let is = if self.targets.len() == 1 { "is" } else { "are" };
-        format!("{}{more} {is} tainted with effect {effect}", named.join(", "))
+        format!("{}{more} {is} tainted with {DEFAULT_KEY} and effect {effect}", named.join(", "))
     }
 
     /// Returns the rule as it was written, or rules made of the targets.
@@ -276,8 +277,8 @@ fn may_evict(text: &str) -> bool {
 }
 
 impl CommandParts {
-    /// Returns the commands that a page offers to copy, each with its purpose. The drain is first if the rule evicts
-    /// pods, because it is the safer way.
+    /// Returns the commands that a page offers to copy, each with its purpose. The drain comes before the rule,
+    /// because it is the safer way, and its dry run comes before the drain.
     fn commands_for_rule(&self, targets: &[String], may_evict: bool) -> Vec<(&'static str, String)> {
         let (kubectl, flags) = (&self.kubectl, &self.flags);
         let mut commands = Vec::new();
@@ -285,16 +286,15 @@ impl CommandParts {
             let targets: Vec<String> = targets.iter().map(|target| quote_for_shell(target)).collect();
             let targets = targets.join(" ");
             let cluster = kubectl.strip_prefix("kubectl").unwrap_or_default();
-            if may_evict {
-                commands.push((
-                    "Drain instead, the safer way: pods move in waves, and PodDisruptionBudgets are respected",
-                    format!("tollgate drain {targets}{cluster}"),
-                ));
-            }
-            commands.push((
-                "See the plan of a drain again",
-                format!("tollgate drain {targets} --dry-run{flags}"),
-            ));
+            let drain = if may_evict {
+                "Drain instead, the safer way: pods move in waves, and PodDisruptionBudgets are respected"
+            } else {
+                "Drain the devices: pods move in waves, and PodDisruptionBudgets are respected"
+            };
+            commands.extend([
+                ("See the plan of a drain again", format!("tollgate drain {targets} --dry-run{flags}")),
+                (drain, format!("tollgate drain {targets}{cluster}")),
+            ]);
         }
         let create = if may_evict {
             "Create the rule: pods that do not tolerate its NoExecute taints are evicted at once, and \

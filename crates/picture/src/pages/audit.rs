@@ -150,7 +150,12 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
                         strong { "warn" } ": the object would be accepted with a warning. If its message says that something is not "
                         "allowed, the policy only warns so far."
                     }
-                    li { "Next: run " code { "tollgate explain RULE" } " for a rule of the table, change the objects, and audit again." }
+                    li { "Next: run " code { "tollgate explain RULE" } " for a rule of the table, correct the objects, and audit again." }
+                    @if has_immutable_object(&report.results) { li {
+                        "The specs of ResourceClaims and ResourceClaimTemplates cannot be edited. Create a corrected template with another "
+                        "name, and refer to it in the pod templates of the workloads. Existing claims stay as they are: a claim that was "
+                        "created from a template is deleted with its pod. Delete other claims when no pod uses them, and create them again."
+                    } }
                 } }
                 (findings(&report.results, page))
             }
@@ -174,6 +179,12 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
         ],
     };
     Ok(frame.render())
+}
+
+/// True if a finding is about an object whose spec the API server does not let anyone edit.
+fn has_immutable_object(objects: &[Object]) -> bool {
+    let is_immutable = |object: &Object| matches!(&*object.kind, "ResourceClaim" | "ResourceClaimTemplate");
+    objects.iter().any(|object| is_immutable(object) && !object.findings.is_empty())
 }
 
 /// The name of a rule, with a link to its page.

@@ -110,8 +110,22 @@ const MAX_BUDGETS: usize = 40;
 /// Maximum size in bytes of the lanes of all waves.
 const LANES_BYTES: usize = 1_000_000;
 
-/// The page for the plan of `drain -o json`.
-pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
+/// The commands to carry out a plan and to undo it, quoted for a shell.
+#[derive(Clone, Default, Debug)]
+pub struct DrainCommands {
+    pub run: Text,
+    pub undo: Text,
+    /// True if the plan is about a dump, so that the commands may act on another cluster.
+    pub is_for_dump: bool,
+}
+
+/// The page for the plan of `drain -o json`. `commands` is `None` if the page that the plan is a part of has commands of
+/// its own.
+pub fn drain(
+    record: &Record<'_>,
+    commands: Option<&DrainCommands>,
+    page: &Page,
+) -> serde_json::Result<String> {
     let plan: Plan = serde_json::from_str(record.json)?;
     let totals = &plan.totals;
     let title = format!("Drain of {}", joined(&plan.targets));
@@ -122,7 +136,7 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
         profile: &plan.profile,
         at: &plan.at,
         body: html! {
-            p.hint.how { (how_to_drain(page.is_part)) }
+            (how_to_drain(commands))
             (tiles(&[
                 ("calm", totals.devices, "devices to free"),
                 ("good", totals.moving, "pods move"),
@@ -164,14 +178,25 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
     Ok(frame.render())
 }
 
-/// A sentence about how to carry out the plan. A page of its own shows the command that made it; the answer of a
-/// larger page lists its commands.
-fn how_to_drain(is_part: bool) -> Markup {
+/// How to carry out the plan, and how to undo it.
+fn how_to_drain(commands: Option<&DrainCommands>) -> Markup {
+    let Some(DrainCommands { run, undo, is_for_dump }) = commands else {
+        return html! {
+            p.hint.how { "To carry out the plan, run " code { "tollgate drain" } " with these targets against the cluster." }
+        };
+    };
     html! {
-        "To carry out the plan, run "
-        @if is_part { code { "tollgate drain" } " with these targets" } @else { "the command above" }
-        " against the cluster, without " code { "--dry-run" } ", " code { "--state" } ", " code { "--now" } " and "
-        code { "-o html" } "."
+        ul.notes.how {
+            li { "To carry out the plan, run " code { (run) } "." }
+            li { "To open the devices again, run " code { (undo) } ". Pods that have moved stay where they are." }
+            @if *is_for_dump {
+                li {
+                    "This plan is about a dump, but the commands act on a cluster: the one of " code { "--context" }
+                    ", or of the current kubeconfig context without it. Run the first command with " code { "--dry-run" }
+                    " to see the plan for that cluster."
+                }
+            }
+        }
     }
 }
 

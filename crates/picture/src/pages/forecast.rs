@@ -282,6 +282,10 @@ fn lead(forecast: &Forecast) -> Markup {
         @if !parts.is_empty() {
             "Of " (counted(forecast.pods.len(), "pod")) " that are new, replaced or waiting: " (parts.join(", ")) "."
         }
+        @if !forecast.evicted.is_empty() {
+            " Evictions by device taints do not respect PodDisruptionBudgets; " code { "tollgate impact" }
+            " counts the violations."
+        }
     }
 }
 
@@ -311,7 +315,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             }
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render("fit")) (pending(forecast)) }
+        section { h2 { "What becomes of pods" } (totals.render(&[("free", "fit", totals.fits)])) (pending(forecast)) }
         (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {

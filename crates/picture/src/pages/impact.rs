@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Outcomes, Record, TABLE_BYTES, notes, pod_name, tile_class, tiles, titled_capacity, workload};
-use crate::bars::Change;
+use crate::bars::{BarPart, Change};
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
 use crate::table::{GROUPS, IMPACT_PODS, PARTS, Table};
@@ -147,7 +147,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
                     (parts(&sum.parts))
                     (evictions_of_all(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements {
-                        (outcomes.render("fit elsewhere"))
+                        (outcomes.render(&Fitting::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).parts()))
                         (evicted_again(sum.sum.evicted_again, sum.sum.evicted))
                     }
                 }
@@ -185,14 +185,51 @@ fn evicted_again(again: usize, evicted: usize) -> Markup {
     }
 }
 
-/// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
-fn elsewhere(replacements: Option<Outcomes>, again: usize) -> Markup {
-    html! {
-        @if let Some(outcomes) = replacements {
-            " " (grouped(outcomes.fits)) @if outcomes.fits == 1 { " fits" } @else { " fit" } " elsewhere"
-            @if again > 0 { ", but " strong.warn { "replacements of " (grouped(again)) " can be evicted again" } }
-            "."
+/// The evicted pods whose replacements fit, by whether these can be evicted again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fitting {
+    /// How many stay where they fit, and how many can be evicted again.
+    Apart { stay: usize, again: usize },
+    /// How many fit. Some of them can be evicted again, and the counts do not tell how many.
+    Mixed { fits: usize },
+}
+
+impl Fitting {
+    /// Tells the pods apart. The report does not say what becomes of the pods that can be evicted again, so this takes
+    /// counts that leave only one possibility, such as those of a change after which all pods fit.
+    fn of(outcomes: Outcomes, again: usize, evicted: usize) -> Fitting {
+        let Outcomes { fits, sometimes, pending, unknown, not_recreated } = outcomes;
+        let others = sometimes + pending + unknown + not_recreated;
+        let (least, most) = (again.saturating_sub(others), again.min(fits));
+        if again == 0 || (fits + others == evicted && least == most) {
+            Fitting::Apart { stay: fits - most, again: most }
+        } else {
+            Fitting::Mixed { fits }
         }
+    }
+
+    /// The parts of a bar for these pods. Only those that stay where they fit are green.
+    fn parts(self) -> Vec<BarPart> {
+        match self {
+            Fitting::Apart { stay, again } => {
+                vec![("free", "fit elsewhere", stay), ("both", "can be evicted again", again)]
+            }
+            Fitting::Mixed { fits } => vec![("both", "fit at first; some can be evicted again", fits)],
+        }
+    }
+}
+
+/// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
+fn elsewhere(replacements: Option<Outcomes>, again: usize, evicted: usize) -> Markup {
+    let Some(outcomes) = replacements else { return html! {} };
+    let (fits, phrase, joined) = match Fitting::of(outcomes, again, evicted) {
+        Fitting::Apart { stay, .. } => (stay, " elsewhere", ", and "),
+        Fitting::Mixed { fits } => (fits, " elsewhere at first", ", but "),
+    };
+    html! {
+        " " (grouped(fits)) @if fits == 1 { " fits" } @else { " fit" } (phrase)
+        @if again > 0 { (joined) strong.warn { "replacements of " (grouped(again)) " can be evicted again" } }
+        "."
     }
 }
 
@@ -202,7 +239,7 @@ fn sum_lead(sum: &Impact) -> Markup {
     html! {
         strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
         " in " (counted(namespaces, "namespace")) "."
-        @if evicted > 0 { (elsewhere(sum.replacements, evicted_again)) }
+        @if evicted > 0 { (elsewhere(sum.replacements, evicted_again, evicted)) }
     }
 }
 
@@ -244,7 +281,7 @@ fn lead(impact: &Impact) -> Markup {
         }
         ". " (counted(impact.devices.published, "published device")) " selected, "
         (grouped(impact.devices.allocated)) " allocated."
-        @if *evicted > 0 { (elsewhere(impact.replacements, impact.totals.evicted_again)) }
+        @if *evicted > 0 { (elsewhere(impact.replacements, impact.totals.evicted_again, *evicted)) }
     }
 }
 
@@ -280,7 +317,7 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
         @if let Some(outcomes) = impact.replacements {
             section {
                 h2 { "Where evicted pods go" (alone) }
-                (outcomes.render("fit elsewhere"))
+                (outcomes.render(&Fitting::of(outcomes, totals.evicted_again, totals.evicted).parts()))
                 (evicted_again(totals.evicted_again, totals.evicted))
             }
         }
@@ -358,4 +395,26 @@ fn all_notes(impact: &Impact) -> Vec<Text> {
         notes.push(Text::from(format!("{partitions} of the selected devices can still be allocated")));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fitting, Outcomes};
+
+    /// Pods are told apart only if the counts leave one possibility.
+    #[test]
+    fn pods_that_can_be_evicted_again_do_not_count_as_fitting() {
+        let outcomes = |fits, pending| Outcomes { fits, pending, ..Outcomes::default() };
+        for (outcomes, again, evicted, expected) in [
+            (outcomes(15, 0), 8, 15, Fitting::Apart { stay: 7, again: 8 }),
+            (outcomes(8, 0), 8, 8, Fitting::Apart { stay: 0, again: 8 }),
+            (outcomes(5, 2), 0, 7, Fitting::Apart { stay: 5, again: 0 }),
+            (outcomes(0, 4), 2, 4, Fitting::Apart { stay: 0, again: 0 }),
+            (outcomes(5, 2), 7, 7, Fitting::Apart { stay: 0, again: 5 }),
+            (outcomes(5, 2), 3, 7, Fitting::Mixed { fits: 5 }),
+            (outcomes(5, 0), 3, 7, Fitting::Mixed { fits: 5 }),
+        ] {
+            assert_eq!(Fitting::of(outcomes, again, evicted), expected, "{outcomes:?}, {again} of {evicted}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tollgate_picture::pages::{self, Record};
+use tollgate_picture::pages::{self, DrainCommands, Record};
 use tollgate_picture::{Page, Text};
 
 use crate::hostile;
@@ -38,11 +38,16 @@ pub(crate) fn recorded_pages() -> Vec<(&'static str, String)> {
         impact.lines().map(|json| Record { json, capacity: Some(capacity.as_str()) }).collect();
     let (forecast, drain) = (recorded("forecast.json"), recorded("drain.json"));
     let record = |json| Record { json, capacity: Some(capacity.as_str()) };
+    let commands = DrainCommands {
+        run: Text::from("tollgate drain node/gpu-node-03 --context production"),
+        undo: Text::from("tollgate undrain node/gpu-node-03 --context production"),
+        is_for_dump: true,
+    };
     [
         ("devices", pages::devices(&recorded("devices.json"), &page("devices"))),
         ("impact", pages::impact(&impacts, &page("impact"))),
         ("forecast", pages::forecast(&[record(&forecast)], &page("forecast"))),
-        ("drain", pages::drain(&record(&drain), &page("drain"))),
+        ("drain", pages::drain(&record(&drain), Some(&commands), &page("drain"))),
         ("audit", pages::audit(&recorded("audit.json"), "2026-11-16T09:30:00Z", &page("audit"))),
     ]
     .map(|(name, page)| (name, page.expect("a page")))
@@ -130,11 +135,13 @@ pub(crate) fn hostile_pages() -> Vec<(&'static str, String)> {
     let (capacity, impact, forecast, drain) =
         (capacity.to_string(), impact.to_string(), forecast.to_string(), drain.to_string());
     let record = |json| Record { json, capacity: Some(capacity.as_str()) };
+    let joined = Text::from(hostile::NAMES.join(" "));
+    let commands = DrainCommands { run: joined.clone(), undo: joined, is_for_dump: true };
     [
         ("devices", pages::devices(&devices.to_string(), &page)),
         ("impact", pages::impact(&[record(&impact)], &page)),
         ("forecast", pages::forecast(&[record(&forecast)], &page)),
-        ("drain", pages::drain(&record(&drain), &page)),
+        ("drain", pages::drain(&record(&drain), Some(&commands), &page)),
         ("audit", pages::audit(&audit.to_string(), "2026-11-16T09:00:00Z", &page)),
     ]
     .map(|(name, page)| (name, page.expect("a page")))

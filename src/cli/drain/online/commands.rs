@@ -50,6 +50,12 @@ pub(in crate::cli::drain) fn cluster_name(asked: &ConnectedServer) -> String {
 pub(in crate::cli::drain) const FLAGS_NOT_REPEATED: [&str; 7] =
     ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
+/// Flags that the page of a plan leaves out of its commands as well: its format, and what is assumed of its dump.
+const FLAGS_OF_PAGES: [&str; 2] = ["output", "assume_complete"];
+
+/// Flags that describe the cluster of a dump. A running cluster is asked for its release.
+const FLAGS_OF_DUMPS: [&str; 2] = ["kubernetes", "feature_gates"];
+
 /// Flags of `tollgate drain` that the matching `tollgate undrain` command repeats.
 const REPEATED_BY_UNDRAIN: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
 
@@ -83,6 +89,30 @@ pub(in crate::cli::drain) fn next_commands(
     given: &GivenFlags,
     context: Option<&str>,
 ) -> NextCommands {
+    commands_without(typed, given, context, &FLAGS_NOT_REPEATED)
+}
+
+/// Returns the commands that carry out and undo the plan on a page. `context` is the one that the plan was made for;
+/// `None` in a pod and for a dump.
+pub(in crate::cli::drain) fn plan_commands(
+    typed: &[String],
+    given: &GivenFlags,
+    context: Option<&str>,
+    is_for_dump: bool,
+) -> NextCommands {
+    let mut left_out = [&FLAGS_NOT_REPEATED[..], &FLAGS_OF_PAGES].concat();
+    if is_for_dump {
+        left_out.extend(FLAGS_OF_DUMPS);
+    }
+    commands_without(typed, given, context, &left_out)
+}
+
+fn commands_without(
+    typed: &[String],
+    given: &GivenFlags,
+    context: Option<&str>,
+    left_out: &[&str],
+) -> NextCommands {
     let targets: Vec<String> = typed.iter().map(|target| quote_for_shell(target)).collect();
     // The current context may be another one by then.
     let context = context.filter(|_| given.get("context").is_none());
@@ -95,7 +125,7 @@ pub(in crate::cli::drain) fn next_commands(
     let others: Vec<&str> =
         given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BY_UNDRAIN.contains(name)).collect();
     NextCommands {
-        go_on: command("drain", typed_flags(given, &FLAGS_NOT_REPEATED)),
+        go_on: command("drain", typed_flags(given, left_out)),
         go_back: command("undrain", typed_flags(given, &others)),
     }
 }
@@ -104,7 +134,7 @@ pub(in crate::cli::drain) fn next_commands(
 mod tests {
     use clap::Parser as _;
 
-    use super::{FLAGS_NOT_REPEATED, next_commands, typed_flags};
+    use super::{FLAGS_NOT_REPEATED, next_commands, plan_commands, typed_flags};
     use crate::cli::{Arguments, Command};
 
     fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
@@ -139,6 +169,33 @@ mod tests {
                 "tollgate drain node/a --context prod --key example.com/a --yes",
                 "tollgate undrain node/a --context prod --key example.com/a --yes"
             )
+        );
+    }
+
+    #[test]
+    fn commands_of_a_page_leave_out_what_made_the_page() {
+        let typed = ["node/a".to_owned()];
+        let flags = given(&["node/a", "--dry-run", "-o", "html", "--now", "2026-11-16T09:30:00Z", "--force"]);
+        let page = plan_commands(&typed, &flags, Some("prod"), false);
+        assert_eq!(
+            (page.go_on.as_str(), page.go_back.as_str()),
+            ("tollgate drain node/a --context prod --force", "tollgate undrain node/a --context prod")
+        );
+        let flags = given(&[
+            "node/a",
+            "--state",
+            "a.yaml",
+            "--kubernetes",
+            "1.37",
+            "--key",
+            "example.com/a",
+            "-o",
+            "html",
+        ]);
+        let page = plan_commands(&typed, &flags, None, true);
+        assert_eq!(
+            (page.go_on.as_str(), page.go_back.as_str()),
+            ("tollgate drain node/a --key example.com/a", "tollgate undrain node/a --key example.com/a")
         );
     }
 }
