@@ -138,6 +138,14 @@ fn references_by_id_and_anchor_are_followed() {
     assert_eq!(faults(four, r#"{"a":1}"#).unwrap(), ["data.a: 1 is less than or equal to the minimum of 1"]);
 }
 
+#[test]
+fn what_an_alternative_evaluates_is_no_fault() {
+    let schema = r#"{"anyOf":[{"properties":{"a":true}}],"properties":{"b":{"type":"string"}},"unevaluatedProperties":false}"#;
+    assert_eq!(faults(schema, r#"{"a":1,"b":"x"}"#).unwrap(), [""; 0]);
+    assert_eq!(faults(schema, r#"{"a":1,"b":2}"#).unwrap(), ["data.b: 2 is not of type \"string\""]);
+    assert_eq!(faults(schema, r#"{"c":1}"#).unwrap().len(), 1);
+}
+
 /// The nearest float64 of some of these numbers is the maximum.
 #[test]
 fn numbers_are_compared_exactly() {
