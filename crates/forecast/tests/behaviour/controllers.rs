@@ -321,3 +321,19 @@ fn a_pod_counts_with_what_its_containers_have() {
         assert_eq!(forecast.pods[0].outcome, outcome, "{status}");
     }
 }
+
+#[test]
+fn pods_that_differ_in_ports_are_scheduled_on_their_own() {
+    let pod = |name: &str, port: u16, rest: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app","uid":"u-{name}"}},"spec":{{"containers":[{{"name":"c","ports":[{{"containerPort":80,"hostPort":{port}}}]}}]{rest}}}}}
+            "#
+        )
+    };
+    let bound = cluster(1, 1) + &pod("x", 80, r#","nodeName":"n0""#);
+    // They wait together.
+    let state = bound + &pod("p", 80, "") + &pod("q", 81, "") + &pod("r", 81, "");
+    let forecast = forecast(&state, r#"{"wait":1}"#, 4);
+    let expected = [PodOutcome::Pending, PodOutcome::Fits, PodOutcome::Pending];
+    assert_eq!(forecast.pods.iter().map(|pod| pod.outcome).collect::<Vec<_>>(), expected);
+}
