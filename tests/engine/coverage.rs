@@ -161,3 +161,32 @@ fn the_nearest_entry_is_the_one_with_the_right_key() {
     let (index, shortfall) = nearest_entry(&tolerated, missing, &entries).unwrap();
     assert_eq!((index, shortfall.seconds, shortfall.keys, shortfall.values), (3, Some(600), false, false));
 }
+
+/// Two entries for a toleration of NoExecute taints; the second one is nearer.
+#[test]
+fn the_nearest_entry_lacks_least() {
+    let every_value = r#"{"key":"a.io/x","operator":"Exists","effect":"NoExecute"}"#;
+    let one_value = r#"{"key":"a.io/x","value":"v","effect":"NoExecute"}"#;
+    let (execute, schedule) = (&["NoExecute"][..], &["NoSchedule"][..]);
+    let other_value = entry("a.io/x", Some(&["u"]), execute, None);
+    let other_effect = entry("a.io/x", None, schedule, None);
+    for (toleration, farther, nearer) in [
+        (every_value, &other_effect, &other_value),
+        (one_value, &other_value, &other_effect),
+        (every_value, &entry("a.io/x", Some(&["u"]), execute, Some(60)), &other_value),
+        (every_value, &other_value, &entry("a.io/x", None, execute, Some(60))),
+        (every_value, &entry("b.io/x", None, execute, None), &other_effect),
+        (every_value, &entry("b.io/x", None, execute, None), &entry("a.io/y", None, schedule, None)),
+        // The more specific key.
+        (every_value, &entry("*", None, schedule, None), &entry("a.io/*", None, schedule, None)),
+        (every_value, &entry("a.io/*", None, schedule, None), &other_effect),
+    ] {
+        let document = doc::parse(toleration).unwrap();
+        let tolerated = ToleratedTaints::from_toleration(Toleration::of(document.root()));
+        for (entries, expected) in [([farther, nearer], 1), ([nearer, farther], 0)] {
+            let missing = uncovered_effects(&tolerated, entries);
+            let found = nearest_entry(&tolerated, missing, entries).map(|(index, _)| index);
+            assert_eq!(found, Some(expected), "{toleration}: {entries:?}");
+        }
+    }
+}

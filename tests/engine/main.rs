@@ -1,6 +1,6 @@
 //! The engine and the crates below it, with the data of `tests/`: corpora, recordings, laws.
 //!
-//! `allocation-counter`, which two modules use, brings the global allocator; it counts per thread, so tests that
+//! `allocation-counter`, which three modules use, brings the global allocator; it counts per thread, so tests that
 //! count run beside the others.
 #![allow(
     clippy::expect_used,
@@ -24,6 +24,7 @@ mod go_types;
 mod go_yaml;
 mod guard;
 mod impact;
+mod memory;
 mod patches;
 mod policies;
 mod policy_json;

@@ -240,8 +240,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     fn returning_replacement_stay(&self, device: &str) -> StayExplanation {
         let key = &self.input.request.key;
         let release = self.input.release;
-        let features = release.semantics.features;
-        if !features.device_taints || !features.device_taint_rules {
+        if !release.semantics.features.device_taint_rules {
             let why = release.profile.why_rules_do_nothing();
             let why = why.unwrap_or_else(|| format!("Kubernetes {} ignores rules", release.profile.name));
             return StayExplanation::new(

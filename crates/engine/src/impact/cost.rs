@@ -36,8 +36,8 @@ fn text_bytes<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
 
 /// Estimates the bytes that a slice takes in the snapshot; `new` is the bytes of strings that no other object had.
 pub(super) fn slice_bytes(slice: &Slice, new: usize) -> usize {
-    let of_devices = slice.devices.iter().map(|device| device.taints.len());
-    let taints = of_devices.sum::<usize>() + slice.taints.len();
+    let of_devices = slice.devices.iter().map(|device| size_of_val::<[Taint]>(&device.taints));
+    let taints = of_devices.sum::<usize>() + size_of_val(&*slice.taints);
     // A place of its own for each device, in the worst case.
     let device = size_of::<Device>() + 4 * STRING_POINTER_BYTES;
     let bodies = slice.bodies.as_ref().map_or(0, |bodies| bodies.len());
@@ -46,7 +46,7 @@ pub(super) fn slice_bytes(slice: &Slice, new: usize) -> usize {
     let sets = slice.counter_sets.iter().map(|set| size_of_val(set) + size_of_val(&*set.1));
     let consumption = size_of_val::<[CounterConsumption]>(&slice.consumption);
     let details = bodies + consumption + counters.chain(sets).sum::<usize>();
-    let devices = slice.devices.len() * device + taints * size_of::<Taint>();
+    let devices = slice.devices.len() * device + taints;
     OBJECT_INDEX_BYTES + size_of::<Slice>() + devices + details + new
 }
 

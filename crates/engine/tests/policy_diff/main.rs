@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
+mod limits;
 mod pairs;
 mod requests;
 

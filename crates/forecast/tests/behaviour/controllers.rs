@@ -302,3 +302,38 @@ fn a_group_makes_pods_again_that_their_job_does_not() {
     let with_group = forecast(&state, &(CLOSE_N0.to_owned() + r#"{"evict":"a","group":true}"#), 4);
     assert_eq!(outcomes(&with_group), [(None, PodOutcome::Fits)]);
 }
+
+#[test]
+fn a_pod_counts_with_what_its_containers_have() {
+    let bound = |status: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p","namespace":"app","uid":"u-p"}},"spec":{{"nodeName":"n0","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"Running"{status}}}}}"#
+        )
+    };
+    let new = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"app"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"4"}}}]}}"#;
+    // The node has 8 cpus. A container keeps what it has until its kubelet has resized it.
+    for (status, outcome) in [
+        ("", PodOutcome::Fits),
+        (r#","containerStatuses":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]"#, PodOutcome::Fits),
+        (r#","containerStatuses":[{"name":"c","resources":{"requests":{"cpu":"7"}}}]"#, PodOutcome::Pending),
+    ] {
+        let forecast = forecast(&(cluster(1, 1) + &bound(status)), new, 2);
+        assert_eq!(forecast.pods[0].outcome, outcome, "{status}");
+    }
+}
+
+#[test]
+fn pods_that_differ_in_ports_are_scheduled_on_their_own() {
+    let pod = |name: &str, port: u16, rest: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app","uid":"u-{name}"}},"spec":{{"containers":[{{"name":"c","ports":[{{"containerPort":80,"hostPort":{port}}}]}}]{rest}}}}}
+            "#
+        )
+    };
+    let bound = cluster(1, 1) + &pod("x", 80, r#","nodeName":"n0""#);
+    // They wait together.
+    let state = bound + &pod("p", 80, "") + &pod("q", 81, "") + &pod("r", 81, "");
+    let forecast = forecast(&state, r#"{"wait":1}"#, 4);
+    let expected = [PodOutcome::Pending, PodOutcome::Fits, PodOutcome::Pending];
+    assert_eq!(forecast.pods.iter().map(|pod| pod.outcome).collect::<Vec<_>>(), expected);
+}

@@ -60,6 +60,13 @@ fn each_resource_has_its_own_devices() {
 }
 
 #[test]
+fn what_the_node_offers_needs_no_device() {
+    let state = cluster("abc").replace(r#""pods":"110""#, r#""pods":"110","example.com/b":"1""#);
+    let found = forecast(&state, &[pod("p", "abc")]);
+    assert_eq!(devices(&found), [["a", "c"]], "{:?}", found.pods);
+}
+
+#[test]
 fn pods_with_many_resources_are_not_modelled() {
     let state = cluster("abcde");
     let found = forecast(&state, &[pod("p", "abcd")]);

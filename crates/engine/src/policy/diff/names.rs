@@ -234,6 +234,9 @@ mod tests {
     fn what_no_name_can_match_has_no_name() {
         assert_eq!(names(&["*"], Alphabet::Namespace), ["x"]);
         assert_eq!(names(&["ml-", "ml-*"], Alphabet::Namespace), ["ml-x", "x"], "no name ends in a dash");
+        assert_eq!(names(&["ml_a", "ml-*"], Alphabet::Namespace), ["ml-x", "x"], "no name has an underscore");
+        assert_eq!(names(&["gpu_*", "Gpu"], Alphabet::Driver), ["x"]);
+        assert_eq!(names(&["a:b", "é*"], Alphabet::Key), ["x"]);
     }
 
     #[test]

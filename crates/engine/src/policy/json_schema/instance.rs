@@ -307,9 +307,11 @@ fn write_canonical(value: Value<'_>, out: &mut String) {
         }
         ValueKind::Array => {
             out.push('[');
-            for item in value.items() {
+            for (index, item) in value.items().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
                 write_canonical(item, out);
-                out.push(',');
             }
             out.push(']');
         }
@@ -317,11 +319,13 @@ fn write_canonical(value: Value<'_>, out: &mut String) {
             let mut members: Vec<_> = value.members().map(|(key, member)| (key.text(), member)).collect();
             members.sort_by_key(|(key, _)| *key);
             out.push('{');
-            for (key, member) in members {
+            for (index, (key, member)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
                 tollgate_formats::gofmt::push_json_string(out, key);
                 out.push(':');
                 write_canonical(member, out);
-                out.push(',');
             }
             out.push('}');
         }

@@ -130,9 +130,57 @@ fn references_by_id_and_anchor_are_followed() {
     assert_eq!(faults(dynamic, r#"{"a":{"a":1}}"#).unwrap(), ["data.a.a: 1 is not of type \"object\""]);
     let several = schema.replace(r##""$ref": "#q""##, r##""$dynamicRef": "#q""##);
     assert!(Schema::compile(&several).unwrap_err().contains("$dynamicRef"));
+    let seven = r##"{"$schema":"http://json-schema.org/draft-07/schema#","$id":"https://example.com/s.json",
+        "definitions":{"p":{"$id":"p.json","type":"string"}},"properties":{"a":{"$ref":"p.json"}}}"##;
+    assert_eq!(faults(seven, r#"{"a":1}"#).unwrap(), ["data.a: 1 is not of type \"string\""]);
     let four = r##"{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://example.com/a","type":"object",
         "properties":{"a":{"$ref":"#/definitions/d","type":"string"}},"definitions":{"d":{"minimum":1,"exclusiveMinimum":true}}}"##;
     assert_eq!(faults(four, r#"{"a":1}"#).unwrap(), ["data.a: 1 is less than or equal to the minimum of 1"]);
+}
+
+#[test]
+fn what_an_alternative_evaluates_is_no_fault() {
+    let schema = r#"{"anyOf":[{"properties":{"a":true}}],"properties":{"b":{"type":"string"}},"unevaluatedProperties":false}"#;
+    assert_eq!(faults(schema, r#"{"a":1,"b":"x"}"#).unwrap(), [""; 0]);
+    assert_eq!(faults(schema, r#"{"a":1,"b":2}"#).unwrap(), ["data.b: 2 is not of type \"string\""]);
+    assert_eq!(faults(schema, r#"{"c":1}"#).unwrap().len(), 1);
+}
+
+/// The nearest float64 of some of these numbers is the maximum.
+#[test]
+fn numbers_are_compared_exactly() {
+    for (maximum, greater) in [
+        ("9007199254740992", "9007199254740993"),
+        ("-9007199254740993", "-9007199254740992"),
+        ("18446744073709551614", "18446744073709551615"),
+        ("-1", "-0.5"),
+        ("2.5", "2.75"),
+        ("1e300", "1.5e300"),
+    ] {
+        let schema = format!(r#"{{"maximum":{maximum}}}"#);
+        assert_eq!(faults(&schema, maximum).unwrap(), [""; 0]);
+        assert_eq!(faults(&schema, greater).unwrap().len(), 1, "{greater} is greater than {maximum}");
+    }
+}
+
+#[test]
+fn items_are_compared_by_value() {
+    for (items, is_unique) in [
+        ("1,1.0", false),
+        ("0,-0.0", false),
+        ("[1],[1.0]", false),
+        (r#"{"a":1},{"a":1.0}"#, false),
+        (r#"{"a":1,"b":2},{"b":2,"a":1}"#, false),
+        (r#"{"a":[1.0,2],"b":2.0},{"b":2,"a":[1,2.0]}"#, false),
+        ("1,1.5", true),
+        ("[1],[1.5]", true),
+        ("[1,2],[2.0,1]", true),
+        (r#"{"a":1},{"b":1.0}"#, true),
+        (r#"1,"1",true,[1],{"1":1}"#, true),
+    ] {
+        let found = faults(r#"{"uniqueItems":true}"#, &format!("[{items}]")).unwrap();
+        assert_eq!(found.is_empty(), is_unique, "{items}: {found:?}");
+    }
 }
 
 #[test]
