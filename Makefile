@@ -78,8 +78,8 @@ browser-test: ## test the HTML pages in headless Chromium; with TOLLGATE_AXE=axe
 lint: ## check formatting and lints (warnings are errors), also of the program without the webhook and without a client
 	$(RUSTFMT) --check $(SOURCES)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo clippy --locked --no-default-features -- -D warnings
-	cargo clippy --locked --no-default-features --features cluster,ui,mcp -- -D warnings
+	cargo clippy --locked -p tollgate --no-default-features -- -D warnings
+	cargo clippy --locked -p tollgate --no-default-features --features cluster,ui,mcp -- -D warnings
 
 .PHONY: windows
 windows: ## check that everything but `serve` compiles for Windows (needs that target of rustup, and mingw-w64)

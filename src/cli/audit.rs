@@ -147,7 +147,7 @@ impl Arguments {
         let mut run = self.audit_settings(profiles)?;
         run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
-        reporter.kubectl = self.engine.release.server.context.kubectl();
+        reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
         reporter.source = StateSource::from_dump_or_cluster(&self.state, &header, &self.engine.release)?;
         dump::audit_dump(&texts, run, &mut reporter, console)?;
         Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
@@ -158,7 +158,7 @@ impl Arguments {
         let asked = self.engine.release.live_server()?;
         let run = self.audit_settings(self.engine.release.live_profiles()?)?;
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
-        reporter.kubectl = self.engine.release.server.context.kubectl();
+        reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
         reporter.source =
             StateSource::from_dump_or_cluster(&[], &DumpInventory::default(), &self.engine.release)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
@@ -168,7 +168,7 @@ impl Arguments {
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
         Err(super::shared::state_required_error())
     }
 

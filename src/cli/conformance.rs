@@ -126,7 +126,7 @@ impl Arguments {
     }
 
     fn check_usage(&self) -> Result<(), Failure> {
-        let message = if !self.cluster && !self.server.context.is_named() {
+        let message = if !self.cluster && !self.server.context.has_context_flag() {
             "choose a cluster: use --cluster for the current context, or --context NAME"
         } else if !self.yes && !Console::is_stdin_terminal() {
             "stdin is not a terminal; add --yes to send the dry-run requests without confirmation"

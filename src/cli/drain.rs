@@ -358,7 +358,7 @@ impl Drain {
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
         Err(super::shared::state_required_error())
     }
 }

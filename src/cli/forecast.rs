@@ -176,7 +176,12 @@ impl Arguments {
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
+    fn forecast_cluster(
+        &self,
+        _: &[GivenObject<'_>],
+        _: ExitCounts,
+        _: &mut Console,
+    ) -> Result<ExitCounts, Failure> {
         Err(super::shared::state_required_error())
     }
 

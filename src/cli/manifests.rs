@@ -230,7 +230,7 @@ impl Arguments {
         clippy::unnecessary_wraps,
         reason = "the same call with and without the feature"
     )]
-    fn check_certificates(&self, _: Option<&[u8]>, _: &Destination) -> Result<(), Failure> {
+    fn check_certificates(&self, _: Option<&[u8]>, _: &WebhookDestination) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -93,10 +93,10 @@ impl Arguments {
         self.state.iter().for_each(|path| add(InheritedFlag::State, "--state", path));
         self.policies.paths.iter().for_each(|path| add(InheritedFlag::Policies, "--policy", path));
         self.namespaces.iter().for_each(|path| add(InheritedFlag::Namespaces, "--namespaces", path));
-        let context = self.context.flags().into_iter().map(|flag| (InheritedFlag::Context, flag));
+        let context = self.context.context_flags().into_iter().map(|flag| (InheritedFlag::Context, flag));
         if self.state.is_empty() {
             settings.extend(context);
-        } else if self.context.is_named() {
+        } else if self.context.has_context_flag() {
             return Err(Failure::Usage("--state and --context cannot be used together".to_owned()));
         }
         if self.assume_complete {

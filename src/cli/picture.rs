@@ -65,7 +65,7 @@ impl StateSource {
     }
 
     #[cfg(not(feature = "cluster"))]
-    fn live(_: &ReleaseArgs) -> Result<StateSource, Failure> {
+    fn from_cluster(_: &ReleaseArgs) -> Result<StateSource, Failure> {
         Err(super::shared::state_required_error())
     }
 

@@ -258,7 +258,7 @@ impl Taint {
                 );
             }
             comments.push_str(&follow_up_comments(
-                &self.release.server.context.kubectl(),
+                &self.release.server.context.kubectl_with_context(),
                 &name,
                 effect,
                 profile,
@@ -376,7 +376,7 @@ impl Untaint {
             let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
             names.extend(effects.into_iter().map(|effect| rule_name(target, &mark.key, effect)));
         }
-        let (kubectl, names) = (self.release.server.context.kubectl(), names.join(" "));
+        let (kubectl, names) = (self.release.server.context.kubectl_with_context(), names.join(" "));
         writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;
         Ok(ExitCounts::default())
     }

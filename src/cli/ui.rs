@@ -108,7 +108,10 @@ impl Arguments {
 
     /// Returns the command that serves these pages, as a person would type it.
     fn ui_command(&self) -> String {
-        format!("tollgate ui{}", self.command_parts(&self.release.server.context.kubectl()).flags)
+        format!(
+            "tollgate ui{}",
+            self.command_parts(&self.release.server.context.kubectl_with_context()).flags
+        )
     }
 
     /// Returns kubectl with the flags that select the cluster of the pages. They name its context even if it was not
@@ -116,8 +119,8 @@ impl Arguments {
     #[cfg(feature = "cluster")]
     fn kubectl_for_pages(&self) -> Result<String, Failure> {
         let context = &self.release.server.context;
-        let kubectl = context.kubectl();
-        if !self.state.paths.is_empty() || context.is_named() {
+        let kubectl = context.kubectl_with_context();
+        if !self.state.paths.is_empty() || context.has_context_flag() {
             return Ok(kubectl);
         }
         Ok(match &self.release.live_server()?.endpoint().context {

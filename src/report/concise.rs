@@ -37,7 +37,11 @@ impl ReportWriter for Writer {
             let finding = &located.diagnostic.finding;
             let place = position_prefix(entry.file, located.location.line, located.location.column, report);
             let label = level_and_rule(level, finding.rule.id, report);
-            _ = write!(out, "{place} {label} {}", sanitize::sanitize_line(&shortened_message(&located.diagnostic)));
+            _ = write!(
+                out,
+                "{place} {label} {}",
+                sanitize::sanitize_line(&shortened_message(&located.diagnostic))
+            );
             if let Some(help) = &finding.help {
                 _ = write!(out, " (help: {})", sanitize::sanitize_line(help));
             }

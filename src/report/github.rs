@@ -29,7 +29,12 @@ impl ReportWriter for Writer {
 }
 
 /// Appends the workflow command that annotates a finding.
-fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &ReportRenderer) {
+fn push_annotation(
+    out: &mut String,
+    entry: &DocumentResult<'_>,
+    located: &LocatedFinding,
+    report: &ReportRenderer,
+) {
     let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
         FindingLevel::Deny => "error",

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::record::{Json, to_raw_json, collect_records, record};
+use super::record::{Json, collect_records, record, to_raw_json};
 use super::{DocumentResult, ReportRenderer, ReportWriter, SkipReason, Summary, docs_url};
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};
@@ -18,7 +18,11 @@ pub(super) struct Writer;
 impl ReportWriter for Writer {
     fn begin(&self, report: &ReportRenderer) -> String {
         let (version, profiles) = (env!("CARGO_PKG_VERSION"), &report.profiles);
-        format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", to_escaped_json(&version), to_escaped_json(profiles))
+        format!(
+            "{{\"version\":{},\"profiles\":{},\n\"results\":[\n",
+            to_escaped_json(&version),
+            to_escaped_json(profiles)
+        )
     }
 
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &ReportRenderer) {

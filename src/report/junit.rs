@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use super::text::shortened_message;
 use super::{
-    DocumentResult, DocumentStatus, ReportRenderer, ReportWriter, SkipReason, Summary, docs_url, profiles_if_several,
+    DocumentResult, DocumentStatus, ReportRenderer, ReportWriter, SkipReason, Summary, docs_url,
+    profiles_if_several,
 };
 use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
@@ -59,7 +60,8 @@ impl ReportWriter for Writer {
                 _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
             }
             (DocumentStatus::Invalid, _) => {
-                let first = entry.findings.iter().find(|located| located.diagnostic.level == FindingLevel::Deny);
+                let first =
+                    entry.findings.iter().find(|located| located.diagnostic.level == FindingLevel::Deny);
                 let (rule, first) = first.map_or(("", String::new()), |located| {
                     (located.diagnostic.finding.rule.id, shortened_message(&located.diagnostic))
                 });

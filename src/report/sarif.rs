@@ -7,7 +7,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::json::{to_escaped_json, push_record};
+use super::json::{push_record, to_escaped_json};
 use super::record::{Json, collect_records, record};
 use super::text::shortened_message;
 use super::{
@@ -188,7 +188,8 @@ fn artifact_location(file: &str) -> Json {
 
 /// Encodes a path as RFC 3986 requires.
 fn percent_encode(path: &str) -> String {
-    const UNENCODED_CHARS: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    const UNENCODED_CHARS: AsciiSet =
+        NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(path, &UNENCODED_CHARS).to_string()
 }
 

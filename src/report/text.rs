@@ -13,8 +13,8 @@ use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Render
 use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
-    DocumentResult, LocatedFinding, UncheckedMentionCounts, UnreadPathCounts, ReportRenderer, ReportWriter, SkipReason, Summary, replace_control_chars,
-    profiles_if_several,
+    DocumentResult, LocatedFinding, ReportRenderer, ReportWriter, SkipReason, Summary,
+    UncheckedMentionCounts, UnreadPathCounts, profiles_if_several, replace_control_chars,
 };
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
@@ -59,7 +59,9 @@ impl ReportWriter for Writer {
             let severity = match located.diagnostic.level {
                 FindingLevel::Deny => Severity::ERROR,
                 FindingLevel::Warn => Severity::WARNING,
-                FindingLevel::Audit if report.of_cluster => Severity::INFO.with_name(FindingLevel::Audit.name()),
+                FindingLevel::Audit if report.of_cluster => {
+                    Severity::INFO.with_name(FindingLevel::Audit.name())
+                }
                 // Audit findings are not for the author of the manifest: the summary counts them.
                 FindingLevel::Audit => continue,
             };
@@ -92,8 +94,9 @@ fn push_finding(
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
     let policy = PolicyMessageParts::from_diagnostic(diagnostic);
-    let title =
-        replace_control_chars(&policy.as_ref().map_or_else(|| shortened_message(diagnostic), |policy| policy.title.clone()));
+    let title = replace_control_chars(
+        &policy.as_ref().map_or_else(|| shortened_message(diagnostic), |policy| policy.title.clone()),
+    );
     let line = SnippetLine::cut_around_mark(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.id));
     let mut group = line.add_to_group(group, AnnotationKind::Primary, entry.file, located.location.column);
@@ -338,7 +341,11 @@ pub(super) fn summary_line(summary: &Summary, report: &ReportRenderer) -> String
     let documents = if report.of_cluster {
         count_with_noun(summary.documents, "object")
     } else {
-        format!("{}, {}", count_with_noun(summary.files, "file"), count_with_noun(summary.documents, "document"))
+        format!(
+            "{}, {}",
+            count_with_noun(summary.files, "file"),
+            count_with_noun(summary.documents, "document")
+        )
     };
     let audited = match summary.audited {
         0 => String::new(),
@@ -403,7 +410,8 @@ fn counts_above_zero(counts: &[(usize, &str)]) -> String {
 fn fixes_line(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {
-        let (findings, files) = (count_with_noun(summary.fixed, "finding"), count_with_noun(summary.fixed_files, "file"));
+        let (findings, files) =
+            (count_with_noun(summary.fixed, "finding"), count_with_noun(summary.fixed_files, "file"));
         let verb = if summary.is_diff { "Would fix" } else { "Fixed" };
         out = format!("{verb} {findings} in {files}.\n");
     }

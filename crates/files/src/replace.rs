@@ -116,7 +116,7 @@ fn copy_owner(file: &File, replaced: &Metadata) {
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &File, _: &Metadata) {}
+fn copy_owner(_: &File, _: &Metadata) {}
 
 #[cfg(test)]
 mod tests {

@@ -118,6 +118,6 @@ fn read_live(
 }
 
 #[cfg(not(feature = "cluster"))]
-fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
+fn read_live(_: &Arguments, _: bool, _: &mut ExitCounts, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(crate::cli::shared::state_required_error())
 }

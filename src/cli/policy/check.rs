@@ -227,7 +227,7 @@ impl Check {
     /// no namespace if `--namespaces` has it.
     #[cfg(feature = "cluster")]
     fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
-        if !self.release.server.context.is_named() {
+        if !self.release.server.context.has_context_flag() {
             return Ok((Vec::new(), None));
         }
         let asked = self.release.live_server()?;

@@ -222,7 +222,7 @@ pub(super) fn compare_on_cluster(
 
 /// A build without clusters has no `--context`.
 #[cfg(not(feature = "cluster"))]
-pub(super) fn check_cluster(
+pub(super) fn compare_on_cluster(
     _: &ReleaseArgs,
     _: PolicySet,
     _: PolicySet,

@@ -67,7 +67,7 @@ impl ContextArgs {
 impl ContextArgs {
     /// Returns `kubectl` with the flags that make it use the same cluster, for commands that are printed to be
     /// pasted: the current context may have changed by then.
-    pub(in super::super) fn kubectl(&self) -> String {
+    pub(in super::super) fn kubectl_with_context(&self) -> String {
         let mut command = "kubectl".to_owned();
         let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
         for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
@@ -80,7 +80,7 @@ impl ContextArgs {
 
     /// Returns these flags for a command that must use the same cluster; empty if no context is named.
     #[cfg(feature = "mcp")]
-    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+    pub(in super::super) fn context_flags(&self) -> Vec<OsString> {
         let Some(context) = &self.context else { return Vec::new() };
         let mut flags = vec![OsString::from(format!("--context={context}"))];
         if let Some(file) = &self.kubeconfig {
@@ -97,12 +97,12 @@ impl ContextArgs {
     }
 
     /// True if `--context` is given.
-    pub(in super::super) fn is_named(&self) -> bool {
+    pub(in super::super) fn has_context_flag(&self) -> bool {
         self.context.is_some()
     }
 
     /// Returns the profile of the API server; `gates` replace its own feature gates.
-    pub(super) fn profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
+    pub(super) fn server_profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
         Ok(self.live.get_or_connect(self.target(), gates)?.profile)
     }
 
@@ -114,7 +114,7 @@ impl ContextArgs {
         has_state: bool,
         gates: Option<&GateChoice>,
     ) -> Result<&live::ConnectedServer, Failure> {
-        if is_ci() && !self.is_named() {
+        if is_ci() && !self.has_context_flag() {
             let dump = if has_state { ", or pass a dump with --state" } else { "" };
             return Err(Failure::Usage(format!("CI is set; choose the cluster with --context NAME{dump}")));
         }

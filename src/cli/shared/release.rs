@@ -71,7 +71,7 @@ impl ServerArgs {
         &self,
         asked: &[ProfileArg],
     ) -> Result<Vec<&'static Profile>, Failure> {
-        self.resolve_profiles(asked, |server| server.context.profile(server.gate_choice()))
+        self.resolve_profiles(asked, |server| server.context.server_profile(server.gate_choice()))
     }
 
     /// Resolves arguments to profiles, without duplicates. `cluster` returns the profile of the API server, which
@@ -114,7 +114,7 @@ impl ReleaseArgs {
 
     /// True if neither `--kubernetes` nor `--context` is given.
     pub(in super::super) fn has_no_profile_flags(&self) -> bool {
-        self.kubernetes.is_empty() && !self.server.context.is_named()
+        self.kubernetes.is_empty() && !self.server.context.has_context_flag()
     }
 
     /// True if `--kubernetes` names only releases or drafts, and not the running API server.
@@ -133,7 +133,7 @@ impl ReleaseArgs {
     /// default release.
     pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
-            [] if self.server.context.is_named() => &[ProfileArg::Cluster],
+            [] if self.server.context.has_context_flag() => &[ProfileArg::Cluster],
             [] => &[ProfileArg::Named(profile::DEFAULT)],
             named => named,
         }

@@ -29,10 +29,12 @@ pub(in crate::cli::drain) fn require_named_cluster(
     asked: &ConnectedServer,
 ) -> Result<(), Failure> {
     match &asked.endpoint().context {
-        Some(context) if is_confirmed && !release.server.context.is_named() => Err(Failure::Usage(format!(
-            "--yes requires --context, so that no other cluster is changed; add --context {}",
-            quote_for_shell(context)
-        ))),
+        Some(context) if is_confirmed && !release.server.context.has_context_flag() => {
+            Err(Failure::Usage(format!(
+                "--yes requires --context, so that no other cluster is changed; add --context {}",
+                quote_for_shell(context)
+            )))
+        }
         _ => Ok(()),
     }
 }

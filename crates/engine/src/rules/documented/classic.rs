@@ -11,7 +11,7 @@ use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;
 use crate::rules::table::CLASSIC_DRIVER;
 use crate::rules::upstream::naming;
-use tollgate_api::view::{ObjectBody, ClassicClass};
+use tollgate_api::view::{ClassicClass, ObjectBody};
 use tollgate_document::field::Path;
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {

@@ -15,7 +15,7 @@ use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{fqn, selectors, taint};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
-use tollgate_api::view::{Attribute, ObjectBody, DevicePatch, TaintSelector, View};
+use tollgate_api::view::{Attribute, DevicePatch, ObjectBody, TaintSelector, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
@@ -94,7 +94,8 @@ fn check_patched_attribute_name(cx: &mut RuleContext<'_, '_>, map_at: &Path<'_>,
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
 fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
-        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
+        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string"))
+            .too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
     }
     if let Some(version) = attribute.version() {
         let at = at.field("version");

@@ -7,7 +7,7 @@ use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;
 use crate::rules::table::{DUPLICATE_TAINT_OPTION, TAINT_OPTION_DURATION, TAINT_OPTION_KEY};
 use crate::rules::upstream::lists;
-use tollgate_api::view::{ObjectBody, FoundationDbCluster, Replacements, TaintOption};
+use tollgate_api::view::{FoundationDbCluster, ObjectBody, Replacements, TaintOption};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
@@ -52,11 +52,13 @@ fn check_option(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, option: TaintOption
             cx.report(TAINT_OPTION_KEY, &key_at).required("set `key` to the key of a taint, or to `*`");
         }
         Some("*") => {}
-        Some(key) => names::check_label_key(key, LengthUnit::Bytes, KeyErrorWord::QualifiedName, &mut |detail| {
-            cx.report(TAINT_OPTION_KEY, &key_at)
-                .invalid(key, detail)
-                .help("`*` matches all keys; other patterns are not supported");
-        }),
+        Some(key) => {
+            names::check_label_key(key, LengthUnit::Bytes, KeyErrorWord::QualifiedName, &mut |detail| {
+                cx.report(TAINT_OPTION_KEY, &key_at)
+                    .invalid(key, detail)
+                    .help("`*` matches all keys; other patterns are not supported");
+            })
+        }
     }
     let duration_at = at.field("durationInSeconds");
     match option.duration_in_seconds() {

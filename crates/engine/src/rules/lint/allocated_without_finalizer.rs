@@ -7,7 +7,7 @@
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;
 use crate::rules::table::ALLOCATED_WITHOUT_FINALIZER;
-use tollgate_api::view::{ObjectBody, ClassicClaim};
+use tollgate_api::view::{ClassicClaim, ObjectBody};
 use tollgate_document::field::Path;
 
 const DETAIL: &str = "if an allocated claim without finalizers is deleted, its resource leaks";
@@ -20,7 +20,10 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         cx.report(ALLOCATED_WITHOUT_FINALIZER, &at).required(DETAIL).help(
             "the driver must free the resource and reset `status.phase` before it removes its finalizer",
         );
-    } else if admission.is_status() && has_allocated_resource(claim) && claim.metadata().finalizers().is_empty() {
+    } else if admission.is_status()
+        && has_allocated_resource(claim)
+        && claim.metadata().finalizers().is_empty()
+    {
         cx.report(ALLOCATED_WITHOUT_FINALIZER, &at)
             .required(DETAIL)
             .help("the driver must add its finalizer before it allocates the resource");

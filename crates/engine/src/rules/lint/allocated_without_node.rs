@@ -3,7 +3,7 @@
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;
 use crate::rules::table::ALLOCATED_WITHOUT_NODE;
-use tollgate_api::view::{ObjectBody, ClassicClaim};
+use tollgate_api::view::{ClassicClaim, ObjectBody};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 

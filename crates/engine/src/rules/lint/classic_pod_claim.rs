@@ -9,7 +9,8 @@ use tollgate_document::field::Path;
 
 const TEMPLATE_DETAIL: &str =
     "only KEP-3063 defines claim templates inside pods; Kubernetes releases drop this field";
-const PLAIN_NAME_DETAIL: &str = "only KEP-3063 allows a plain name here; Kubernetes requires an object with `name`";
+const PLAIN_NAME_DETAIL: &str =
+    "only KEP-3063 allows a plain name here; Kubernetes requires an object with `name`";
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {

@@ -7,7 +7,8 @@ use tollgate_api::view::{Taint, View as _};
 use tollgate_document::doc::FieldName;
 use tollgate_document::field::Path;
 
-const IDENTITY_FIELDS: [FieldName; 3] = [FieldName::from_text("key"), FieldName::from_text("value"), FieldName::from_text("effect")];
+const IDENTITY_FIELDS: [FieldName; 3] =
+    [FieldName::from_text("key"), FieldName::from_text("value"), FieldName::from_text("effect")];
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     let identity = |entry| taint_identity(taints.device_and_taint(entry));

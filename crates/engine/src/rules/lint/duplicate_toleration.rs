@@ -16,8 +16,10 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, 
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME_DETAIL } else { OTHER_SECONDS_DETAIL };
         let later_at = at.index(later);
-        let reported =
-            cx.report(DUPLICATE_TOLERATION, &later_at).duplicate(other.key(), detail).also_at(&at.index(first));
+        let reported = cx
+            .report(DUPLICATE_TOLERATION, &later_at)
+            .duplicate(other.key(), detail)
+            .also_at(&at.index(first));
         if same_time {
             let edit = || Edit::Remove { at: later_at.owned() };
             reported

@@ -7,7 +7,8 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 const NO_EXECUTE_DETAIL: &str = "an empty selector matches all devices, so pods that use devices are evicted";
-const NO_SCHEDULE_DETAIL: &str = "an empty selector matches all devices, so pods that need devices stay pending";
+const NO_SCHEDULE_DETAIL: &str =
+    "an empty selector matches all devices, so pods that need devices stay pending";
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let Some(selector) = selection.selector else { return };

@@ -7,8 +7,10 @@ use crate::rules::table::REMOVED_SELECTOR_FIELD;
 use crate::site::DeviceSelection;
 use tollgate_document::field::Path;
 
-const SELECTS_ALL_DETAIL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
-const SELECTS_MORE_DETAIL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
+const SELECTS_ALL_DETAIL: &str =
+    "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
+const SELECTS_MORE_DETAIL: &str =
+    "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
 const SHORT_ALL_DETAIL: &str = "ignored since Kubernetes 1.35, so the rule selects every device";
 const SHORT_MORE_DETAIL: &str = "ignored since Kubernetes 1.35, so the rule selects more devices";
 const HELP: &str = "select by `driver`, `pool` or `device` instead";
@@ -16,7 +18,11 @@ const HELP: &str = "select by `driver`, `pool` or `device` instead";
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let written = selection.written;
     let kept = written.driver().or(written.pool()).or(written.device());
-    let (detail, short) = if kept.is_none() { (SELECTS_ALL_DETAIL, SHORT_ALL_DETAIL) } else { (SELECTS_MORE_DETAIL, SHORT_MORE_DETAIL) };
+    let (detail, short) = if kept.is_none() {
+        (SELECTS_ALL_DETAIL, SHORT_ALL_DETAIL)
+    } else {
+        (SELECTS_MORE_DETAIL, SHORT_MORE_DETAIL)
+    };
     if written.device_class_name().is_some() {
         cx.report(REMOVED_SELECTOR_FIELD, &at.field("deviceClassName"))
             .forbidden(detail)
@@ -24,6 +30,9 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &Dev
             .help(HELP);
     }
     if !written.selectors().is_empty() {
-        cx.report(REMOVED_SELECTOR_FIELD, &at.field("selectors")).forbidden(detail).short_detail(short).help(HELP);
+        cx.report(REMOVED_SELECTOR_FIELD, &at.field("selectors"))
+            .forbidden(detail)
+            .short_detail(short)
+            .help(HELP);
     }
 }

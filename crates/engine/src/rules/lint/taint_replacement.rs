@@ -5,7 +5,7 @@ use crate::rules::RuleContext;
 use crate::rules::table::{
     IGNORED_REPLACEMENT_FIELD, REDUNDANT_TAINT_OPTION, TAINT_REPLACEMENT_OFF, ZERO_CONCURRENT_REPLACEMENTS,
 };
-use tollgate_api::view::{ObjectBody, FoundationDbCluster, Replacements, TaintOption};
+use tollgate_api::view::{FoundationDbCluster, ObjectBody, Replacements, TaintOption};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 

@@ -14,6 +14,9 @@ const HELP: &str = "set `effect` to `NoSchedule` or `NoExecute`, or add one tole
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
-        cx.report(TOLERATION_WITHOUT_EFFECT, &at.field("effect")).required(DETAIL).short_detail(SHORT).help(HELP);
+        cx.report(TOLERATION_WITHOUT_EFFECT, &at.field("effect"))
+            .required(DETAIL)
+            .short_detail(SHORT)
+            .help(HELP);
     }
 }

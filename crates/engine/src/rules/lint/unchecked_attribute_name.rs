@@ -4,7 +4,7 @@ use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;
 use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use crate::site;
-use tollgate_api::view::{ObjectBody, ClaimSpec, Device, SliceSpec};
+use tollgate_api::view::{ClaimSpec, Device, ObjectBody, SliceSpec};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 

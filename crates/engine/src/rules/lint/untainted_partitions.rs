@@ -14,7 +14,7 @@ use crate::rules::RuleContext;
 use crate::rules::table::UNTAINTED_PARTITIONS;
 use crate::site;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{self, ObjectBody, Device, SliceSpec, View as _};
+use tollgate_api::view::{self, Device, ObjectBody, SliceSpec, View as _};
 use tollgate_document::field::Path;
 
 const SHORT: &str = "no device that shares counters with this one is tainted";

@@ -7,7 +7,7 @@ use crate::rules::table::{CLAIM_TEMPLATE_METADATA, GENERATED_CLAIM_NAME, NESTED_
 use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 use tollgate_api::profile::ApiKind;
-use tollgate_api::view::{ObjectBody, ClassicTemplate, PodClaim, View as _};
+use tollgate_api::view::{ClassicTemplate, ObjectBody, PodClaim, View as _};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, LengthUnit};

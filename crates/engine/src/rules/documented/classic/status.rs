@@ -14,7 +14,7 @@ use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{naming, node_selector, owner_references};
 use crate::rules::{RuleContext, duplicates};
 use tollgate_api::view::{
-    ObjectBody, ClassicClaim, ClassicClaimStatus, List, OwnerReference, SchedulingStatus, Strings,
+    ClassicClaim, ClassicClaimStatus, List, ObjectBody, OwnerReference, SchedulingStatus, Strings,
 };
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType};
@@ -67,7 +67,10 @@ fn check_status_driver(
     naming::check_driver_name(cx, CLASSIC_DRIVER, at, name);
     let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let stored = stored.status();
-    if has_allocated_resource(stored) && has_allocated_resource(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
+    if has_allocated_resource(stored)
+        && has_allocated_resource(status)
+        && !stored.driver_name().is_empty()
+        && stored.driver_name() != name
     {
         cx.report(CLASSIC_DRIVER, at)
             .invalid(name, "field is immutable while the claim is allocated")
