@@ -43,13 +43,16 @@ fn pod(name: &str, labels: &str, claims: &str) -> String {
     object("Pod", &metadata, &format!(r#""spec":{{"nodeName":"n","resourceClaims":[{claims}]}}"#))
 }
 
+/// What an object has many of, and a function that writes the object with a number in its name.
+type Shape = (&'static str, Box<dyn Fn(usize) -> String>);
+
 /// Objects of each kind, with many of one part of it.
-fn shapes() -> Vec<(&'static str, Box<dyn Fn(usize) -> String>)> {
+fn shapes() -> Vec<Shape> {
     let result =
         |more: &str| format!(r#"{{"request":"r","driver":"gpu.example.com","pool":"p","device":"d"{more}}}"#);
     let expression =
         |length: usize| format!(r#"{{"cel":{{"expression":"'{}' != ''"}}}}"#, "x".repeat(length));
-    let shapes: [(&'static str, Box<dyn Fn(usize) -> String>); 12] = [
+    let shapes: [Shape; 12] = [
         ("a device", Box::new(|number| slice(number, r#"{"name":"d"}"#))),
         (
             "devices",
@@ -154,8 +157,8 @@ fn the_estimate_is_near_what_is_allocated() {
             }
         });
         let (estimated, allocated) = (snapshot.estimated_bytes(), measured.bytes_current);
-        println!("{name}: {} of {} bytes each", allocated / COUNT as i64, estimated / COUNT);
         let allocated = usize::try_from(allocated).expect("more than before");
+        println!("{name}: {} of {} bytes each", allocated / COUNT, estimated / COUNT);
         if !(allocated * 9 / 10..=5 * allocated).contains(&estimated) {
             wrong.push(format!("{name}: estimated as {estimated} bytes, and {allocated} are allocated"));
         }

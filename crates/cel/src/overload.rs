@@ -115,15 +115,15 @@ impl Overload {
     /// The types of the parameters and of the result, with fresh type parameters.
     pub(super) fn instantiate(&self, unifier: &mut Unifier) -> (Vec<Type>, Type) {
         let mut own = [None, None];
-        let params = self.params.iter().map(|param| param.to_checker_type(unifier, &mut own)).collect();
-        let result = self.result.to_checker_type(unifier, &mut own);
+        let params = self.params.iter().map(|param| param.checker_type(unifier, &mut own)).collect();
+        let result = self.result.checker_type(unifier, &mut own);
         (params, result)
     }
 }
 
 impl DeclaredType {
     /// The checker's type; `own` are the fresh type parameters of this use.
-    fn to_checker_type(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
+    fn checker_type(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
         match self {
             DeclaredType::Dyn => Type::Dyn,
             DeclaredType::Bool => Type::Bool,
@@ -135,13 +135,13 @@ impl DeclaredType {
             DeclaredType::Duration => Type::Duration,
             DeclaredType::Timestamp => Type::Timestamp,
             DeclaredType::Named(name) => Type::Named(name),
-            DeclaredType::List(element) => Type::list(element.to_checker_type(unifier, own)),
+            DeclaredType::List(element) => Type::list(element.checker_type(unifier, own)),
             DeclaredType::Map(key, value) => {
-                let key = key.to_checker_type(unifier, own);
-                Type::map(key, value.to_checker_type(unifier, own))
+                let key = key.checker_type(unifier, own);
+                Type::map(key, value.checker_type(unifier, own))
             }
-            DeclaredType::Opt(value) => Type::optional(value.to_checker_type(unifier, own)),
-            DeclaredType::Meta(of) => Type::Meta(std::rc::Rc::new(of.to_checker_type(unifier, own))),
+            DeclaredType::Opt(value) => Type::optional(value.checker_type(unifier, own)),
+            DeclaredType::Meta(of) => Type::Meta(std::rc::Rc::new(of.checker_type(unifier, own))),
             DeclaredType::A | DeclaredType::B => {
                 let [first, second] = own;
                 let slot = if *self == DeclaredType::A { first } else { second };

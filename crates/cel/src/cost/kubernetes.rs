@@ -37,10 +37,7 @@ impl Estimator<'_> {
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
                 Estimate::of_unknown_size(self.traversal_cost(list, call.function == "includes"))
             }
-            ("url", None, [text]) => {
-                Estimate::of_size(text.size().max_read_cost(COST_PER_CHARACTER), text.size())
-            }
-            ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
+            ("url", None, [text]) | ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
                 Estimate::of_size(text.size().max_read_cost(COST_PER_CHARACTER), text.size())
             }
             ("replace", Some(text), [old, new, ..]) => {

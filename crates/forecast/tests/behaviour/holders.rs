@@ -1,7 +1,7 @@
 //! Tests which pods use a claim that is reserved for a group.
 
 use crate::read;
-use tollgate_forecast::{ObjectKind, State, claim_users};
+use tollgate_forecast::{ObjectKind, State, StoredObject, claim_users};
 
 /// A pod of a PodGroup that uses a claim by name, or that uses a generated claim.
 fn pod((namespace, name): (&str, &str), group: &str, claim: &str, is_generated: bool) -> String {
@@ -37,6 +37,6 @@ fn members_of_a_group_that_use_the_claim() {
     }
     let claim = state.objects_of_kind(ObjectKind::ResourceClaim).get("app", "c").expect("the claim");
     let users = claim_users(&state, claim);
-    let names: Vec<_> = users.iter().map(|user| user.pod.map(|pod| pod.name())).collect();
+    let names: Vec<_> = users.iter().map(|user| user.pod.map(StoredObject::name)).collect();
     assert_eq!(names, [Some("named"), Some("generated")]);
 }
