@@ -234,6 +234,31 @@ fn all_rules_together_are_not_counted_while_a_watch_is_interrupted() {
 }
 
 #[test]
+fn rules_that_have_expired_or_have_no_owner_are_counted() {
+    let double = double("forgotten");
+    let put = |name: &str, effect: &str, annotations: Value| {
+        double.put(
+            RULES,
+            json!({
+                "metadata": {"name": name, "annotations": annotations},
+                "spec": {"deviceSelector": {"pool": "node-1"}, "taint": {"key": "example.com/a", "effect": effect}},
+            }),
+        );
+    };
+    let (past, future) = ("2020-01-01T00:00:00Z", "2120-01-01T00:00:00Z");
+    put("expired", "NoSchedule", json!({"tollgate.dev/owner": "a", "tollgate.dev/expires": past}));
+    put("current", "NoExecute", json!({"tollgate.dev/owner": "a", "tollgate.dev/expires": future}));
+    put("ownerless", "NoExecute", json!({}));
+    put("neither", "NoSchedule", json!({"tollgate.dev/expires": past}));
+    put("unlimited", "NoSchedule", json!({"example.com/owner": "a"}));
+    put("without-effect", "None", json!({"tollgate.dev/expires": past}));
+    let fixture = Fixture::start("forgotten", &double, &["--cluster"]);
+    fixture.until_ready();
+    assert_eq!(fixture.process.metric("tollgate_rules_expired"), Some(2));
+    assert_eq!(fixture.process.metric("tollgate_rules_without_owner"), Some(3));
+}
+
+#[test]
 fn a_cluster_without_dynamic_resources_is_no_error() {
     let double = Double::start("without-dra");
     double.serves(PODS);

@@ -192,3 +192,19 @@ fn a_pod_that_is_created_after_a_replacement_is_scheduled_after_it() {
         assert_eq!(fitting, [first], "{seconds}");
     }
 }
+
+#[test]
+fn each_pod_has_its_own_grace_period() {
+    let rule = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d1""#);
+    let rule = rule.replace("NoExecute", "NoSchedule");
+    // The first device is free after 5 seconds, the second one after 60.
+    for (seconds, pending) in [(30, 1), (90, 0)] {
+        let state = cluster(1, 2)
+            + &pod_with_grace("a", "n0", "d0", WEB, 5)
+            + &pod_with_grace("b", "n0", "d1", WEB, 60);
+        let wait = format!(r#"{{"wait":{seconds}}}"#);
+        let steps = [r#"{"evict":"a"}"#, r#"{"evict":"b"}"#, &wait, &rule];
+        let forecast = forecast(&state, &steps.join("\n"), 4);
+        assert_eq!(forecast.totals.pending, pending, "{seconds}: {:?}", forecast.pods);
+    }
+}

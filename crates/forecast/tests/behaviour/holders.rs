@@ -1,7 +1,7 @@
-//! Tests which pods use a claim that is reserved for a group.
+//! Tests which pods use a claim that is reserved for a group, and which workload a pod belongs to.
 
 use crate::read;
-use tollgate_forecast::{ObjectKind, State, StoredObject, claim_users};
+use tollgate_forecast::{ObjectKind, State, claim_users, workload_of};
 
 /// A pod of a PodGroup that uses a claim by name, or that uses a generated claim.
 fn pod((namespace, name): (&str, &str), group: &str, claim: &str, is_generated: bool) -> String {
@@ -39,4 +39,27 @@ fn members_of_a_group_that_use_the_claim() {
     let users = claim_users(&state, claim);
     let names: Vec<_> = users.iter().map(|user| user.pod.map(StoredObject::name)).collect();
     assert_eq!(names, [Some("named"), Some("generated")]);
+}
+
+/// Objects that a person wrote have no UID.
+#[test]
+fn owners_with_another_uid_are_others() {
+    for (referenced, stored, is_owner) in
+        [("u", "u", true), ("u", "", true), ("", "u", true), ("", "", true), ("u", "v", false)]
+    {
+        let lines = format!(
+            r#"{{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"namespace":"app","name":"web","uid":"{stored}","ownerReferences":[{{"apiVersion":"apps/v1","kind":"Deployment","name":"front","controller":true}}]}}}}
+            {{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"namespace":"app","name":"front"}}}}
+            {{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"app","name":"p","ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"{referenced}","controller":true}}]}}}}"#
+        );
+        let docs = read(&lines);
+        let mut state = State::default();
+        for doc in &docs {
+            state.add(doc.root());
+        }
+        let pod = state.objects_of_kind(ObjectKind::Pod).get("app", "p").expect("the pod");
+        let workload = workload_of(&state, pod).map(|workload| (workload.kind, workload.name));
+        let expected = if is_owner { ("Deployment", "front") } else { ("ReplicaSet", "web") };
+        assert_eq!(workload, Some(expected), "{referenced:?} {stored:?}");
+    }
 }
