@@ -1,7 +1,7 @@
 //! Tests which pods use a claim that is reserved for a group, and which workload a pod belongs to.
 
 use crate::read;
-use tollgate_forecast::{ObjectKind, State, claim_users, workload_of};
+use tollgate_forecast::{ObjectKind, State, StoredObject, claim_users, workload_of};
 
 /// A pod of a PodGroup that uses a claim by name, or that uses a generated claim.
 fn pod((namespace, name): (&str, &str), group: &str, claim: &str, is_generated: bool) -> String {
