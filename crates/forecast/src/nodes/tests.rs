@@ -165,6 +165,14 @@ fn what_is_not_modelled_is_named() {
         ["volumes"]
     );
     assert_eq!(spec(r#""schedulerName": "other""#), ["schedulerName"]);
+    let affinity = |selector: &str| {
+        let term = format!(r#"{{"topologyKey": "zone", "namespaceSelector": {selector}}}"#);
+        format!(
+            r#""affinity": {{"podAffinity": {{"requiredDuringSchedulingIgnoredDuringExecution": [{term}]}}}}"#
+        )
+    };
+    assert_eq!(spec(&affinity(r#"{"matchLabels": {"a": "b"}}"#)), ["namespaceSelector without Namespaces"]);
+    assert!(spec(&affinity("{}")).is_empty(), "every namespace");
     for needs_feature in [
         r#""hostNetwork": true, "hostUsers": false"#,
         r#""containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]"#,
