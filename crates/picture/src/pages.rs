@@ -95,6 +95,21 @@ fn notes(title: &str, notes: &[Text]) -> Markup {
     }
 }
 
+/// The devices that a rule selects, as `DRIVER/POOL/DEVICE`; a part that the rule does not name is `any`.
+fn selected_devices(parts: [&Option<Text>; 3]) -> Markup {
+    html! {
+        @for (index, part) in parts.into_iter().enumerate() {
+            @if index > 0 { "/" }
+            @if let Some(part) = part { (unbroken(part)) } @else { "any" }
+        }
+    }
+}
+
+/// Maximum number of nodes that a table of so many pods writes out for each: `few` if the page would become too long.
+fn max_table_nodes(pods: usize, few: usize) -> usize {
+    if pods > 2_000 { few } else { 20 }
+}
+
 /// The section with the devices of each class before and after.
 fn capacity(changes: &[Change], after: &str) -> Markup {
     titled_capacity("Devices by class, before and after", changes, after)

@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Record, TABLE_BYTES, capacity, listed, notes, pod_name, tile_class, tiles, workload};
+use super::{
+    Record, TABLE_BYTES, capacity, listed, max_table_nodes, notes, pod_name, selected_devices, tile_class,
+    tiles, workload,
+};
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
 use crate::table::{DRAIN_PODS, Table};
@@ -101,10 +104,6 @@ const CAPACITY_NOTE: &str =
 const MAX_CHIPS: usize = 60;
 /// Maximum number of nodes of a pod that are written out in its lane; the table has more room.
 const MAX_NODES: usize = 2;
-/// Maximum number of nodes of a pod that are written out in the table.
-const MAX_TABLE_NODES: usize = 20;
-/// Maximum number of pods of a plan whose table has that many nodes for each of them.
-const MAX_PODS_WITH_ALL_NODES: usize = 2_000;
 /// Maximum number of PodDisruptionBudgets that are written out.
 const MAX_BUDGETS: usize = 40;
 /// Maximum size in bytes of the lanes of all waves.
@@ -252,7 +251,7 @@ fn lanes(plan: &Plan) -> Markup {
                 div { h3 { "Close" } p.hint { (counted(plan.rules.len(), "DeviceTaintRule")) } }
                 ul.chips {
                     @for rule in plan.rules.iter().take(MAX_CHIPS) {
-                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selection(rule)) ", "
+                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selected_devices([&rule.driver, &rule.pool, &rule.device])) ", "
                             (counted(rule.published, "device")) } }
                     }
                 }
@@ -319,13 +318,6 @@ fn omitted_count(count: usize, noun: &str) -> Markup {
     html! { @if count > MAX_CHIPS { p.hint { "and " (counted(count - MAX_CHIPS, &format!("more {noun}"))) } } }
 }
 
-fn selection(rule: &Rule) -> Markup {
-    let any = Text::from("any");
-    let [driver, pool, device] =
-        [&rule.driver, &rule.pool, &rule.device].map(|part| part.as_ref().unwrap_or(&any));
-    html! { (driver) "/" (pool) "/" (device) }
-}
-
 fn devices(devices: &[Device]) -> Markup {
     html! {
         @for (index, device) in devices.iter().take(MAX_NODES).enumerate() {
@@ -338,7 +330,7 @@ fn devices(devices: &[Device]) -> Markup {
 
 fn pods(plan: &Plan) -> Markup {
     let mut table = Table::new(&DRAIN_PODS, TABLE_BYTES);
-    let most = if plan.pods.len() > MAX_PODS_WITH_ALL_NODES { MAX_NODES } else { MAX_TABLE_NODES };
+    let most = max_table_nodes(plan.pods.len(), MAX_NODES);
     for pod in &plan.pods {
         let moves = &*pod.fate == "moves";
         table.add([

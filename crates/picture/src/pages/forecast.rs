@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    COURSES_NOTE, Outcomes, Record, TABLE_BYTES, capacity, listed, pod_name, tile_class, tiles, workload,
+    COURSES_NOTE, Outcomes, Record, TABLE_BYTES, capacity, listed, max_table_nodes, pod_name,
+    selected_devices, tile_class, tiles, workload,
 };
 use crate::bars::Change;
 use crate::frame::{Frame, Page, counted, grouped};
@@ -113,10 +114,6 @@ struct Finding {
 
 /// Maximum number of nodes of a pod that are written out.
 const MAX_NODES: usize = 4;
-/// Maximum number of nodes of a pod that are written out if the table has room.
-const MAX_TABLE_NODES: usize = 20;
-/// Maximum number of pods of a forecast whose table has that many nodes for each of them.
-const MAX_PODS_WITH_ALL_NODES: usize = 2_000;
 /// Maximum number of applied objects that are written out.
 const MAX_APPLIED: usize = 40;
 
@@ -175,12 +172,7 @@ fn tainted_devices(object: &Applied) -> Markup {
     html! {
         ": taints "
         @if let Some(selector) = &object.device_selector {
-            @let parts = [&selector.driver, &selector.pool, &selector.device];
-            "devices "
-            @for (index, part) in parts.iter().enumerate() {
-                @if index > 0 { "/" }
-                @if let Some(part) = part { (unbroken(part)) } @else { "any" }
-            }
+            "devices " (selected_devices([&selector.driver, &selector.pool, &selector.device]))
             @if let Some(class) = &selector.device_class_name { " of class " (unbroken(class)) }
             @if selector.selectors > 0 { " that match " (counted(selector.selectors, "expression")) }
         } @else {
@@ -329,7 +321,7 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
-    let most = if forecast.pods.len() > MAX_PODS_WITH_ALL_NODES { MAX_NODES } else { MAX_TABLE_NODES };
+    let most = max_table_nodes(forecast.pods.len(), MAX_NODES);
     for (pod, place) in forecast.pods.iter().zip(places(&forecast.pods)) {
         let cells = [
             name(pod, place),
