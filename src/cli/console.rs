@@ -133,7 +133,7 @@ impl Console {
     /// Writes data for programs unchanged; on a terminal, control characters other than tabs and line feeds are
     /// replaced.
     pub(super) fn write_data(&mut self, text: &str) -> io::Result<()> {
-        if self.captured.is_some() || !io::stdout().is_terminal() {
+        if text.is_empty() || self.captured.is_some() || !io::stdout().is_terminal() {
             return self.out.write_all(text.as_bytes());
         }
         // Tabs are part of the layout.

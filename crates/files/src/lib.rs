@@ -220,13 +220,14 @@ pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputErr
 /// Reads the text of an input; `remedy` is added to the error for a larger one.
 fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputError> {
     let bytes = match input {
-        Input::Stdin => read_one_past_limit(std::io::stdin().lock(), limit),
+        Input::Stdin => read_one_past_limit(std::io::stdin().lock(), limit, 0),
         Input::File(path) => std::fs::File::open(path).and_then(|file| {
             // A file of known length is rejected before it is read; the length of a pipe is not known.
-            if file.metadata()?.len() > limit {
+            let length = file.metadata()?.len();
+            if length > limit {
                 return Err(std::io::ErrorKind::FileTooLarge.into());
             }
-            read_one_past_limit(file, limit)
+            read_one_past_limit(file, limit, usize::try_from(length).unwrap_or_default())
         }),
     };
     let name = input.name();
@@ -288,7 +289,7 @@ pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
 /// Reads a file; an error if it has more than `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = shown_path(path);
-    match std::fs::File::open(path).and_then(|file| read_one_past_limit(file, limit)) {
+    match std::fs::File::open(path).and_then(|file| read_one_past_limit(file, limit, 0)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
             Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
         }
@@ -297,9 +298,10 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads to the end, or the first `limit` + 1 bytes of what is longer.
-fn read_one_past_limit(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// Reads to the end, or the first `limit` + 1 bytes of what is longer. `length` is the expected number of bytes, or 0.
+fn read_one_past_limit(source: impl Read, limit: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    // With less space than this after the text, the standard library begins with small reads.
+    let mut bytes = Vec::with_capacity(length.saturating_add(32));
     source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

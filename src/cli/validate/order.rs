@@ -15,6 +15,9 @@ use super::super::outcome::Failure;
 
 /// Maximum number of results that wait for an earlier one.
 const MAX_UNDELIVERED_RESULTS: usize = 256;
+/// Number of waiting results at which the delivering thread is woken; with fewer, it looks again after [`WAIT_INTERVAL`].
+/// Waking it is a system call, and one for each small file would be expensive.
+const RESULTS_TO_WAKE: usize = 32;
 /// Stack size of a worker; large, because the CEL parser is recursive.
 const WORKER_STACK_BYTES: usize = 16 << 20;
 /// Interval at which the caller gets [`DeliveryEvent::Waiting`] while no result is ready.
@@ -34,6 +37,8 @@ struct ResultQueue<O> {
     taken: usize,
     delivered: usize,
     done: BTreeMap<usize, Option<O>>,
+    /// Number of workers that wait until results are delivered.
+    waiting: usize,
     stopped: bool,
 }
 
@@ -56,7 +61,7 @@ pub(super) fn run_in_order<W: Sync, O: Send>(
     perform: impl Fn(&W) -> O + Sync,
     mut deliver: impl FnMut(DeliveryEvent<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let queue = ResultQueue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
+    let queue = ResultQueue { taken: 0, delivered: 0, done: BTreeMap::new(), waiting: 0, stopped: false };
     let shared = SharedQueue { queue: Mutex::new(queue), ready: Condvar::new(), space: Condvar::new() };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
     std::thread::scope(|scope| {
@@ -77,18 +82,24 @@ pub(super) fn run_in_order<W: Sync, O: Send>(
 }
 
 fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &SharedQueue<O>) {
+    let mut queue = shared.lock();
     loop {
-        let mut queue = shared.lock();
         while queue.taken >= queue.delivered + MAX_UNDELIVERED_RESULTS && !queue.stopped {
+            queue.waiting += 1;
             queue = shared.space.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.waiting -= 1;
         }
         let index = queue.taken;
         let Some(item) = work.get(index).filter(|_| !queue.stopped) else { return };
         queue.taken += 1;
         drop(queue);
         let output = catch_unwind(AssertUnwindSafe(|| perform(item))).ok();
-        shared.lock().done.insert(index, output);
-        shared.ready.notify_one();
+        queue = shared.lock();
+        queue.done.insert(index, output);
+        let is_enough = queue.done.len() >= RESULTS_TO_WAKE || queue.taken == work.len();
+        if is_enough && queue.done.contains_key(&queue.delivered) {
+            shared.ready.notify_one();
+        }
     }
 }
 
@@ -113,8 +124,10 @@ fn deliver_all<W, O>(
             }
         };
         queue.delivered = index + 1;
+        if queue.waiting > 0 {
+            shared.space.notify_all();
+        }
         drop(queue);
-        shared.space.notify_all();
         deliver(output.map_or(DeliveryEvent::Crashed(item), DeliveryEvent::Done))?;
     }
     Ok(())

@@ -27,13 +27,15 @@ pub(super) struct DialectChecker<'a> {
 
 impl<'a> DialectChecker<'a> {
     pub(super) fn new(source: &'a str) -> DialectChecker<'a> {
+        let bytes = source.as_bytes();
+        let has_odd_gaps = memchr::memchr3(b'\t', b'&', b'!', bytes).is_some();
         DialectChecker {
             source,
             end: 0,
             unusual: next_unusual(source, 0),
-            has_tabs: source.contains('\t'),
-            has_odd_gaps: source.contains(['\t', '&', '!']),
-            has_double_returns: source.contains("\r\r\n"),
+            has_tabs: has_odd_gaps && source.contains('\t'),
+            has_odd_gaps,
+            has_double_returns: memchr::memchr(b'\r', bytes).is_some() && source.contains("\r\r\n"),
         }
     }
 

@@ -306,24 +306,25 @@ impl<'a> Documents<'a> {
     fn next_part(&mut self) -> Option<(usize, usize)> {
         let start = self.at;
         let mut line_start = start;
-        while line_start < self.text.len() {
+        loop {
             let rest = self.text.get(line_start..).unwrap_or_default();
-            let line_end = rest.find('\n').map_or(self.text.len(), |at| line_start + at + 1);
             if let Some(after) = rest.strip_prefix("---") {
-                let after = after.get(..(line_end - line_start).saturating_sub(3)).unwrap_or_default().trim();
+                let length = rest.find('\n').map_or(rest.len(), |at| at + 1);
+                let after = after.get(..length.saturating_sub(3)).unwrap_or_default().trim();
                 if !after.is_empty() && !after.starts_with('#') {
                     let after: String = after.chars().take(MAX_SHOWN_CHARS).collect();
                     let message = format!("invalid Yaml document separator: {after}");
                     self.pending = Some(DocumentError::new(line_start, message));
-                    self.at = line_end;
+                    self.at = line_start + length;
                     return Some((start, line_start));
                 }
                 if line_start > start {
-                    self.at = line_end;
+                    self.at = line_start + length;
                     return Some((start, line_start));
                 }
             }
-            line_start = line_end;
+            let Some(line_break) = memchr::memmem::find(rest.as_bytes(), b"\n---") else { break };
+            line_start += line_break + 1;
         }
         self.at = self.text.len();
         (start < self.text.len()).then_some((start, self.text.len()))
@@ -356,13 +357,18 @@ fn next_separator(text: &str, from: usize) -> usize {
 /// The first character that YAML does not allow, with its byte; `None` if there is none.
 // upstream go-yaml v2 yaml_parser_update_buffer
 fn first_control_character(text: &str) -> Option<(usize, char)> {
-    let suspicious = |byte: &u8| match byte {
-        b'\t' | b'\n' | b'\r' => false,
-        // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF.
-        0..0x20 | 0x7f | 0xc2 | 0xef => true,
-        _ => false,
+    // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF. Without a branch, so that compilers look at many bytes
+    // at once.
+    let suspicious = |byte: u8| {
+        ((byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r'))
+            | (byte == 0x7f)
+            | (byte == 0xc2)
+            | (byte == 0xef)
     };
-    let first = text.as_bytes().iter().position(suspicious)?;
+    let has_suspicious = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | suspicious(*byte));
+    let mut blocks = text.as_bytes().chunks(64);
+    let block = blocks.position(has_suspicious)? * 64;
+    let first = block + text.as_bytes().get(block..)?.iter().position(|byte| suspicious(*byte))?;
     let rest = text.get(first..)?;
     let mut letters = rest.char_indices();
     letters

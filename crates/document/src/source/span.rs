@@ -114,11 +114,9 @@ impl<'a> LineIndex<'a> {
     fn line_starts(&self) -> &[usize] {
         self.starts.get_or_init(|| {
             let bytes = self.text.as_bytes();
-            let breaks = bytes
-                .iter()
-                .enumerate()
-                .filter(|&(at, &byte)| byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
-            std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect()
+            let breaks = memchr::memchr2_iter(b'\n', b'\r', bytes)
+                .filter(|&at| bytes.get(at..at + 2) != Some(b"\r\n"));
+            std::iter::once(0).chain(breaks.map(|at| at + 1)).collect()
         })
     }
 }
