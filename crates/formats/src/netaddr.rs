@@ -21,9 +21,10 @@ pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
     let length = Some(length).filter(|_| is_number).and_then(|length| length.parse().ok());
-    let mut length: u32 = length.filter(|length| *length <= bits).ok_or(InvalidCidr)?;
+    let mut length: i32 = length.filter(|length| *length <= bits).ok_or(InvalidCidr)?;
     let address = address.to_canonical();
-    // Lengths up to 32 of a mapped address are left alone upstream, although they cut the `::ffff:`.
+    // Lengths up to 32 of a mapped address are left alone upstream, although they cut the `::ffff:`; from 33 to 95, the
+    // canonical form that the API server names has a negative length.
     if address.is_ipv4() && length > 32 {
         length -= 96;
     }
@@ -75,6 +76,8 @@ mod tests {
             ("::ffff:1.2.3.4/128", "1.2.3.4/32"),
             ("::ffff:1.2.3.4/20", "1.2.3.4/20"),
             ("::ffff:102:304/96", "1.2.3.4/0"),
+            ("::ffff:10.0.0.0/80", "10.0.0.0/-16"),
+            ("::ffff:10.0.0.0/33", "10.0.0.0/-63"),
             ("2001:DB8::1/64", "2001:db8::1/64"),
             ("2001:db8:0:0:0:0:0:1/64", "2001:db8::1/64"),
             ("1:2:3:4:5:6:1.2.3.4/64", "1:2:3:4:5:6:102:304/64"),
