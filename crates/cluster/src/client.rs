@@ -344,10 +344,12 @@ fn open_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result
 /// which is then why the URL is invalid: unless the URL starts with a host, everything up to the last `@` is removed.
 pub(super) fn without_url_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
+    let before_path = rest.split('/').next().unwrap_or_default();
+    // After the URL, the text goes on. An `@` there may also belong to a password with such characters.
+    let authority = before_path.split([' ', ')']).next().unwrap_or_default();
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_host = !authority.is_empty()
-        && !authority.contains('@')
+        && !before_path.contains('@')
         && (authority.ends_with(']') || authority.rsplit_once(':').is_none_or(|(_, port)| is_port(port)));
     let start = rest.rfind('@').filter(|_| !is_host).map_or(0, |at| at + 1);
     format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
@@ -426,6 +428,7 @@ mod tests {
     #[test]
     fn a_url_is_printed_without_a_password() {
         assert_eq!(without_url_credentials("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
+        assert_eq!(without_url_credentials("https://u)s :SECRET@a.example.com"), "https://a.example.com");
         assert_eq!(without_url_credentials("https://a.example.com/@b"), "https://a.example.com/@b");
         for (host, port) in [("a.example.com", ":6443"), ("[::1]", ""), ("[::1]", ":1")] {
             let url = format!("https://{host}{port}/@b");

@@ -7,8 +7,6 @@ use kube::config::{AuthInfo, Cluster, ExecConfig};
 use secrecy::ExposeSecret as _;
 use x509_parser::pem::Pem;
 
-use crate::client::without_url_credentials;
-
 /// The URL of an API server.
 #[derive(Debug)]
 pub(super) struct ServerUrl {
@@ -27,9 +25,13 @@ pub(super) fn parse_server_url(server: &str) -> anyhow::Result<ServerUrl> {
         begins && scheme.bytes().all(is_scheme) && !rest.is_empty() && !rest.starts_with('/')
     });
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
-    // Without a scheme there is no telling where a password begins: everything up to the last `@` may belong to one.
-    let after_user = || server.rsplit_once('@').map_or(server, |(_, host)| host).to_owned();
-    let shown = || if has_scheme { without_url_credentials(server) } else { after_user() };
+    // A value that cannot be used does not tell where a password begins or ends: everything between the scheme and the
+    // last `@` may belong to one.
+    let after_user = |text: &str| text.rsplit_once('@').map_or(text, |(_, host)| host).to_owned();
+    let shown = || match server.split_once("://").filter(|_| has_scheme) {
+        Some((scheme, rest)) => format!("{scheme}://{}", after_user(rest)),
+        None => after_user(server),
+    };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());
@@ -156,6 +158,8 @@ mod tests {
             "u:SECRET@a.example.com/k8s",
             "://u:SECRET@a.example.com",
             "1http://u:SECRET@a.example.com",
+            "http://u s:r :SECRET@a.example.com",
+            "ftp://u)s:SECRET@a.example.com",
             "http:///u:SECRET@a.example.com",
             "ftp://u:SECRET/1@a.example.com",
             "http://u:SECRET 1@a.example.com",
