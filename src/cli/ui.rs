@@ -132,7 +132,7 @@ impl Arguments {
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unnecessary_wraps, reason = "the same call with and without the feature")]
     fn kubectl_for_pages(&self) -> Result<String, Failure> {
-        Ok(self.release.server.context.kubectl())
+        Ok(self.release.server.context.kubectl_with_context())
     }
 
     /// Returns the parts of commands that use the same state: kubectl and the flags.
