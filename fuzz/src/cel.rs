@@ -5,8 +5,11 @@ use tollgate_cel::evaluate::{
     AttributeValue, BEHAVIOUR_V1_34, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program,
 };
 use tollgate_cel::{
-    ADMISSION_POLICY_ENV, ExpressionPurpose, Outcome, POLICY_ENV, V1_33, V1_34, V1_35, V1_36, V1_37, check,
+    ADMISSION_POLICY_ENV, CelEnv, ExpressionPurpose, Outcome, POLICY_ENV, V1_33, V1_34, V1_35, V1_36, V1_37,
+    check,
 };
+
+const ENVS: [CelEnv; 7] = [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY_ENV, ADMISSION_POLICY_ENV];
 
 /// Estimated cost of the expressions that are evaluated, at most.
 const MAX_EVALUATED: u64 = 100_000;
@@ -15,9 +18,12 @@ const MAX_EVALUATED: u64 = 100_000;
 pub(crate) fn run(data: &[u8]) {
     let Ok(expression) = std::str::from_utf8(data) else { return };
     let mut estimate = None;
-    for env in [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY_ENV, ADMISSION_POLICY_ENV] {
-        let outcome = check(expression, ExpressionPurpose::Selector, &env);
-        assert_eq!(outcome, check(expression, ExpressionPurpose::Selector, &env));
+    for (index, env) in ENVS.iter().enumerate() {
+        let outcome = check(expression, ExpressionPurpose::Selector, env);
+        // One of them twice: checks are what this target spends its time on.
+        if index == data.len() % ENVS.len() {
+            assert_eq!(outcome, check(expression, ExpressionPurpose::Selector, env));
+        }
         if let Outcome::Accepted { cost } | Outcome::TooComplex { cost } = outcome {
             estimate = estimate.max(Some(cost));
         }
