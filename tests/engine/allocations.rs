@@ -76,7 +76,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
             let new = DecodedObject::decode(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
             assert!(!new.has_errors() && new.strict.is_empty());
             let ready = new.defaulted(None, profile, NOW);
-            let admission = Attributes::for_create(new.view_of_defaulted(&ready), "default", "");
+            let admission = Attributes::for_create(new.view_of_defaulted(ready.as_ref()), "default", "");
             let context = Context {
                 profile,
                 labels: Labels::Unknown,

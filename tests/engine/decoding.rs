@@ -84,7 +84,7 @@ fn defaults_are_the_servers() {
         let new = DecodedObject::decode(case.get("object"), kind, version, profile);
         // The corpus has what decoding fills in; what the strategy does on update is tested below.
         let ready = new.defaulted(None, profile, NOW);
-        compare(want, new.view_of_defaulted(&ready).value(), "")
+        compare(want, new.view_of_defaulted(ready.as_ref()).value(), "")
     });
     assert!(compared > 1_000, "only {compared} defaulted objects were compared");
 }
@@ -153,8 +153,8 @@ fn a_rule_whose_effect_changes_under_an_unchanged_time_gets_a_new_one() {
         let read = |value| DecodedObject::decode(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
         let (old, new) = (read(old.root()), read(new.root()));
         let old_ready = old.defaulted(None, profile, NOW);
-        let ready = new.defaulted(Some(old.view_of_defaulted(&old_ready)), profile, NOW);
-        let found = new.view_of_defaulted(&ready).value().get("spec").get("taint").get("timeAdded");
+        let ready = new.defaulted(Some(old.view_of_defaulted(old_ready.as_ref())), profile, NOW);
+        let found = new.view_of_defaulted(ready.as_ref()).value().get("spec").get("taint").get("timeAdded");
         assert_eq!(found.str(), expected, "{name} {old_effect} → {effect} with {time}");
     }
 }

@@ -341,7 +341,7 @@ fn defaults_are_filled_in_once() {
                 continue;
             }
             let ready = prepared.defaulted(None, profile, NOW);
-            let once = prepared.view_of_defaulted(&ready).value().to_json();
+            let once = prepared.view_of_defaulted(ready.as_ref()).value().to_json();
             let again = doc::parse(&once).expect("JSON");
             let again = DecodedObject::decode(again.root(), kind, version, profile);
             let edits = default_edits(

@@ -104,7 +104,11 @@ fn collect_draft_structs(
     way: &mut Vec<PathStep>,
     found: &mut Vec<DraftStruct>,
 ) {
-    let is_draft = |field: &&Field| !field.known.overlaps(releases) && !has_other_row(of, field, releases);
+    // A field that changed its type has a row for each.
+    let is_released = |field: &Field| {
+        of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases))
+    };
+    let is_draft = |field: &&Field| !is_released(field);
     let fields: Vec<&'static Field> = of.fields.iter().filter(is_draft).collect();
     if !fields.is_empty() {
         found.push(DraftStruct { steps: way.clone(), fields });
@@ -129,12 +133,6 @@ fn collect_draft_structs(
         }
         way.truncate(depth);
     }
-}
-
-/// True if the struct has another row for the same field in these releases: a field that changed its type has a row for
-/// each.
-fn has_other_row(of: &StructSchema, field: &Field, releases: Availability) -> bool {
-    of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases))
 }
 
 /// The parts of an object that no release serves: its kind, its version, or fields.

@@ -105,6 +105,40 @@ macro_rules! p {
         row!($json, $ty, pointer: true, always: false, $known)
     };
 }
+/// Declares a kind with the fields that every object has, a spec, and more fields.
+macro_rules! kind {
+    ($declare:ident, $name:literal, $spec:expr $(, $more:expr)*) => {
+        $declare(
+            $name,
+            &[
+                $crate::fields::meta::API_VERSION,
+                $crate::fields::meta::KIND,
+                $crate::fields::meta::META,
+                f!("spec", FieldType::Struct(&$spec)),
+                $($more,)*
+            ],
+        )
+    };
+}
+/// Declares an attribute of a device: one of several types, and more fields.
+macro_rules! attribute {
+    ($name:literal $(, $more:expr)*) => {
+        api_struct(
+            $name,
+            &[
+                p!("int", FieldType::Int),
+                p!("bool", FieldType::Bool),
+                p!("string", FieldType::Str),
+                p!("version", FieldType::Str),
+                f!("ints", FieldType::List(&FieldType::Int), SINCE_1_36),
+                f!("bools", FieldType::List(&FieldType::Bool), SINCE_1_36),
+                f!("strings", STRING_LIST, SINCE_1_36),
+                f!("versions", STRING_LIST, SINCE_1_36),
+                $($more,)*
+            ],
+        )
+    };
+}
 /// A struct of the API's own package whose fields are all listed.
 const fn api_struct(name: &'static str, fields: &'static [Field]) -> StructSchema {
     assert!(fields.len() <= 64, "decoding marks the fields it has visited in 64 bits");

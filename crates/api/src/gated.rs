@@ -35,11 +35,21 @@ struct GatedFields {
     releases: Availability,
 }
 
-const ALWAYS: Availability = Availability::ALWAYS;
-
 /// Fields of all releases, whose use only the dropped fields themselves indicate.
 const fn gated_fields(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> GatedFields {
-    GatedFields { part, gates, drops, also_used: &[], releases: ALWAYS }
+    GatedFields { part, gates, drops, also_used: &[], releases: Availability::ALWAYS }
+}
+
+impl GatedFields {
+    /// Limits the fields to these releases.
+    const fn in_releases(self, releases: Availability) -> GatedFields {
+        GatedFields { releases, ..self }
+    }
+
+    /// Adds other fields of the stored object that indicate that it uses the feature.
+    const fn also_used(self, also_used: &'static [&'static str]) -> GatedFields {
+        GatedFields { also_used, ..self }
+    }
 }
 
 /// The fields that feature gates control, in the order in which the API server drops them: whole alternatives
@@ -99,30 +109,24 @@ static GATED_FIELDS: &[GatedFields] = &[
     gated_fields(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
     gated_fields(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
     gated_fields(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
-    GatedFields {
-        // 1.33 and 1.34 forgot to.
-        releases: Availability::since(35),
-        ..gated_fields(
-            Part::ClaimSpec,
-            &[Gate::DRADeviceTaints],
-            &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
-        )
-    },
+    // 1.33 and 1.34 forgot to.
+    gated_fields(
+        Part::ClaimSpec,
+        &[Gate::DRADeviceTaints],
+        &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
+    )
+    .in_releases(Availability::since(35)),
     gated_fields(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
-    GatedFields {
-        // 1.34 changed a copy.
-        releases: Availability::since(35),
-        also_used: CAPACITIES,
-        ..gated_fields(
-            Part::ClaimSpec,
-            &[Gate::DRAConsumableCapacity],
-            &["devices.constraints[].distinctAttribute"],
-        )
-    },
-    GatedFields {
-        also_used: &["devices.constraints[].distinctAttribute"],
-        ..gated_fields(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
-    },
+    // 1.34 changed a copy.
+    gated_fields(
+        Part::ClaimSpec,
+        &[Gate::DRAConsumableCapacity],
+        &["devices.constraints[].distinctAttribute"],
+    )
+    .also_used(CAPACITIES)
+    .in_releases(Availability::since(35)),
+    gated_fields(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
+        .also_used(&["devices.constraints[].distinctAttribute"]),
     gated_fields(
         Part::ClaimSpec,
         &[Gate::DRADerivedAttributes],
@@ -132,52 +136,42 @@ static GATED_FIELDS: &[GatedFields] = &[
         ],
     ),
     gated_fields(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
-    GatedFields {
-        also_used: &["spec.devices.requests[].<exactly>.adminAccess"],
-        ..gated_fields(
-            Part::ClaimStatus,
-            &[Gate::DRAAdminAccess],
-            &["status.allocation.devices.results[].adminAccess"],
-        )
-    },
-    GatedFields {
-        also_used: &[
-            "spec.devices.constraints[].distinctAttribute",
-            "spec.devices.requests[].<exactly>.capacity",
-            "spec.devices.requests[].firstAvailable[].capacity",
+    gated_fields(
+        Part::ClaimStatus,
+        &[Gate::DRAAdminAccess],
+        &["status.allocation.devices.results[].adminAccess"],
+    )
+    .also_used(&["spec.devices.requests[].<exactly>.adminAccess"]),
+    gated_fields(
+        Part::ClaimStatus,
+        &[Gate::DRAConsumableCapacity],
+        &[
+            "status.allocation.devices.results[].shareID",
+            "status.allocation.devices.results[].consumedCapacity",
+            "status.devices[].shareID",
         ],
-        ..gated_fields(
-            Part::ClaimStatus,
-            &[Gate::DRAConsumableCapacity],
-            &[
-                "status.allocation.devices.results[].shareID",
-                "status.allocation.devices.results[].consumedCapacity",
-                "status.devices[].shareID",
-            ],
-        )
-    },
-    GatedFields {
-        releases: Availability::since(35),
-        ..gated_fields(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
-    },
-    GatedFields {
-        releases: Availability::release(34),
-        also_used: BINDING_CONDITIONS,
-        ..gated_fields(
-            Part::ClaimStatus,
-            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-            &["status.allocation.allocationTimestamp"],
-        )
-    },
-    GatedFields {
-        releases: Availability::release(34),
-        also_used: &["status.allocation.allocationTimestamp"],
-        ..gated_fields(
-            Part::ClaimStatus,
-            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-            BINDING_CONDITIONS,
-        )
-    },
+    )
+    .also_used(&[
+        "spec.devices.constraints[].distinctAttribute",
+        "spec.devices.requests[].<exactly>.capacity",
+        "spec.devices.requests[].firstAvailable[].capacity",
+    ]),
+    gated_fields(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
+        .in_releases(Availability::since(35)),
+    gated_fields(
+        Part::ClaimStatus,
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        &["status.allocation.allocationTimestamp"],
+    )
+    .also_used(BINDING_CONDITIONS)
+    .in_releases(Availability::release(34)),
+    gated_fields(
+        Part::ClaimStatus,
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        BINDING_CONDITIONS,
+    )
+    .also_used(&["status.allocation.allocationTimestamp"])
+    .in_releases(Availability::release(34)),
     gated_fields(
         Part::ClaimStatus,
         &[Gate::DRAOptionalNodeOperations],
@@ -242,12 +236,12 @@ pub fn dropped_fields(
     is_status: bool,
     profile: &Profile,
 ) -> Vec<DroppedField> {
-    let (part, value, way): (Part, Value<'_>, &[&str]) = match object.body {
-        ObjectBody::Slice(_) if !is_status => (Part::Slice, object.value(), &[]),
-        ObjectBody::Class(_) if !is_status => (Part::Class, object.value(), &[]),
-        ObjectBody::Claim(_) if is_status => (Part::ClaimStatus, object.value(), &[]),
-        ObjectBody::Claim(_) => (Part::ClaimSpec, object.value(), &["spec"]),
-        ObjectBody::Template(_) => (Part::ClaimSpec, object.value(), &["spec", "spec"]),
+    let (part, way): (Part, &[&str]) = match object.body {
+        ObjectBody::Slice(_) if !is_status => (Part::Slice, &[]),
+        ObjectBody::Class(_) if !is_status => (Part::Class, &[]),
+        ObjectBody::Claim(_) if is_status => (Part::ClaimStatus, &[]),
+        ObjectBody::Claim(_) => (Part::ClaimSpec, &["spec"]),
+        ObjectBody::Template(_) => (Part::ClaimSpec, &["spec", "spec"]),
         _ => return Vec::new(),
     };
     let off: Vec<Gate> = profile.gates_off().collect();
@@ -276,7 +270,11 @@ pub fn dropped_fields(
             for steps in drops {
                 // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
                 let keeps_empty = object.version.is_before_v1beta2() && steps.contains(&PathStep::Exactly);
-                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at| {
+                let value = value_below(object.value(), way);
+                steps::visit(value, steps, object.version, at, &mut |value, at| {
+                    if value.is_null() {
+                        return;
+                    }
                     let node = value.index();
                     let before = nodes.partition_point(|(first, _)| *first <= node);
                     let is_inside = before
@@ -309,25 +307,10 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
 /// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
 fn is_any_field_set(value: Value<'_>, steps: &[PathStep], version: Version) -> bool {
     let mut used = false;
-    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _| {
-        used |= value.kind() != ValueKind::Array || !value.is_empty();
+    steps::visit(value, steps, version, &Path::ROOT, &mut |value, _| {
+        used |= !value.is_null() && (value.kind() != ValueKind::Array || !value.is_empty());
     });
     used
-}
-
-/// Calls `found` with each field at the end of the steps that is not null, and its path.
-fn visit_fields<'d>(
-    value: Value<'d>,
-    steps: &[PathStep],
-    version: Version,
-    at: &Path<'_>,
-    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
-) {
-    steps::visit(value, steps, version, at, &mut |value, at| {
-        if !value.is_null() {
-            found(value, at);
-        }
-    });
 }
 
 /// A value of this type that contains nothing.

@@ -16,24 +16,13 @@ pub struct LabelRequirement<S> {
     pub values: Vec<S>,
 }
 
-/// The operator of a label requirement, such as `In` or `Exists`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LabelOperator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-}
-
-impl LabelOperator {
-    fn parse(name: &str) -> Option<LabelOperator> {
-        Some(match name {
-            "In" => LabelOperator::In,
-            "NotIn" => LabelOperator::NotIn,
-            "Exists" => LabelOperator::Exists,
-            "DoesNotExist" => LabelOperator::DoesNotExist,
-            _ => return None,
-        })
+tollgate_formats::named_enum! {
+    /// The operator of a label requirement, such as `In` or `Exists`.
+    pub enum LabelOperator {
+        In = "In",
+        NotIn = "NotIn",
+        Exists = "Exists",
+        DoesNotExist = "DoesNotExist",
     }
 }
 
@@ -55,7 +44,9 @@ pub fn read_selector<'d, S>(
         .collect();
     for expression in selector.get("matchExpressions").items() {
         requirements.push(LabelRequirement {
-            operator: LabelOperator::parse(expression.get("operator").str())?,
+            operator: LabelOperator::ALL
+                .into_iter()
+                .find(|known| known.name() == expression.get("operator").str())?,
             key: text(expression.get("key").str()),
             values: expression.get("values").items().map(|value| text(value.str())).collect(),
         });

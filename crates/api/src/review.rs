@@ -54,34 +54,21 @@ pub struct GroupVersionKind<'d> {
     pub kind: &'d str,
 }
 
-/// The operation of an admission request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// A new object is created.
-    Create,
-    /// A stored object is replaced.
-    Update,
-    /// An object is deleted, so that there is nothing to check.
-    Delete,
-    /// A subresource such as `pods/exec` is connected to, so that there is nothing to check.
-    Connect,
+tollgate_formats::named_enum! {
+    /// The operation of an admission request.
+    pub enum Operation {
+        /// A new object is created.
+        Create = "CREATE",
+        /// A stored object is replaced.
+        Update = "UPDATE",
+        /// An object is deleted, so that there is nothing to check.
+        Delete = "DELETE",
+        /// A subresource such as `pods/exec` is connected to, so that there is nothing to check.
+        Connect = "CONNECT",
+    }
 }
 
 impl Operation {
-    /// All admission operations.
-    pub const ALL: [Operation; 4] =
-        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
-
-    /// The name in reviews, such as `CREATE`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-            Operation::Connect => "CONNECT",
-        }
-    }
-
     /// True if the request has an object that will be stored.
     pub fn writes_object(self) -> bool {
         matches!(self, Operation::Create | Operation::Update)

@@ -135,9 +135,7 @@ impl BadValue {
 
     /// A named Go string type: printed as a JSON string.
     pub fn named(text: &str) -> BadValue {
-        let mut json = String::new();
-        tollgate_formats::gofmt::push_json_string(&mut json, text);
-        BadValue::Json(json.into())
+        BadValue::Json(tollgate_formats::gofmt::json_string(text).into())
     }
 
     /// A number of items, at most the largest `i64`.

@@ -6,8 +6,7 @@
 
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{
-    ClaimSpec, ClassicClaimSpec, Device, List, Object, ObjectBody, Request, RequestBody, Taint, TaintRule,
-    Toleration, View,
+    ClaimSpec, Device, List, Object, ObjectBody, Request, RequestBody, Taint, TaintRule, Toleration, View,
 };
 use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
@@ -71,8 +70,7 @@ pub fn default_edits(
             }
             let taints_at = spec.field("taints");
             for (index, entry) in edits.items_if_short(slice.spec().taints(), MAX_TAINTS) {
-                let entry_at = taints_at.index(index);
-                edits.default_time_added(entry.taint(), &entry.taint_path(&entry_at));
+                edits.default_time_added(entry.taint(), &entry.taint_path(&taints_at.index(index)));
             }
         }
         ObjectBody::Rule(rule) => edits.default_rule(rule, old, profile),
@@ -95,7 +93,13 @@ pub fn default_edits(
             let devices_at = spec.field("devices");
             edits.default_taint_times(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        ObjectBody::ClassicClaim(claim) => edits.default_classic_claim(claim.spec(), &spec),
+        ObjectBody::ClassicClaim(claim) => {
+            // A claim without a spec is invalid.
+            let given = claim.spec();
+            if given.allocation_mode().is_empty() && !given.json().is_null() {
+                edits.push_member_edit(given.json(), "allocationMode", ChangeValue::str("Delayed"), &spec);
+            }
+        }
         _ => {}
     }
     edits.edits
@@ -205,14 +209,6 @@ impl EditCollector<'_> {
                 self.default_allocation_mode(sub.body(), &sub_at);
                 self.default_toleration_operators(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
-        }
-    }
-
-    /// Adds the allocation mode of a classic DRA claim. Does nothing without a spec, because such a claim is
-    /// invalid.
-    fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
-        if spec.allocation_mode().is_empty() && !spec.json().is_null() {
-            self.push_member_edit(spec.json(), "allocationMode", ChangeValue::str("Delayed"), at);
         }
     }
 

@@ -82,16 +82,6 @@ pub struct Engine {
     pub classes: Option<Arc<ResourceClasses>>,
 }
 
-/// Where the object to validate comes from, which decides whether dropped fields are reported.
-#[derive(Clone, Copy)]
-enum ObjectSource<'u> {
-    /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
-    /// known.
-    File { claims: Option<ClaimsInFiles<'u>> },
-    /// An AdmissionReview from an API server.
-    Review,
-}
-
 /// A finding with its level and the profiles that it applies to.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
@@ -183,7 +173,7 @@ impl Engine {
     /// Validates one object as if it came from a file, and returns what the API server, the lints and the policies
     /// report about the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
-        self.validate_for_all_profiles(admission, labels, ObjectSource::File { claims: None })
+        self.validate_for_all_profiles(admission, labels, None, false)
     }
 
     /// Like [`Engine::validate`], for one of several files. `claims` are the claims of all files, so that a pod whose
@@ -194,16 +184,19 @@ impl Engine {
         labels: Labels<'_>,
         claims: Option<ClaimsInFiles<'_>>,
     ) -> Verdict {
-        self.validate_for_all_profiles(admission, labels, ObjectSource::File { claims })
+        self.validate_for_all_profiles(admission, labels, claims, false)
     }
 
-    /// Validates one object that comes from `source` for all profiles, and merges their findings. Skips objects of
-    /// kinds that Tollgate does not check, unless the engine is exact.
+    /// Validates one object for all profiles, and merges their findings. Skips objects of kinds that Tollgate does not
+    /// check, unless the engine is exact. `claims` are the claims that are checked together with it, if known.
+    /// `from_review` is true if the object comes from an API server, and false for a file, from which no server has
+    /// dropped fields.
     fn validate_for_all_profiles(
         &self,
         admission: &Attributes<'_>,
         labels: Labels<'_>,
-        source: ObjectSource<'_>,
+        claims: Option<ClaimsInFiles<'_>>,
+        from_review: bool,
     ) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
@@ -223,10 +216,6 @@ impl Engine {
         let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(ClusterSource::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = OmittedFindingCounts::default();
-        let (claims, from_review) = match source {
-            ObjectSource::File { claims } => (claims, false),
-            ObjectSource::Review => (None, true),
-        };
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::with_budget(FindingBudget::for_report(self.exact, from_review));
             let context = Context {
@@ -235,7 +224,7 @@ impl Engine {
                 from_review,
                 ..self.context_without_cluster(profile, labels)
             };
-            let violations = self.validate_for_profile(&identity, admission, &context, source, &mut findings);
+            let violations = self.validate_for_profile(&identity, admission, &context, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
             if !from_review {
                 fixes::mark_unsafe_fixes(&mut findings, admission.object);
@@ -307,7 +296,6 @@ impl Engine {
         identity: &Identity<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        source: ObjectSource<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
@@ -335,7 +323,7 @@ impl Engine {
             return Violations::default();
         }
         prepare::with_stored_object(old.as_ref(), version, profile, admission.now.text, |old| {
-            self.check_decoded_object(&new, old, admission, context, source, findings)
+            self.check_decoded_object(&new, old, admission, context, findings)
         })
     }
 
@@ -347,15 +335,13 @@ impl Engine {
         old: Option<Object<'_>>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        source: ObjectSource<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
         let doc = new.defaulted(old, profile, admission.now.text);
-        let object = new.view_of_defaulted(&doc);
+        let object = new.view_of_defaulted(doc.as_ref());
         let (kind, version) = (object.kind(), object.version);
-        let without =
-            self.drop_disabled_fields(source, object, old, admission.is_status(), profile, findings);
+        let without = self.drop_disabled_fields(context, object, old, admission.is_status(), findings);
         let object = prepare::with_document(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old);
         self.report_decode_errors(new.strict.iter().cloned(), new.left_out, findings);
@@ -405,29 +391,26 @@ impl Engine {
     /// field and for each part that the release does not serve.
     fn drop_disabled_fields<'r>(
         &self,
-        source: ObjectSource<'_>,
+        context: &Context<'_>,
         object: Object<'r>,
         old: Option<Object<'_>>,
         is_status: bool,
-        profile: &Profile,
         findings: &mut Findings,
     ) -> Option<Doc<'r>> {
+        let profile = context.profile;
         let are_assumed = profile.gates.are_assumed;
-        let is_dropped_already = self.comes_from_server || are_assumed;
-        match source {
-            ObjectSource::Review if is_dropped_already => return None,
-            ObjectSource::Review => {}
-            ObjectSource::File { .. } => {
-                let change = rule_takes_effect_finding(object, self.stored_on, profile, &self.profiles);
-                for finding in
-                    unserved_findings(object, old, profile, self.are_stored).into_iter().chain(change)
-                {
-                    self.push_if_reported(findings, finding);
-                }
+        if context.from_review && (self.comes_from_server || are_assumed) {
+            return None;
+        }
+        if !context.from_review {
+            let change = rule_takes_effect_finding(object, self.stored_on, profile, &self.profiles);
+            for finding in unserved_findings(object, old, profile, self.are_stored).into_iter().chain(change)
+            {
+                self.push_if_reported(findings, finding);
             }
         }
         let dropped = dropped_fields(object, old, is_status, profile);
-        if matches!(source, ObjectSource::File { .. }) {
+        if !context.from_review {
             for field in &dropped {
                 self.push_if_reported(findings, dropped_field_finding(field, profile));
             }

@@ -298,9 +298,11 @@ impl Impact<'_> {
         self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
     }
 
-    /// Returns the evicted pods whose replacements can be evicted again.
+    /// Returns the evicted pods whose replacements can be evicted again. The scheduler ignores tolerationSeconds, so the
+    /// replacement of a pod that tolerates the taint for a limited time may get the same device.
     pub fn pods_evicted_again(&self) -> impl Iterator<Item = &PodImpact<'_>> {
-        self.pods.iter().filter(|pod| pod.can_be_evicted_again())
+        let has_replacement = |pod: &&PodImpact<'_>| pod.outcome.is_evicted() && pod.owner.is_some();
+        self.pods.iter().filter(|pod| pod.is_time_limited).filter(has_replacement)
     }
 }
 
@@ -360,12 +362,6 @@ impl PodImpact<'_> {
     /// True if the change evicts the pod; false if only taints that exist already do.
     pub fn is_evicted_by_change(&self) -> bool {
         self.outcome.is_evicted() && self.is_pending
-    }
-
-    /// True if a replacement of the evicted pod can be evicted again. The scheduler ignores tolerationSeconds, so the
-    /// replacement of a pod that tolerates the taint for a limited time may get the same device.
-    pub fn can_be_evicted_again(&self) -> bool {
-        self.is_time_limited && self.outcome.is_evicted() && self.owner.is_some()
     }
 
     /// Returns the number of claims that the pod uses.

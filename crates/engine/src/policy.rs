@@ -373,11 +373,13 @@ impl Policy {
     /// True if the policy cannot report anything about an object without tolerations, so that unknown namespace labels
     /// do not matter for it.
     fn limits_tolerations_only(&self) -> bool {
-        self.expressions.is_empty() && self.spec.limits_tolerations_only()
+        self.expressions.is_empty()
+            && self.spec.toleration().is_some_and(|spec| !spec.has_default_tolerations())
     }
 
     /// True if the policy adds tolerations to claims. A policy that only audits adds none.
     fn adds_tolerations(&self) -> bool {
-        self.spec.has_default_tolerations() && self.action != FindingLevel::Audit
+        self.spec.toleration().is_some_and(|spec| spec.has_default_tolerations())
+            && self.action != FindingLevel::Audit
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::admission::DecodedAttributes;
 use tollgate_api::view::{
-    ClaimSpec, Device, DeviceBody, DevicePatch, List, Object, ObjectBody, Request, RequestBody, SliceSpec,
-    SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
+    ClaimSpec, Device, DeviceBody, List, Object, ObjectBody, Request, RequestBody, SliceTaint, Taint,
+    TaintSelector, Toleration, View,
 };
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -177,97 +177,78 @@ pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Obje
     }
     let spec_at = Path::ROOT.field("spec");
     match admission.object.body {
-        ObjectBody::Slice(slice) => walk_slice(slice.spec(), admission, &spec_at, visit),
+        ObjectBody::Slice(slice) => {
+            let version = admission.object.version;
+            let devices_at = spec_at.field("devices");
+            for (index, device) in slice.spec().devices().iter().enumerate() {
+                let device_at = devices_at.index(index);
+                let body_at = Device::body_path(&device_at, version);
+                let entries = List::from_json(device.body(version).taints().value());
+                let taints = TaintList { owner: TaintOwner::Device, device: device.name(), entries };
+                walk_taints(taints, admission.old_object, &body_at.field("taints"), visit);
+            }
+            let taints = TaintList { owner: TaintOwner::Slice, device: "", entries: slice.spec().taints() };
+            walk_taints(taints, admission.old_object, &spec_at.field("taints"), visit);
+        }
         ObjectBody::Claim(_) | ObjectBody::Template(_) => {
             visit_requests(admission.object, &mut |at, request| {
-                walk_tolerations(request.tolerations(), at, visit);
+                let (at, list) = (at.field("tolerations"), request.tolerations());
+                if !list.is_empty() {
+                    visit(ObjectPart::Tolerations { at: &at, list });
+                }
+                for (index, toleration) in list.iter().enumerate() {
+                    visit(ObjectPart::Toleration { at: &at.index(index), toleration });
+                }
             })
         }
-        ObjectBody::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
+        ObjectBody::Rule(rule) => {
+            let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
+            let (selector, taint) = (rule.spec().device_selector(), rule.spec().taint());
+            let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
+            visit(ObjectPart::Selector { at: &spec_at.field("deviceSelector"), selection });
+            let taint = LocatedTaint { taint, device: "", old: admission.old_object };
+            visit(ObjectPart::Taint { at: &spec_at.field("taint"), taint: &taint });
+        }
         ObjectBody::Patch(patch) => {
-            walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit)
+            let (patch, at) = (patch.spec().devices(), spec_at.field("devices"));
+            let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
+            let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
+            let strongest = with("NoExecute").or_else(|| with("NoSchedule"));
+            // Nothing was removed from a patch: what was written in place of the filter is its own business.
+            let selection = DeviceSelection {
+                by: SelectorOwner::Patch,
+                selector: Some(patch.filter().unwrap_or(absent)),
+                written: absent,
+                taint: strongest.unwrap_or(Taint::of(Value::absent())),
+            };
+            visit(ObjectPart::Selector { at: &at.field("filter"), selection });
+            let entries = List::from_json(list.value());
+            let taints = TaintList { owner: TaintOwner::Patch, device: "", entries };
+            walk_taints(taints, admission.old_object, &at.field("taints"), visit);
         }
         _ => {}
     }
 }
 
-/// Visits the filter and the taints of a patch.
-fn walk_patch(
-    patch: DevicePatch<'_>,
-    admission: &DecodedAttributes<'_>,
+/// Visits a list of taints, unless it is empty, and then each taint.
+fn walk_taints<'d>(
+    taints: TaintList<'d>,
+    old: Option<Object<'d>>,
     at: &Path<'_>,
     visit: &mut dyn FnMut(ObjectPart<'_, '_>),
 ) {
-    let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
-    let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
-    let strongest = with("NoExecute").or_else(|| with("NoSchedule")).unwrap_or(Taint::of(Value::absent()));
-    // Nothing was removed from a patch: what was written in place of the filter is its own business.
-    let selection = DeviceSelection {
-        by: SelectorOwner::Patch,
-        selector: Some(patch.filter().unwrap_or(absent)),
-        written: absent,
-        taint: strongest,
-    };
-    visit(ObjectPart::Selector { at: &at.field("filter"), selection });
-    let taints_at = at.field("taints");
-    let taints = TaintList { owner: TaintOwner::Patch, device: "", entries: List::from_json(list.value()) };
-    if !taints.is_empty() {
-        visit(ObjectPart::Taints { at: &taints_at, taints });
+    if taints.is_empty() {
+        return;
     }
-    for (index, taint) in list.iter().enumerate() {
-        let taint = LocatedTaint { taint, device: "", old: admission.old_object };
-        visit(ObjectPart::Taint { at: &taints_at.index(index), taint: &taint });
-    }
-}
-
-/// Visits the selector and the taint of a rule.
-fn walk_rule(
-    spec: TaintRuleSpec<'_>,
-    admission: &DecodedAttributes<'_>,
-    at: &Path<'_>,
-    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
-) {
-    let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
-    let (selector, taint) = (spec.device_selector(), spec.taint());
-    let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
-    visit(ObjectPart::Selector { at: &at.field("deviceSelector"), selection });
-    let taint = LocatedTaint { taint: spec.taint(), device: "", old: admission.old_object };
-    visit(ObjectPart::Taint { at: &at.field("taint"), taint: &taint });
-}
-
-/// Visits each list of taints of a slice and of its devices, and then each taint of the list.
-fn walk_slice(
-    spec: SliceSpec<'_>,
-    admission: &DecodedAttributes<'_>,
-    at: &Path<'_>,
-    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
-) {
-    let (version, old) = (admission.object.version, admission.old_object);
-    let devices_at = at.field("devices");
-    for (index, device) in spec.devices().iter().enumerate() {
-        let device_at = devices_at.index(index);
-        let body_at = Device::body_path(&device_at, version);
-        let taints_at = body_at.field("taints");
-        let (name, list) = (device.name(), device.body(version).taints());
-        let taints =
-            TaintList { owner: TaintOwner::Device, device: name, entries: List::from_json(list.value()) };
-        if !taints.is_empty() {
-            visit(ObjectPart::Taints { at: &taints_at, taints });
-        }
-        for (index, taint) in list.iter().enumerate() {
-            let taint = LocatedTaint { taint, device: name, old };
-            visit(ObjectPart::Taint { at: &taints_at.index(index), taint: &taint });
-        }
-    }
-    let taints_at = at.field("taints");
-    let taints = TaintList { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
-    if !taints.is_empty() {
-        visit(ObjectPart::Taints { at: &taints_at, taints });
-    }
-    for (index, entry) in spec.taints().iter().enumerate() {
-        let entry_at = taints_at.index(index);
-        let taint = LocatedTaint { taint: entry.taint(), device: entry.device(), old };
-        visit(ObjectPart::Taint { at: &entry.taint_path(&entry_at), taint: &taint });
+    visit(ObjectPart::Taints { at, taints });
+    for (index, entry) in taints.entries().enumerate() {
+        let entry_at = at.index(index);
+        let (device, taint) = taints.device_and_taint(entry);
+        let at = match taints.owner {
+            TaintOwner::Slice => SliceTaint::of(entry).taint_path(&entry_at),
+            TaintOwner::Device | TaintOwner::Patch => entry_at,
+        };
+        visit(ObjectPart::Taint { at: &at, taint: &LocatedTaint { taint, device, old } });
     }
 }
 
@@ -308,19 +289,4 @@ pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
 /// Returns the taints of a device. Rules and policies read them only through this module.
 pub fn taints_of(device: DeviceBody<'_>) -> List<'_, Taint<'_>> {
     device.taints()
-}
-
-/// Visits a list of tolerations, unless it is empty, and then each toleration.
-fn walk_tolerations(
-    list: List<'_, Toleration<'_>>,
-    at: &Path<'_>,
-    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
-) {
-    let at = at.field("tolerations");
-    if !list.is_empty() {
-        visit(ObjectPart::Tolerations { at: &at, list });
-    }
-    for (index, toleration) in list.iter().enumerate() {
-        visit(ObjectPart::Toleration { at: &at.index(index), toleration });
-    }
 }

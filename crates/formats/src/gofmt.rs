@@ -68,6 +68,13 @@ pub fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
     out
 }
 
+/// Returns the string in JSON, as [`push_json_string`] writes it.
+pub fn json_string(value: &str) -> String {
+    let mut out = String::new();
+    push_json_string(&mut out, value);
+    out
+}
+
 /// Appends `value` as `encoding/json` writes a string, quotes and HTML escapes included.
 pub fn push_json_string(out: &mut String, value: &str) {
     out.push('"');

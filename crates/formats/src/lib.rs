@@ -1,6 +1,6 @@
 //! The formats of Go and Kubernetes: quoting and numbers ([`gofmt`]), times ([`gotime`]), names ([`names`]), interface
-//! addresses ([`netaddr`]), quantities ([`quantity`]), text that is safe to print ([`sanitize`]), and counts in
-//! sentences ([`count`]).
+//! addresses ([`netaddr`]), quantities ([`quantity`]), text that is safe to print ([`sanitize`]), counts in
+//! sentences ([`count`]), and enums with names ([`named_enum`]).
 //!
 //! Each module reads one format exactly as Kubernetes does, and has the texts of its errors, byte for byte. Nothing
 //! here knows objects, fields or releases.
@@ -15,6 +15,7 @@
 pub mod count;
 pub mod gofmt;
 pub mod gotime;
+mod named;
 pub mod names;
 pub mod netaddr;
 pub mod quantity;

@@ -3,7 +3,7 @@
 //! A field is renamed, put into the object it belongs to, or taken out of one; a value gets or loses quotes. Nothing is
 //! offered for large objects: a hostile document has thousands of unknown fields in one.
 
-use super::super::schema::{Field, FieldType, StructSchema};
+use super::super::schema::{FieldType, StructSchema};
 use super::{Schema, suggest};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
@@ -97,26 +97,17 @@ fn may_decode(ty: &FieldType, kind: ValueKind) -> bool {
     }
 }
 
-/// The field of `ty` whose struct has the field `key`, and that struct: `exactly` for `deviceClassName`. `None` if
-/// there is not exactly one, or if such fields are not moved.
-fn owning_field(
-    ty: &'static StructSchema,
-    key: &str,
-    schema: Schema,
-) -> Option<(&'static Field, &'static StructSchema)> {
-    let mut found =
-        ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).filter_map(|field| {
-            let FieldType::Struct(inner) = &field.ty else { return None };
-            inner.field(key, schema.fields).map(|_| (field, *inner))
-        });
-    found.next().filter(|_| found.next().is_none() && MOVABLE_FIELDS.contains(&key))
-}
-
-/// Moves the field, and all others that belong there, into a new nested object. Returns `None` if that object
-/// exists.
+/// Moves the field, and all others that belong there, into a new nested object: `deviceClassName` into `exactly`.
+/// Returns `None` if that object exists, if not exactly one struct has the field, or if such fields are not moved.
 fn nest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, at, .. } = unknown;
-    let (field, inner) = owning_field(ty, key, schema)?;
+    let known = ty.fields.iter().filter(|field| field.known.overlaps(schema.fields));
+    let mut owners = known.filter_map(|field| {
+        let FieldType::Struct(inner) = &field.ty else { return None };
+        inner.field(key, schema.fields).map(|_| (field, *inner))
+    });
+    let (field, inner) =
+        owners.next().filter(|_| owners.next().is_none() && MOVABLE_FIELDS.contains(&key))?;
     if object.get(field.json).exists() || object.get("firstAvailable").exists() {
         return None;
     }

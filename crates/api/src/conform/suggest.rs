@@ -11,163 +11,143 @@ use crate::profile::Profile;
 use tollgate_document::doc::{Syntax, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
 
-/// Fields that users often put into the wrong struct: the struct, the field, and a hint.
-const MISPLACED_FIELDS: &[(&str, &str, &str)] = &[
+/// Fields that users often put into the wrong struct: the struct, the fields, and a hint, in which `{field}` is the
+/// field.
+const MISPLACED_FIELDS: &[(&str, &[&str], &str)] = &[
     (
         "ResourceClaimSpec",
-        "tolerations",
+        &["tolerations"],
         "tolerations belong to a request: `spec.devices.requests[].exactly.tolerations` \
          (v1beta1: `spec.devices.requests[].tolerations`)",
     ),
     (
         "DeviceClaim",
-        "tolerations",
+        &["tolerations"],
         "tolerations belong to a request: `requests[].exactly.tolerations` (v1beta1: `requests[].tolerations`)",
     ),
     (
         "ResourceClaimTemplateSpec",
-        "devices",
+        &["devices"],
         "a template contains the spec of a claim: use `spec.spec.devices`",
     ),
     (
         "ResourceClaimTemplateSpec",
-        "tolerations",
+        &["tolerations"],
         "a template contains the spec of a claim: use `spec.spec.devices.requests[].exactly.tolerations`",
     ),
     (
         "PodResourceClaim",
-        "tolerations",
+        &["tolerations"],
         "tolerations of device taints belong to a request of the claim: `spec.devices.requests[].exactly.tolerations` \
          in a ResourceClaim, `spec.spec.devices.requests[].exactly.tolerations` in a ResourceClaimTemplate",
     ),
     (
         "PodResourceClaim",
-        "devices",
+        &["devices"],
         "a pod only names a claim: `devices` belongs to the spec of a ResourceClaim or ResourceClaimTemplate",
     ),
-    ("ResourceClaimSpec", "requests", "requests belong in `devices`: `spec.devices.requests`"),
+    ("ResourceClaimSpec", &["requests"], "requests belong in `devices`: `spec.devices.requests`"),
     (
         "ResourceClaimSpec",
-        "resourceClassName",
+        &["resourceClassName"],
         "classic DRA was removed: set `spec.devices.requests[].exactly.deviceClassName` to a DeviceClass",
     ),
-    ("DeviceSelector", "expression", "the expression belongs in `cel`: `cel.expression`"),
-    ("DeviceSelector", "matchLabels", "devices have no labels: use an expression in `cel.expression`"),
-    ("DeviceSelector", "matchExpressions", "devices have no labels: use an expression in `cel.expression`"),
-    ("ResourceClaimSpec", "spec", "only a ResourceClaimTemplate has `spec.spec`"),
+    ("DeviceSelector", &["expression"], "the expression belongs in `cel`: `cel.expression`"),
+    (
+        "DeviceSelector",
+        &["matchLabels", "matchExpressions"],
+        "devices have no labels: use an expression in `cel.expression`",
+    ),
+    ("ResourceClaimSpec", &["spec"], "only a ResourceClaimTemplate has `spec.spec`"),
     (
         "DeviceTaintRuleSpec",
-        "taints",
+        &["taints"],
         "a DeviceTaintRule has exactly one taint: `spec.taint` (an object, not a list)",
     ),
-    ("DeviceTaintRuleSpec", "driver", "criteria belong in `deviceSelector`: `spec.deviceSelector.driver`"),
-    ("DeviceTaintRuleSpec", "pool", "criteria belong in `deviceSelector`: `spec.deviceSelector.pool`"),
-    ("DeviceTaintRuleSpec", "device", "criteria belong in `deviceSelector`: `spec.deviceSelector.device`"),
-    ("DeviceTaintRuleSpec", "key", "the fields of a taint belong in `spec.taint`"),
-    ("DeviceTaintRuleSpec", "effect", "the fields of a taint belong in `spec.taint`"),
-    ("DeviceTaintRuleSpec", "effects", "a rule has one effect: `spec.taint.effect`"),
-    ("ResourceSliceSpec", "poolName", "the field is named `pool.name`"),
+    (
+        "DeviceTaintRuleSpec",
+        &["driver", "pool", "device"],
+        "criteria belong in `deviceSelector`: `spec.deviceSelector.{field}`",
+    ),
+    ("DeviceTaintRuleSpec", &["key", "effect"], "the fields of a taint belong in `spec.taint`"),
+    ("DeviceTaintRuleSpec", &["effects"], "a rule has one effect: `spec.taint.effect`"),
+    ("ResourceSliceSpec", &["poolName"], "the field is named `pool.name`"),
     (
         "ResourceSliceSpec",
-        "taints",
+        &["taints"],
         "taints belong to a device: `spec.devices[].taints` (v1beta1: `spec.devices[].basic.taints`)",
     ),
-    ("DeviceTaint", "operator", "only tolerations have an operator; a taint has `key`, `value` and `effect`"),
-    ("DeviceTaint", "tolerationSeconds", "only tolerations have `tolerationSeconds`"),
+    (
+        "DeviceTaint",
+        &["operator"],
+        "only tolerations have an operator; a taint has `key`, `value` and `effect`",
+    ),
+    ("DeviceTaint", &["tolerationSeconds"], "only tolerations have `tolerationSeconds`"),
     (
         "DeviceRequest",
-        "deviceClassName",
-        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.deviceClassName`",
+        &["deviceClassName", "tolerations", "selectors"],
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.{field}`",
     ),
     (
         "DeviceRequest",
-        "tolerations",
-        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.tolerations`",
-    ),
-    (
-        "DeviceRequest",
-        "selectors",
-        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.selectors`",
-    ),
-    (
-        "DeviceRequest",
-        "exactly",
+        &["exactly"],
         "before v1beta2, a request has no `exactly`: write its fields next to `name`",
     ),
-    ("Device", "basic", "since v1beta2, a device has no `basic`: write its fields next to `name`"),
-    ("Device", "taints", "before v1beta2, the fields of a device are in `basic`: `devices[].basic.taints`"),
+    ("Device", &["basic"], "since v1beta2, a device has no `basic`: write its fields next to `name`"),
     (
         "Device",
-        "attributes",
-        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.attributes`",
-    ),
-    (
-        "Device",
-        "capacity",
-        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.capacity`",
+        &["taints", "attributes", "capacity"],
+        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.{field}`",
     ),
 ];
 
-/// Other words for fields: the struct, the word, and the name of the field.
-const FIELD_SYNONYMS: &[(&str, &str, &str)] = &[
-    ("DeviceTaintRuleSpec", "selector", "deviceSelector"),
-    ("DeviceTaintSelector", "driverName", "driver"),
-    ("DeviceTaintSelector", "poolName", "pool"),
-    ("DeviceTaintSelector", "deviceName", "device"),
-    ("ResourceSliceSpec", "driverName", "driver"),
-    ("OpaqueDeviceConfiguration", "driverName", "driver"),
-    ("DeviceToleration", "seconds", "tolerationSeconds"),
-    ("ExactDeviceRequest", "deviceClass", "deviceClassName"),
-    ("ExactDeviceRequest", "className", "deviceClassName"),
-    ("ExactDeviceRequest", "class", "deviceClassName"),
-    ("ExactDeviceRequest", "resourceClassName", "deviceClassName"),
-    ("ExactDeviceRequest", "mode", "allocationMode"),
-    ("ExactDeviceRequest", "quantity", "count"),
-    ("ExactDeviceRequest", "number", "count"),
-    ("ExactDeviceRequest", "replicas", "count"),
-    ("DeviceSubRequest", "deviceClass", "deviceClassName"),
-    ("DeviceSubRequest", "className", "deviceClassName"),
-    ("DeviceSubRequest", "class", "deviceClassName"),
-    ("DeviceSubRequest", "mode", "allocationMode"),
-    ("DeviceSubRequest", "quantity", "count"),
-    ("DeviceToleration", "timeout", "tolerationSeconds"),
-    ("DeviceToleration", "duration", "tolerationSeconds"),
-    ("DeviceToleration", "op", "operator"),
-    ("DeviceToleration", "name", "key"),
-    ("DeviceTaint", "name", "key"),
-    ("DeviceTaint", "time", "timeAdded"),
-    ("DeviceTaint", "since", "timeAdded"),
-    ("DeviceTaint", "addedAt", "timeAdded"),
-    ("DeviceTaintRuleSpec", "deviceSelectors", "deviceSelector"),
-    ("DeviceTaintRuleSpec", "devices", "deviceSelector"),
-    ("DeviceTaintRuleSpec", "match", "deviceSelector"),
-    ("DeviceTaintRuleSpec", "deviceTaint", "taint"),
-    ("DeviceTaintRuleSpec", "taints", "taint"),
-    ("CELDeviceSelector", "expr", "expression"),
-    ("CELDeviceSelector", "rule", "expression"),
-    ("CELDeviceSelector", "cel", "expression"),
-    ("DeviceRequest", "alternatives", "firstAvailable"),
-    ("DeviceRequest", "oneOf", "firstAvailable"),
-    ("DeviceRequest", "anyOf", "firstAvailable"),
-    ("DeviceRequest", "exact", "exactly"),
-    ("ResourceSliceSpec", "node", "nodeName"),
-    ("ResourceSliceSpec", "selector", "nodeSelector"),
-    ("Device", "labels", "attributes"),
-    ("DeviceAttribute", "boolean", "bool"),
-    ("DeviceAttribute", "integer", "int"),
-    ("DeviceAttribute", "number", "int"),
-    ("DeviceAttribute", "text", "string"),
-    ("DeviceAttribute", "str", "string"),
-    ("DeviceClaim", "constraint", "constraints"),
-    ("DeviceConstraint", "matchAttributes", "matchAttribute"),
-    ("OpaqueDeviceConfiguration", "params", "parameters"),
-    ("OpaqueDeviceConfiguration", "config", "parameters"),
+/// Other words for fields: the struct, the words, and the name of the field.
+const FIELD_SYNONYMS: &[(&str, &[&str], &str)] = &[
+    ("CELDeviceSelector", &["expr", "rule", "cel"], "expression"),
+    ("Device", &["labels"], "attributes"),
+    ("DeviceAttribute", &["boolean"], "bool"),
+    ("DeviceAttribute", &["integer", "number"], "int"),
+    ("DeviceAttribute", &["text", "str"], "string"),
+    ("DeviceClaim", &["constraint"], "constraints"),
+    ("DeviceConstraint", &["matchAttributes"], "matchAttribute"),
+    ("DeviceRequest", &["alternatives", "oneOf", "anyOf"], "firstAvailable"),
+    ("DeviceRequest", &["exact"], "exactly"),
+    ("DeviceSubRequest", &["deviceClass", "className", "class"], "deviceClassName"),
+    ("DeviceSubRequest", &["mode"], "allocationMode"),
+    ("DeviceSubRequest", &["quantity"], "count"),
+    ("DeviceTaint", &["name"], "key"),
+    ("DeviceTaint", &["time", "since", "addedAt"], "timeAdded"),
+    ("DeviceTaintRuleSpec", &["deviceTaint", "taints"], "taint"),
+    ("DeviceTaintRuleSpec", &["selector", "deviceSelectors", "devices", "match"], "deviceSelector"),
+    ("DeviceTaintSelector", &["deviceName"], "device"),
+    ("DeviceTaintSelector", &["driverName"], "driver"),
+    ("DeviceTaintSelector", &["poolName"], "pool"),
+    ("DeviceToleration", &["name"], "key"),
+    ("DeviceToleration", &["op"], "operator"),
+    ("DeviceToleration", &["seconds", "timeout", "duration"], "tolerationSeconds"),
+    ("ExactDeviceRequest", &["deviceClass", "className", "class", "resourceClassName"], "deviceClassName"),
+    ("ExactDeviceRequest", &["mode"], "allocationMode"),
+    ("ExactDeviceRequest", &["quantity", "number", "replicas"], "count"),
+    ("OpaqueDeviceConfiguration", &["driverName"], "driver"),
+    ("OpaqueDeviceConfiguration", &["params", "config"], "parameters"),
+    ("ResourceSliceSpec", &["driverName"], "driver"),
+    ("ResourceSliceSpec", &["node"], "nodeName"),
+    ("ResourceSliceSpec", &["selector"], "nodeSelector"),
 ];
+
+/// What a table says about a field of a struct.
+fn find_in_table(
+    table: &[(&str, &[&str], &'static str)],
+    ty: &StructSchema,
+    name: &str,
+) -> Option<&'static str> {
+    let row = table.iter().find(|(owner, names, _)| *owner == ty.name && names.contains(&name));
+    row.map(|(_, _, text)| *text)
+}
 
 /// The field of a struct for which another word is commonly used; `None` if the word is unknown.
 pub(super) fn field_for_synonym(ty: &StructSchema, name: &str) -> Option<&'static str> {
-    let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
-    FIELD_SYNONYMS.iter().find(is_meant).map(|(_, _, field)| *field)
+    find_in_table(FIELD_SYNONYMS, ty, name)
 }
 
 /// The field that was probably intended by an unknown name: by a synonym or by its spelling. `None` if there
@@ -188,9 +168,8 @@ pub(super) fn hint_for_field(
     schema: Schema,
     at: &Path<'_>,
 ) -> Option<String> {
-    let place = MISPLACED_FIELDS.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
-    if let Some((_, _, hint)) = place {
-        return Some((*hint).to_owned());
+    if let Some(hint) = find_in_table(MISPLACED_FIELDS, ty, name) {
+        return Some(hint.replace("{field}", name));
     }
     match meant_field(ty, name, schema) {
         Some(json) if field_for_synonym(ty, name).is_some() => {

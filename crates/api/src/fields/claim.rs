@@ -1,6 +1,6 @@
 //! ResourceClaim and ResourceClaimTemplate: flat requests and `exactly`.
 
-use super::meta::{API_VERSION, KIND, META};
+use super::meta::META;
 use super::status::CLAIM_STATUS;
 use super::taint::TOLERATIONS;
 use super::{QUANTITY_MAP, SINCE_1_34, SINCE_1_37, STRING_LIST, api_struct};
@@ -109,23 +109,13 @@ pub(super) static CLAIM_SPEC_FLAT: StructSchema =
     api_struct("ResourceClaimSpec", &[f!("devices", FieldType::Struct(&DEVICE_CLAIM_FLAT))]);
 
 pub(super) const CLAIM_STATUS_FIELD: Field = f!("status", FieldType::Struct(&CLAIM_STATUS));
-pub(super) static CLAIM: StructSchema = api_struct(
-    "ResourceClaim",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLAIM_SPEC)), CLAIM_STATUS_FIELD],
-);
-pub(super) static CLAIM_FLAT: StructSchema = api_struct(
-    "ResourceClaim",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLAIM_SPEC_FLAT)), CLAIM_STATUS_FIELD],
-);
+pub(super) static CLAIM: StructSchema = kind!(api_struct, "ResourceClaim", CLAIM_SPEC, CLAIM_STATUS_FIELD);
+pub(super) static CLAIM_FLAT: StructSchema =
+    kind!(api_struct, "ResourceClaim", CLAIM_SPEC_FLAT, CLAIM_STATUS_FIELD);
 pub(super) static TEMPLATE_SPEC: StructSchema =
     api_struct("ResourceClaimTemplateSpec", &[META, f!("spec", FieldType::Struct(&CLAIM_SPEC))]);
 pub(super) static TEMPLATE_SPEC_FLAT: StructSchema =
     api_struct("ResourceClaimTemplateSpec", &[META, f!("spec", FieldType::Struct(&CLAIM_SPEC_FLAT))]);
-pub(super) static TEMPLATE: StructSchema = api_struct(
-    "ResourceClaimTemplate",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&TEMPLATE_SPEC))],
-);
-pub(super) static TEMPLATE_FLAT: StructSchema = api_struct(
-    "ResourceClaimTemplate",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&TEMPLATE_SPEC_FLAT))],
-);
+pub(super) static TEMPLATE: StructSchema = kind!(api_struct, "ResourceClaimTemplate", TEMPLATE_SPEC);
+pub(super) static TEMPLATE_FLAT: StructSchema =
+    kind!(api_struct, "ResourceClaimTemplate", TEMPLATE_SPEC_FLAT);

@@ -1,6 +1,6 @@
 //! Pods and what makes pods, as far as claims are concerned: everything else is let be.
 
-use super::meta::{API_VERSION, KIND, META};
+use super::meta::META;
 use super::other_apis::classic::CLAIM_TEMPLATE;
 use super::{meta_struct, partial_struct};
 use crate::profile::Availability;
@@ -41,7 +41,7 @@ pub(super) static POD_SPEC: StructSchema = partial_struct(
     ],
 );
 pub(super) const POD_SPEC_FIELD: Field = f!("spec", FieldType::Struct(&POD_SPEC));
-pub(super) static POD: StructSchema = partial_struct("Pod", &[API_VERSION, KIND, META, POD_SPEC_FIELD]);
+pub(super) static POD: StructSchema = kind!(partial_struct, "Pod", POD_SPEC);
 pub(super) static POD_TEMPLATE: StructSchema = partial_struct("PodTemplateSpec", &[META, POD_SPEC_FIELD]);
 pub(super) const POD_TEMPLATE_FIELD: Field = f!("template", FieldType::Struct(&POD_TEMPLATE));
 
@@ -49,8 +49,7 @@ pub(super) const POD_TEMPLATE_FIELD: Field = f!("template", FieldType::Struct(&P
 macro_rules! workload {
     ($kind:ident, $name:literal, $spec:ident, $spec_name:literal) => {
         pub(super) static $spec: StructSchema = partial_struct($spec_name, &[POD_TEMPLATE_FIELD]);
-        pub(super) static $kind: StructSchema =
-            partial_struct($name, &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&$spec))]);
+        pub(super) static $kind: StructSchema = kind!(partial_struct, $name, $spec);
     };
 }
 workload!(DEPLOYMENT, "Deployment", DEPLOYMENT_SPEC, "DeploymentSpec");
@@ -63,5 +62,4 @@ pub(super) static JOB_TEMPLATE: StructSchema =
     partial_struct("JobTemplateSpec", &[META, f!("spec", FieldType::Struct(&JOB_SPEC))]);
 pub(super) static CRON_JOB_SPEC: StructSchema =
     partial_struct("CronJobSpec", &[f!("jobTemplate", FieldType::Struct(&JOB_TEMPLATE))]);
-pub(super) static CRON_JOB: StructSchema =
-    partial_struct("CronJob", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CRON_JOB_SPEC))]);
+pub(super) static CRON_JOB: StructSchema = kind!(partial_struct, "CronJob", CRON_JOB_SPEC);

@@ -1,7 +1,7 @@
 //! DeviceClass and DeviceTaintRule.
 
 use super::claim::{OPAQUE_FIELD, SELECTORS};
-use super::meta::{API_VERSION, CONDITIONS, KIND, META};
+use super::meta::CONDITIONS;
 use super::taint::TAINT;
 use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api_struct};
 use crate::profile::Availability;
@@ -17,8 +17,7 @@ pub static CLASS_SPEC: StructSchema = api_struct(
         p!("extendedResourceName", FieldType::Str, SINCE_1_34),
     ],
 );
-pub(super) static CLASS: StructSchema =
-    api_struct("DeviceClass", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLASS_SPEC))]);
+pub(super) static CLASS: StructSchema = kind!(api_struct, "DeviceClass", CLASS_SPEC);
 
 /// DeviceTaintRules can select devices by device class and CEL expression in Kubernetes 1.33 and 1.34, and in the
 /// second draft of KEP-5055 (profile `kep-5055-r2`).
@@ -40,13 +39,9 @@ pub(super) static RULE_SPEC: StructSchema = api_struct(
 );
 pub(super) static RULE_STATUS: StructSchema =
     api_struct("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
-pub(super) static TAINT_RULE: StructSchema = api_struct(
+pub(super) static TAINT_RULE: StructSchema = kind!(
+    api_struct,
     "DeviceTaintRule",
-    &[
-        API_VERSION,
-        KIND,
-        META,
-        f!("spec", FieldType::Struct(&RULE_SPEC)),
-        f!("status", FieldType::Struct(&RULE_STATUS), SINCE_1_35),
-    ],
+    RULE_SPEC,
+    f!("status", FieldType::Struct(&RULE_STATUS), SINCE_1_35)
 );

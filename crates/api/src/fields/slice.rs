@@ -1,6 +1,6 @@
 //! ResourceSlice: flat devices, `basic` devices, and v1alpha3's bare capacities.
 
-use super::meta::{API_VERSION, KIND, META, NODE_SELECTOR_TYPE};
+use super::meta::NODE_SELECTOR_TYPE;
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
 use super::{DRAFT_R2, QUANTITY_MAP, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRING_LIST, api_struct};
 use crate::profile::Availability;
@@ -21,19 +21,7 @@ pub static CONSUMPTION: StructSchema = api_struct(
     &[a!("counterSet", FieldType::Str), COUNTERS, f!("compatibilityGroups", STRING_LIST, SINCE_1_37)],
 );
 /// The fields of DeviceAttribute.
-pub static ATTRIBUTE: StructSchema = api_struct(
-    "DeviceAttribute",
-    &[
-        p!("int", FieldType::Int),
-        p!("bool", FieldType::Bool),
-        p!("string", FieldType::Str),
-        p!("version", FieldType::Str),
-        f!("ints", FieldType::List(&FieldType::Int), SINCE_1_36),
-        f!("bools", FieldType::List(&FieldType::Bool), SINCE_1_36),
-        f!("strings", STRING_LIST, SINCE_1_36),
-        f!("versions", STRING_LIST, SINCE_1_36),
-    ],
-);
+pub static ATTRIBUTE: StructSchema = attribute!("DeviceAttribute");
 pub(super) static POLICY_RANGE: StructSchema = api_struct(
     "CapacityRequestPolicyRange",
     &[p!("min", FieldType::Quantity), p!("max", FieldType::Quantity), p!("step", FieldType::Quantity)],
@@ -154,9 +142,9 @@ pub(super) const SKIP_OPERATIONS: Field =
 pub(super) const SLICE_TAINTS: Field =
     f!("taints", FieldType::List(&FieldType::Struct(&SLICE_TAINT)), DRAFT_R2);
 
-/// The spec of a slice: how a version declares its node and its devices.
+/// The spec of a slice: how a version declares its node and its devices, and the fields that only some versions have.
 macro_rules! slice_spec {
-    ($node_name:expr, $all_nodes:expr, $device:ident) => {
+    ($node_name:expr, $all_nodes:expr, $device:ident $(, $more:expr)*) => {
         api_struct(
             "ResourceSliceSpec",
             &[
@@ -168,38 +156,28 @@ macro_rules! slice_spec {
                 f!("devices", FieldType::List(&FieldType::Struct(&$device))),
                 PER_DEVICE_NODE_SELECTION,
                 SHARED_COUNTERS,
-                PARTITION_TYPE,
-                SKIP_OPERATIONS,
+                $($more,)*
                 SLICE_TAINTS,
             ],
         )
     };
 }
-pub(super) static SLICE_SPEC: StructSchema =
-    slice_spec!(p!("nodeName", FieldType::Str), p!("allNodes", FieldType::Bool), DEVICE);
-pub(super) static SLICE_SPEC_V1BETA1: StructSchema =
-    slice_spec!(f!("nodeName", FieldType::Str), f!("allNodes", FieldType::Bool), DEVICE_V1BETA1);
-pub(super) static SLICE_SPEC_V1ALPHA3: StructSchema = api_struct(
-    "ResourceSliceSpec",
-    &[
-        DRIVER,
-        POOL_FIELD,
-        f!("nodeName", FieldType::Str),
-        NODE_SELECTOR_FIELD,
-        f!("allNodes", FieldType::Bool),
-        f!("devices", FieldType::List(&FieldType::Struct(&DEVICE_V1ALPHA3))),
-        PER_DEVICE_NODE_SELECTION,
-        SHARED_COUNTERS,
-        SLICE_TAINTS,
-    ],
+pub(super) static SLICE_SPEC: StructSchema = slice_spec!(
+    p!("nodeName", FieldType::Str),
+    p!("allNodes", FieldType::Bool),
+    DEVICE,
+    PARTITION_TYPE,
+    SKIP_OPERATIONS
 );
-pub(super) static SLICE: StructSchema =
-    api_struct("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC))]);
-pub(super) static SLICE_V1BETA1: StructSchema = api_struct(
-    "ResourceSlice",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC_V1BETA1))],
+pub(super) static SLICE_SPEC_V1BETA1: StructSchema = slice_spec!(
+    f!("nodeName", FieldType::Str),
+    f!("allNodes", FieldType::Bool),
+    DEVICE_V1BETA1,
+    PARTITION_TYPE,
+    SKIP_OPERATIONS
 );
-pub(super) static SLICE_V1ALPHA3: StructSchema = api_struct(
-    "ResourceSlice",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&SLICE_SPEC_V1ALPHA3))],
-);
+pub(super) static SLICE_SPEC_V1ALPHA3: StructSchema =
+    slice_spec!(f!("nodeName", FieldType::Str), f!("allNodes", FieldType::Bool), DEVICE_V1ALPHA3);
+pub(super) static SLICE: StructSchema = kind!(api_struct, "ResourceSlice", SLICE_SPEC);
+pub(super) static SLICE_V1BETA1: StructSchema = kind!(api_struct, "ResourceSlice", SLICE_SPEC_V1BETA1);
+pub(super) static SLICE_V1ALPHA3: StructSchema = kind!(api_struct, "ResourceSlice", SLICE_SPEC_V1ALPHA3);

@@ -80,11 +80,6 @@ const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules]
 /// The feature gate of dynamic resource allocation itself. It is assumed to be enabled.
 const DRA_GATE: &str = "DynamicResourceAllocation";
 
-/// True if Kubernetes 1.33 to 1.37 have a feature gate with this name that does not affect Tollgate.
-fn is_irrelevant(name: &str) -> bool {
-    name == DRA_GATE || include_str!("other_gates.txt").lines().any(|known| known == name)
-}
-
 impl Gate {
     /// The gate with that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Gate> {
@@ -161,7 +156,8 @@ impl GateChoice {
             let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
             let name = name.trim();
             let gate = Gate::named(name);
-            if gate.is_none() && !is_irrelevant(name) {
+            let mut irrelevant = include_str!("other_gates.txt").lines().chain([DRA_GATE]);
+            if gate.is_none() && !irrelevant.any(|known| known == name) {
                 let names: Vec<&str> = Gate::ALL.iter().map(|gate| gate.name()).collect();
                 return Err(format!(
                     "unknown feature gate {name:?}; known feature gates: {}",

@@ -4,45 +4,27 @@
 
 use super::Availability;
 
-/// API versions of `resource.k8s.io`, oldest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Version {
-    /// v1alpha1 (cdi.k8s.io)
-    V1alpha1,
-    /// v1alpha3
-    V1alpha3,
-    /// v1beta1
-    V1beta1,
-    /// v1beta2
-    V1beta2,
-    /// v1
-    V1,
+tollgate_formats::named_enum! {
+    /// API versions of `resource.k8s.io`, oldest first, with their names in `apiVersion`.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Version {
+        /// v1alpha1 (cdi.k8s.io)
+        V1alpha1 = "v1alpha1",
+        /// v1alpha3
+        V1alpha3 = "v1alpha3",
+        /// v1beta1
+        V1beta1 = "v1beta1",
+        /// v1beta2
+        V1beta2 = "v1beta2",
+        /// v1
+        V1 = "v1",
+    }
 }
 
 impl Version {
-    /// Every version, oldest first.
-    pub const ALL: [Version; 5] =
-        [Version::V1alpha1, Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
-
-    /// The name in `apiVersion`, such as `v1beta1`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::V1alpha1 => "v1alpha1",
-            Version::V1alpha3 => "v1alpha3",
-            Version::V1beta1 => "v1beta1",
-            Version::V1beta2 => "v1beta2",
-            Version::V1 => "v1",
-        }
-    }
-
     /// The version with that name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Version> {
         Version::ALL.into_iter().find(|version| version.name() == name)
-    }
-
-    /// True for an alpha version, which can be removed in any release.
-    pub fn is_alpha(self) -> bool {
-        matches!(self, Version::V1alpha1 | Version::V1alpha3)
     }
 
     /// True for versions before v1beta2, in which devices are in `basic` and requests are flat.
@@ -51,41 +33,58 @@ impl Version {
     }
 }
 
-/// Kinds of objects that Tollgate checks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ApiKind {
+/// Declares the kinds from a table of their names, their resources and their groups.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $name:literal, $resource:literal, $group:expr;)*) => {
+        /// Kinds of objects that Tollgate checks.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum ApiKind { $($(#[$doc])* $kind,)* }
+
+        impl ApiKind {
+            /// All kinds of objects that Tollgate checks.
+            pub const ALL: [ApiKind; [$($name),*].len()] = [$(ApiKind::$kind),*];
+
+            /// The kind's name, its resource and its group.
+            fn names(self) -> (&'static str, &'static str, &'static str) {
+                match self { $(ApiKind::$kind => ($name, $resource, $group),)* }
+            }
+        }
+    };
+}
+
+kinds! {
     /// ResourceSlice
-    ResourceSlice,
+    ResourceSlice: "ResourceSlice", "resourceslices", DRA_GROUP;
     /// ResourceClaim
-    ResourceClaim,
+    ResourceClaim: "ResourceClaim", "resourceclaims", DRA_GROUP;
     /// ResourceClaimTemplate
-    ResourceClaimTemplate,
+    ResourceClaimTemplate: "ResourceClaimTemplate", "resourceclaimtemplates", DRA_GROUP;
     /// DeviceTaintRule
-    DeviceTaintRule,
+    DeviceTaintRule: "DeviceTaintRule", "devicetaintrules", DRA_GROUP;
     /// DeviceClass
-    DeviceClass,
+    DeviceClass: "DeviceClass", "deviceclasses", DRA_GROUP;
     /// ResourceSlicePatch (draft r1)
-    ResourceSlicePatch,
+    ResourceSlicePatch: "ResourceSlicePatch", "resourceslicepatches", DRA_GROUP;
     /// ResourceClass of cdi.k8s.io (KEP-3063)
-    ClassicClass,
+    ClassicClass: "ResourceClass", "resourceclasses", CLASSIC_GROUP;
     /// ResourceClaim of cdi.k8s.io (KEP-3063)
-    ClassicClaim,
+    ClassicClaim: "ResourceClaim", "resourceclaims", CLASSIC_GROUP;
     /// Pod
-    Pod,
+    Pod: "Pod", "pods", "";
     /// Deployment
-    Deployment,
+    Deployment: "Deployment", "deployments", "apps";
     /// StatefulSet
-    StatefulSet,
+    StatefulSet: "StatefulSet", "statefulsets", "apps";
     /// DaemonSet
-    DaemonSet,
+    DaemonSet: "DaemonSet", "daemonsets", "apps";
     /// ReplicaSet
-    ReplicaSet,
+    ReplicaSet: "ReplicaSet", "replicasets", "apps";
     /// Job
-    Job,
+    Job: "Job", "jobs", "batch";
     /// CronJob
-    CronJob,
+    CronJob: "CronJob", "cronjobs", "batch";
     /// FoundationDBCluster
-    FoundationDbCluster,
+    FoundationDbCluster: "FoundationDBCluster", "foundationdbclusters", "apps.foundationdb.org";
 }
 
 /// Kinds of classic DRA, which `resource.k8s.io` had before Kubernetes 1.32, and what to do about each.
@@ -100,57 +99,10 @@ pub const FORMER_KINDS: &[(&str, &str)] = &[
 /// Versions of `resource.k8s.io` that had only classic DRA, with the last release that served each.
 pub const CLASSIC_VERSIONS: &[(&str, &str)] = &[("v1alpha1", "1.26"), ("v1alpha2", "1.30")];
 
-/// Name, resource and group of a kind.
-type KindNames = (&'static str, &'static str, &'static str);
-
 const DRA_GROUP: &str = "resource.k8s.io";
 const CLASSIC_GROUP: &str = "cdi.k8s.io";
 
 impl ApiKind {
-    /// All kinds of objects that Tollgate checks.
-    pub const ALL: [ApiKind; 16] = [
-        ApiKind::ResourceSlice,
-        ApiKind::ResourceClaim,
-        ApiKind::ResourceClaimTemplate,
-        ApiKind::DeviceTaintRule,
-        ApiKind::DeviceClass,
-        ApiKind::ResourceSlicePatch,
-        ApiKind::ClassicClass,
-        ApiKind::ClassicClaim,
-        ApiKind::Pod,
-        ApiKind::Deployment,
-        ApiKind::StatefulSet,
-        ApiKind::DaemonSet,
-        ApiKind::ReplicaSet,
-        ApiKind::Job,
-        ApiKind::CronJob,
-        ApiKind::FoundationDbCluster,
-    ];
-
-    /// The kind's name, its resource and its group.
-    fn names(self) -> KindNames {
-        match self {
-            ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA_GROUP),
-            ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA_GROUP),
-            ApiKind::ResourceClaimTemplate => ("ResourceClaimTemplate", "resourceclaimtemplates", DRA_GROUP),
-            ApiKind::DeviceTaintRule => ("DeviceTaintRule", "devicetaintrules", DRA_GROUP),
-            ApiKind::DeviceClass => ("DeviceClass", "deviceclasses", DRA_GROUP),
-            ApiKind::ResourceSlicePatch => ("ResourceSlicePatch", "resourceslicepatches", DRA_GROUP),
-            ApiKind::ClassicClass => ("ResourceClass", "resourceclasses", CLASSIC_GROUP),
-            ApiKind::ClassicClaim => ("ResourceClaim", "resourceclaims", CLASSIC_GROUP),
-            ApiKind::Pod => ("Pod", "pods", ""),
-            ApiKind::Deployment => ("Deployment", "deployments", "apps"),
-            ApiKind::StatefulSet => ("StatefulSet", "statefulsets", "apps"),
-            ApiKind::DaemonSet => ("DaemonSet", "daemonsets", "apps"),
-            ApiKind::ReplicaSet => ("ReplicaSet", "replicasets", "apps"),
-            ApiKind::Job => ("Job", "jobs", "batch"),
-            ApiKind::CronJob => ("CronJob", "cronjobs", "batch"),
-            ApiKind::FoundationDbCluster => {
-                ("FoundationDBCluster", "foundationdbclusters", "apps.foundationdb.org")
-            }
-        }
-    }
-
     /// The kind's name in objects, such as `ResourceSlice`.
     pub fn name(self) -> &'static str {
         self.names().0

@@ -55,7 +55,11 @@ impl Profile {
     ) -> Result<&'static Profile, String> {
         let profile = match (choice, &server.gates) {
             (Some(choice), _) => *self.with_gates(choice)?,
-            (None, Ok(gates)) => self.with_live_gates(gates),
+            (None, Ok(gates)) => {
+                let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_known_gate(on, gate, is_on);
+                let on = gates.iter().fold(self.default_gates(), set);
+                self.apply_gates(Gates { are_live: true, ..Gates::chosen(on) })
+            }
             (None, Err(_)) => {
                 self.apply_gates(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
             }
@@ -79,13 +83,6 @@ impl Profile {
     /// This profile with the versions that the server serves, if it reports them.
     fn with_discovery(&self, server: &LiveServer) -> Profile {
         Profile { discovered: server.served.as_ref().ok().copied(), ..*self }
-    }
-
-    /// This profile with the feature gates that a server reports, and defaults for the others.
-    fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
-        let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_known_gate(on, gate, is_on);
-        let on = gates.iter().fold(self.default_gates(), set);
-        self.apply_gates(Gates { are_live: true, ..Gates::chosen(on) })
     }
 
     /// A copy of the profile that lives as long as the program. Few combinations of gates and versions ever occur, and

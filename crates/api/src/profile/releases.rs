@@ -14,6 +14,20 @@ use super::{
 use tollgate_cel::{self as cel, evaluate};
 use tollgate_formats::names::{KeyErrorWord, LengthUnit};
 
+/// The versions that a profile serves: the first of ResourceSlice, ResourceClaim, ResourceClaimTemplate and DeviceClass,
+/// which are alike in every release, then those of other kinds.
+macro_rules! serves {
+    ($alike:expr $(, $kind:ident: $versions:expr)*) => {
+        &[
+            (ResourceSlice, $alike),
+            (ResourceClaim, $alike),
+            (ResourceClaimTemplate, $alike),
+            (DeviceClass, $alike),
+            $(($kind, $versions),)*
+        ]
+    };
+}
+
 /// Every profile, in the order they are listed to people.
 pub const ALL: &[&Profile] =
     &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
@@ -40,13 +54,7 @@ const V1_33: Profile = Profile {
     about: "Kubernetes 1.33",
     is_release: true,
     fields: Availability::release(33),
-    serves: &[
-        (ResourceSlice, &[V1alpha3, V1beta1, V1beta2]),
-        (ResourceClaim, &[V1alpha3, V1beta1, V1beta2]),
-        (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2]),
-        (DeviceClass, &[V1alpha3, V1beta1, V1beta2]),
-        (DeviceTaintRule, &[V1alpha3]),
-    ],
+    serves: serves!(&[V1alpha3, V1beta1, V1beta2], DeviceTaintRule: &[V1alpha3]),
     unchecked: &[],
     status_of: &[ResourceClaim],
     limits: Limits {
@@ -126,13 +134,7 @@ const V1_34: Profile = Profile {
     name: "1.34",
     about: "Kubernetes 1.34",
     fields: Availability::release(34),
-    serves: &[
-        (ResourceSlice, &[V1beta1, V1beta2, V1]),
-        (ResourceClaim, &[V1beta1, V1beta2, V1]),
-        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
-        (DeviceClass, &[V1beta1, V1beta2, V1]),
-        (DeviceTaintRule, &[V1alpha3]),
-    ],
+    serves: serves!(&[V1beta1, V1beta2, V1], DeviceTaintRule: &[V1alpha3]),
     cel: cel::V1_34,
     stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
     selectors: evaluate::BEHAVIOUR_V1_34,
@@ -191,13 +193,7 @@ const V1_36: Profile = Profile {
     name: "1.36",
     about: "Kubernetes 1.36",
     fields: Availability::release(36),
-    serves: &[
-        (ResourceSlice, &[V1beta1, V1beta2, V1]),
-        (ResourceClaim, &[V1beta1, V1beta2, V1]),
-        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
-        (DeviceClass, &[V1beta1, V1beta2, V1]),
-        (DeviceTaintRule, &[V1alpha3, V1beta2]),
-    ],
+    serves: serves!(&[V1beta1, V1beta2, V1], DeviceTaintRule: &[V1alpha3, V1beta2]),
     unchecked: &[("ResourcePoolStatusRequest", &[V1alpha3])],
     limits: Limits { attribute_values: 48, ..V1_35.limits },
     cel: cel::V1_36,
@@ -217,13 +213,7 @@ const V1_37: Profile = Profile {
     name: "1.37",
     about: "Kubernetes 1.37: device taints are GA",
     fields: Availability::release(37),
-    serves: &[
-        (ResourceSlice, &[V1beta1, V1beta2, V1]),
-        (ResourceClaim, &[V1beta1, V1beta2, V1]),
-        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
-        (DeviceClass, &[V1beta1, V1beta2, V1]),
-        (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
-    ],
+    serves: serves!(&[V1beta1, V1beta2, V1], DeviceTaintRule: &[V1alpha3, V1beta2, V1]),
     cel: cel::V1_37,
     stored_cel: cel::V1_37,
     selectors: evaluate::BEHAVIOUR_V1_37,
@@ -254,32 +244,15 @@ const V1_37_0: Profile = Profile {
 const NEWEST: Profile = V1_37;
 
 /// Every kind and version that some release serves.
-const RELEASED_VERSIONS: &[(super::ApiKind, &[super::Version])] = &[
-    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
-];
+const RELEASED_VERSIONS: &[(super::ApiKind, &[super::Version])] =
+    serves!(&[V1alpha3, V1beta1, V1beta2, V1], DeviceTaintRule: &[V1alpha3, V1beta2, V1]);
 
 /// Every (version, kind) of every release and draft.
-const ALL_VERSIONS: &[(super::ApiKind, &[super::Version])] = &[
-    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
-    (ResourceSlicePatch, &[V1alpha3]),
-];
+const ALL_VERSIONS: &[(super::ApiKind, &[super::Version])] = serves!(&[V1alpha3, V1beta1, V1beta2, V1], DeviceTaintRule: &[V1alpha3, V1beta2, V1], ResourceSlicePatch: &[V1alpha3]);
 
 /// The served kinds of draft r1, which has patches instead of rules.
-const SERVED_WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
-    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
-    (ResourceSlicePatch, &[V1alpha3]),
-];
+const SERVED_WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] =
+    serves!(&[V1alpha3, V1beta1, V1beta2, V1], ResourceSlicePatch: &[V1alpha3]);
 
 /// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {

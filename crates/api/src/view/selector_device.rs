@@ -1,6 +1,6 @@
 //! A device as CEL selectors see it.
 
-use super::{Attribute, Capacity, DeviceBody, Strings};
+use super::{Attribute, DeviceBody, Strings};
 use crate::conform::quantity_text;
 use tollgate_cel::evaluate::{AttributeValue, Device};
 use tollgate_document::doc::Value;
@@ -25,7 +25,11 @@ impl DeviceBody<'_> {
         let values = attributes
             .iter()
             .filter_map(|(name, attribute, lists)| Some((*name, attribute_value(*attribute, lists)?)));
-        let capacity = self.capacity().iter().map(|(name, capacity)| (name, amount_text(capacity)));
+        let capacity = self.capacity().iter().map(|(name, capacity)| {
+            // In v1alpha3 the value itself is the quantity.
+            let value = capacity.0.get("value");
+            (name, quantity_text(if value.exists() { value } else { capacity.0 }))
+        });
         Device::new(driver, allows_multiple_allocations, values, capacity)
     }
 }
@@ -75,10 +79,4 @@ fn attribute_value<'a>(
         () if is_given("versions") => Some(AttributeValue::Versions(&lists.versions)),
         () => None,
     }
-}
-
-/// The amount of a capacity as it is written. In v1alpha3 the value itself is the quantity.
-fn amount_text(capacity: Capacity<'_>) -> &str {
-    let value = capacity.0.get("value");
-    quantity_text(if value.exists() { value } else { capacity.0 })
 }

@@ -160,12 +160,6 @@ impl<'d> SliceTaint<'d> {
 }
 
 impl<'d> SliceSpec<'d> {
-    /// The first device with that name; `None` if there is none.
-    // upstream v1.36 lookupDevice
-    pub fn device_named(self, name: &str) -> Option<Device<'d>> {
-        self.devices().iter().find(|device| device.name() == name)
-    }
-
     /// `nodeName`; an empty one is `None` in the flat versions, whose field is not a pointer.
     pub fn node_name_in(self, version: Version) -> Option<&'d str> {
         self.node_name().filter(|name| !(version.is_before_v1beta2() && name.is_empty()))

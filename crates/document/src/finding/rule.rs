@@ -139,46 +139,26 @@ pub enum DependsOn {
     Time,
 }
 
-/// The source of a rule: who considers the object wrong.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum RuleOrigin {
-    /// The API server of the profile rejects the object.
-    Upstream,
-    /// The documentation forbids the value, but no server enforces it.
-    Documented,
-    /// The value is valid, but almost certainly a mistake.
-    Lint,
-    /// A policy of the administrator forbids the value.
-    Policy,
-    /// The object cannot be decoded.
-    Decoding,
-    /// Reported only by strict decoding.
-    Strict,
+tollgate_formats::named_enum! {
+    /// The source of a rule: who considers the object wrong.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum RuleOrigin {
+        /// The API server of the profile rejects the object.
+        Upstream = "upstream",
+        /// The documentation forbids the value, but no server enforces it.
+        Documented = "documented",
+        /// The value is valid, but almost certainly a mistake.
+        Lint = "lint",
+        /// A policy of the administrator forbids the value.
+        Policy = "policy",
+        /// The object cannot be decoded.
+        Decoding = "decoding",
+        /// Reported only by strict decoding.
+        Strict = "strict",
+    }
 }
 
 impl RuleOrigin {
-    /// All origins of rules, in the order of reports.
-    pub const ALL: [RuleOrigin; 6] = [
-        RuleOrigin::Upstream,
-        RuleOrigin::Documented,
-        RuleOrigin::Lint,
-        RuleOrigin::Policy,
-        RuleOrigin::Decoding,
-        RuleOrigin::Strict,
-    ];
-
-    /// The name in reports and settings, such as `upstream`.
-    pub fn name(self) -> &'static str {
-        match self {
-            RuleOrigin::Upstream => "upstream",
-            RuleOrigin::Documented => "documented",
-            RuleOrigin::Lint => "lint",
-            RuleOrigin::Policy => "policy",
-            RuleOrigin::Decoding => "decoding",
-            RuleOrigin::Strict => "strict",
-        }
-    }
-
     /// The style in which messages of such rules are written.
     pub fn message_style(self) -> MessageStyle {
         match self {
@@ -189,24 +169,16 @@ impl RuleOrigin {
     }
 }
 
-/// The effect of a finding on the verdict about a request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum FindingLevel {
-    /// The request is allowed; the finding is only recorded.
-    Audit,
-    /// The request is allowed; the user is warned.
-    Warn,
-    /// The request is refused.
-    Deny,
-}
-
-impl FindingLevel {
-    /// The name in reports and settings, such as `deny`.
-    pub fn name(self) -> &'static str {
-        match self {
-            FindingLevel::Audit => "audit",
-            FindingLevel::Warn => "warn",
-            FindingLevel::Deny => "deny",
-        }
+tollgate_formats::named_enum! {
+    /// The effect of a finding on the verdict about a request, the weakest first, with their names in reports and
+    /// settings.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum FindingLevel {
+        /// The request is allowed; the finding is only recorded.
+        Audit = "audit",
+        /// The request is allowed; the user is warned.
+        Warn = "warn",
+        /// The request is refused.
+        Deny = "deny",
     }
 }

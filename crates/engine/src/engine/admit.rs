@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::{Attributes, Engine, Mutation, NamespaceLookup, ObjectSource, Verdict, identify, respond};
+use super::{Attributes, Engine, Mutation, NamespaceLookup, Verdict, identify, respond};
 use crate::defaults::Edit;
 use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
@@ -158,7 +158,7 @@ impl<'r> Review<'r> {
         let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::default() };
         match endpoint {
             Endpoint::Validate => Decision {
-                verdict: engine.validate_for_all_profiles(&admission, labels, ObjectSource::Review),
+                verdict: engine.validate_for_all_profiles(&admission, labels, None, true),
                 ..decided
             },
             Endpoint::Mutate => {

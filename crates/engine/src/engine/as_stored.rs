@@ -23,7 +23,7 @@ pub fn stored_json(admission: &Attributes<'_>, profile: &Profile) -> Option<Stri
     let old = old.filter(|old| !old.has_errors());
     prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
         let doc = new.defaulted(old, profile, now);
-        let object = new.view_of_defaulted(&doc);
+        let object = new.view_of_defaulted(doc.as_ref());
         if profile.gates.are_assumed {
             // It is not known which fields the server drops; the engine keeps all of them, too.
             return Some(object.value().to_json());

@@ -67,7 +67,19 @@ impl Engine {
                     .default_toleration_edits(&decoded, &self.context_without_cluster(profile, labels)),
             );
         }
-        edits.retain(|edit| is_in_written_part(edit, admission.subresource) && !changes_nothing(edit, &new));
+        edits.retain(|edit| {
+            let in_status =
+                matches!(edit.at.user_steps().next(), Some(SegmentName::Field(name)) if &**name == "status");
+            // `status` writes only the status, every other request everything but the status.
+            let is_written = in_status == (admission.subresource == "status");
+            let is_change = match &edit.change {
+                DocChange::Replace { node, value } => {
+                    new.value().doc().value_at(*node).to_json() != value.to_json()
+                }
+                _ => true,
+            };
+            is_written && is_change
+        });
         Mutation { edits, put_back }
     }
 
@@ -116,21 +128,6 @@ fn missing_tolerations_if_only_difference(
     equal::is_part_equal(whole, old, "spec").then_some(missing)
 }
 
-/// True if a request for that subresource writes the part of the object that the edit changes: `status` writes only the
-/// status, every other request everything but the status.
-fn is_in_written_part(edit: &Edit, subresource: &str) -> bool {
-    let in_status =
-        matches!(edit.at.user_steps().next(), Some(SegmentName::Field(name)) if &**name == "status");
-    in_status == (subresource == "status")
-}
-
-/// True if the edit replaces a value with an equal one.
-fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
-    let DocChange::Replace { node, value } = &edit.change else { return false };
-    let given = object.value().doc().value_at(*node);
-    given.to_json() == value.to_json()
-}
-
 /// Returns the edits as the text of an RFC 6902 JSON Patch; `[]` if there are none.
 pub fn json_patch(edits: &[Edit]) -> String {
     let operation = |edit: &Edit| {
@@ -138,8 +135,7 @@ pub fn json_patch(edits: &[Edit]) -> String {
             DocChange::Add { value, .. } | DocChange::Append { value, .. } => ("add", value),
             DocChange::Replace { value, .. } => ("replace", value),
         };
-        let mut path = String::new();
-        gofmt::push_json_string(&mut path, &edit.at.pointer());
+        let path = gofmt::json_string(&edit.at.pointer());
         format!(r#"{{"op":"{op}","path":{path},"value":{}}}"#, value.to_json())
     };
     format!("[{}]", edits.iter().map(operation).collect::<Vec<_>>().join(","))

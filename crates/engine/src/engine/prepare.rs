@@ -1,6 +1,6 @@
 //! Prepares an object as the API server does before validation: decodes it, drops unknown fields and sets defaults.
 //!
-//! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
+//! Invariant: an object that needs no change is not copied; its view borrows the caller's document.
 
 use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
@@ -26,15 +26,6 @@ pub struct DecodedObject<'d> {
     pub strict: Vec<DecodeError>,
     /// Number of further `errors` and `strict` errors, which the decoder does not list.
     pub left_out: [usize; 2],
-}
-
-/// A decoded document in which the server's defaults are set.
-#[derive(Debug)]
-pub enum DefaultedObject<'p> {
-    /// The original document, which needs no defaults.
-    Same(Value<'p>),
-    /// A copy with defaults.
-    Filled(Doc<'p>),
 }
 
 impl<'d> DecodedObject<'d> {
@@ -79,22 +70,16 @@ impl<'d> DecodedObject<'d> {
         Object::from_value(self.kind, self.version, self.value())
     }
 
-    /// Returns the document with the server's defaults filled in.
-    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
+    /// Returns the document with the server's defaults filled in; `None` if there are none to fill in.
+    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Option<Doc<'_>> {
         let edits = default_edits(self.without_defaults(), old, profile, now, DefaultsPurpose::Validation);
-        if edits.is_empty() {
-            return DefaultedObject::Same(self.value());
-        }
         let changes: Vec<DocChange> = edits.into_iter().map(|edit| edit.change).collect();
-        DefaultedObject::Filled(apply_changes(self.value(), &changes))
+        (!changes.is_empty()).then(|| apply_changes(self.value(), &changes))
     }
 
     /// Returns the typed view of a document that [`DecodedObject::defaulted`] returned.
-    pub fn view_of_defaulted<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
-        let value = match ready {
-            DefaultedObject::Same(value) => *value,
-            DefaultedObject::Filled(doc) => doc.root(),
-        };
+    pub fn view_of_defaulted<'r>(&'r self, ready: Option<&'r Doc<'_>>) -> Object<'r> {
+        let value = ready.map_or(self.value(), Doc::root);
         Object { written: self.given, ..Object::from_value(self.kind, self.version, value) }
     }
 }
@@ -121,7 +106,7 @@ pub(super) fn with_stored_object<R>(
 ) -> R {
     let Some(old) = old else { return then(None) };
     let doc = old.defaulted(None, profile, now);
-    let object = old.view_of_defaulted(&doc);
+    let object = old.view_of_defaulted(doc.as_ref());
     let moved = convert_to_version(object.value(), old.kind, old.version, version);
     then(Some(with_document(object, version, moved.as_ref())))
 }

@@ -41,7 +41,11 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         // In base64, four bytes for three.
         if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES {
             let mut response = Response::patched(request.uid, &patch);
-            response.warnings.extend(restored_tolerations_warning(decision.put_back));
+            if decision.put_back > 0 {
+                let restored = count_with_noun(decision.put_back, "toleration");
+                let text = format!("the spec is immutable: restored {restored} that this update omits");
+                response.warnings.push(text);
+            }
             return response;
         }
         let text =
@@ -76,12 +80,6 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         }
     }
     response
-}
-
-/// Returns the warning about `count` stored tolerations that the mutating webhook put back; `None` if it is 0.
-fn restored_tolerations_warning(count: usize) -> Option<String> {
-    let restored = count_with_noun(count, "toleration");
-    (count > 0).then(|| format!("the spec is immutable: restored {restored} that this update omits"))
 }
 
 /// Returns the response with code 400 to something that is not a readable review.
@@ -217,7 +215,7 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
     for diagnostic in findings.clone() {
-        let Warning { text, omits_time } = warning(diagnostic, is_admitted);
+        let (text, omits_time) = warning(diagnostic, is_admitted);
         let time = diagnostic.finding.denied_from.as_deref().filter(|_| omits_time);
         let when = time.zip(diagnostic.policy.as_deref()).map(|(time, policy)| {
             shortened(&format!("will be denied from {time}: violations of {policy}"), MAX_WARNING_CHARS)
@@ -243,17 +241,10 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     all
 }
 
-/// The text of a warning, and whether there was room in it for the time from which the finding denies.
-struct Warning {
-    text: String,
-    /// True if the finding will deny from some time on, and the text does not say so.
-    omits_time: bool,
-}
-
 /// Returns a finding as one warning, `…tolerations[1].effect: what is wrong [rule]`. If it is too long, the start of
 /// the path is cut, then the short text is used, then the end of the text is cut. `is_admitted` is true if nothing
-/// denies the request.
-fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
+/// denies the request. Also returns true if the finding will deny from some time on, and the text does not say so.
+fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
     // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy
@@ -292,7 +283,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let fits = detail.chars().count() + least + 2 <= max_chars;
     let short = finding.short.as_deref().filter(|_| is_policy || !fits);
     let text = shortened(&with_field(short.unwrap_or(&detail), max_chars), max_chars);
-    Warning { text: format!("{text}{tail}"), omits_time }
+    (format!("{text}{tail}"), omits_time)
 }
 
 /// Returns the last segments of a path that fit into `limit` characters, at least one, preceded by `...` if

@@ -121,6 +121,9 @@ struct AffectedObjects {
     unlisted: usize,
     claims: usize,
     pods: Vec<Slot>,
+    /// Which claims and pods were added already, by slot, so that each is counted once.
+    added_claims: Vec<bool>,
+    added_pods: Vec<bool>,
 }
 
 /// One computation of an impact: the query, the DeviceTaintRules in force including the proposed one, and the devices
@@ -169,26 +172,25 @@ impl<'s> Assessment<'s> {
     /// Finds the devices that the change affects, and the claims and pods that use them.
     fn find_affected(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
-        let mut visited =
-            VisitedSlots { claims: vec![false; self.snapshot.claims.slot_count()], pods: Vec::new() };
-        visited.pods.resize(self.snapshot.pods.slot_count(), false);
+        found.added_claims.resize(self.snapshot.claims.slot_count(), false);
+        found.added_pods.resize(self.snapshot.pods.slot_count(), false);
         match self.query.change {
-            ProposedChange::Rule(rule) => self.add_rule_devices(rule, &mut found, &mut visited),
-            ProposedChange::Slice(slice) => self.add_slice_devices(slice, &mut found, &mut visited),
+            ProposedChange::Rule(rule) => self.add_rule_devices(rule, &mut found),
+            ProposedChange::Slice(slice) => self.add_slice_devices(slice, &mut found),
         }
         found
     }
 
     /// Adds the devices that the proposed DeviceTaintRule selects, and the claims and pods that use them, pool by pool.
-    fn add_rule_devices(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut VisitedSlots) {
+    fn add_rule_devices(&self, rule: &Rule, found: &mut AffectedObjects) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         let is_evaluated = self.selections.has_evaluated_criteria(rule);
         for (slot, pool) in selected_pools(self.snapshot, rule, self.query.profile) {
             if is_evaluated {
                 let selects = |name: &str| self.selections.selects(rule, slot, name);
-                self.add_pool_devices(pool, device, Some(&selects), found, visited);
+                self.add_pool_devices(pool, device, Some(&selects), found);
             } else {
-                self.add_pool_devices(pool, device, None, found, visited);
+                self.add_pool_devices(pool, device, None, found);
             }
         }
     }
@@ -201,7 +203,6 @@ impl<'s> Assessment<'s> {
         device: Option<&str>,
         selects: Option<&dyn Fn(&str) -> bool>,
         found: &mut AffectedObjects,
-        visited: &mut VisitedSlots,
     ) {
         for slice in pool.current_slices() {
             found.published += match (device, selects) {
@@ -224,7 +225,7 @@ impl<'s> Assessment<'s> {
             found.allocated += claims.len();
             found.unlisted += if listed { 0 } else { claims.len() };
             for slot in claims {
-                self.add_claim_and_pods(*slot, found, visited);
+                self.add_claim_and_pods(*slot, found);
             }
         };
         match device {
@@ -239,12 +240,7 @@ impl<'s> Assessment<'s> {
 
     /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is not
     /// of its pool's newest generation.
-    fn add_slice_devices(
-        &self,
-        change: &ChangedSlice,
-        found: &mut AffectedObjects,
-        visited: &mut VisitedSlots,
-    ) {
+    fn add_slice_devices(&self, change: &ChangedSlice, found: &mut AffectedObjects) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
         if !pool.current_slices().any(|current| current.name == change.name) {
@@ -263,19 +259,19 @@ impl<'s> Assessment<'s> {
             let claims = pool.allocated.get(device).map(Vec::as_slice).unwrap_or_default();
             found.allocated += claims.len();
             for slot in claims {
-                self.add_claim_and_pods(*slot, found, visited);
+                self.add_claim_and_pods(*slot, found);
             }
         }
     }
 
-    /// Counts a claim and adds the pods that use it, unless they were visited before.
-    fn add_claim_and_pods(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut VisitedSlots) {
-        if !mark_visited(&mut visited.claims, slot) {
+    /// Counts a claim and adds the pods that use it, unless they were added before.
+    fn add_claim_and_pods(&self, slot: Slot, found: &mut AffectedObjects) {
+        if !mark_added(&mut found.added_claims, slot) {
             return;
         }
         found.claims += 1;
         let Some(entry) = self.snapshot.claims.get(slot) else { return };
-        found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_visited(&mut visited.pods, *pod)));
+        found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_added(&mut found.added_pods, *pod)));
     }
 
     /// True if a taint from that source belongs to the proposed change.
@@ -472,13 +468,7 @@ pub(super) fn entry_or_all<'m, T>(
     one.into_iter().chain(all.into_iter().flatten())
 }
 
-/// Which claims and pods were added already, by slot, so that each is counted once.
-struct VisitedSlots {
-    claims: Vec<bool>,
-    pods: Vec<bool>,
-}
-
-/// Marks a slot as visited; true if it was not visited before.
-fn mark_visited(visited: &mut [bool], slot: Slot) -> bool {
-    visited.get_mut(slot.index()).is_some_and(|visited| !std::mem::replace(visited, true))
+/// Marks a slot as added; true if it was not added before.
+fn mark_added(added: &mut [bool], slot: Slot) -> bool {
+    added.get_mut(slot.index()).is_some_and(|added| !std::mem::replace(added, true))
 }

@@ -7,8 +7,8 @@
 
 use super::interner::InternedStr;
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimConsumer, ClassCriteria, CounterConsumption, Device, DeviceClass,
-    Pod, Rule, Slice, Taint, Toleration,
+    AllocatedDevice, Budget, Claim, ClaimUser, ClassCriteria, CounterConsumption, Device, DeviceClass, Pod,
+    Rule, Slice, Taint, Toleration,
 };
 
 /// Bytes that an object takes in the indexes.
@@ -71,7 +71,7 @@ pub(super) fn claim_bytes(claim: &Claim, name: usize, new: usize) -> usize {
             + (result.copied.len() + requested) * size_of::<Toleration>()
     };
     let results: usize = claim.results.iter().flatten().map(result).sum();
-    let reserved = claim.reserved.len() * (size_of::<ClaimConsumer>() + STRING_OVERHEAD_BYTES);
+    let reserved = claim.reserved.len() * (size_of::<ClaimUser>() + STRING_OVERHEAD_BYTES);
     OBJECT_INDEX_BYTES + size_of::<Claim>() + name + results + reserved + new
 }
 

@@ -5,11 +5,10 @@
 //! webhook does not request them.
 
 use super::interner::StringInterner;
-use super::read::{self, UnreadableObject};
 use super::record::{CounterConsumption, Counters, Slice};
-use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::profile::Version;
 use tollgate_api::view::{self, DeviceBody, SliceSpec, View as _};
-use tollgate_document::doc::{NameSet, Value};
+use tollgate_document::doc::NameSet;
 
 /// The optional device data that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -22,21 +21,8 @@ pub struct StoredDetails {
 }
 
 /// Fields of a ResourceSlice that impact does not read even if it reads all details.
-static UNREAD_DETAILED_FIELDS: NameSet =
+pub(super) static UNREAD_DETAILED_FIELDS: NameSet =
     NameSet::from_texts(&["annotations", "managedFields", "nodeSelector"]);
-
-/// Checks that the fields of a ResourceSlice that a snapshot with these details reads can be decoded.
-pub(super) fn check_slice_schema(
-    details: StoredDetails,
-    version: Version,
-    slice: Value<'_>,
-) -> Result<(), UnreadableObject> {
-    if details == StoredDetails::default() {
-        read::check_schema(ApiKind::ResourceSlice, version, slice)
-    } else {
-        read::check_schema_without(&UNREAD_DETAILED_FIELDS, ApiKind::ResourceSlice, version, slice)
-    }
-}
 
 /// Adds the details of its devices to the record of a slice, whose devices are sorted by name already.
 pub(super) fn add_details(

@@ -28,7 +28,13 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
         }
     };
     note_missing_selector(query, rule, &mut sentences);
-    note_unmatched_selector(query, rule, impact, &mut sentences);
+    let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
+    // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
+    if selects_nothing && query.snapshot.device_count() > 0 {
+        let selector = rule.selector.as_ref();
+        let missing = selector.and_then(|selector| unmatched::explain_missing_name(selector, query.snapshot));
+        sentences.extend(missing.map(|missing| format!("the rule selects no devices: {missing}")));
+    }
     sentences.extend(not_evaluated);
     sentences.extend_from_slice(impact.selections.evaluation_notes(rule));
     sentences.extend(partitions::partitions_note(query, &impact.partitions));
@@ -94,22 +100,6 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, sentences: &mut Ve
                        scheduler applies it to every device (fixed after 1.37.0)"
             .to_owned(),
     });
-}
-
-/// Adds a sentence that names the first name of the selector that no device has, if the rule selects no devices.
-fn note_unmatched_selector(
-    query: ImpactQuery<'_>,
-    rule: &Rule,
-    impact: &Impact<'_>,
-    sentences: &mut Vec<String>,
-) {
-    let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
-    // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
-    if selects_nothing && query.snapshot.device_count() > 0 {
-        let selector = rule.selector.as_ref();
-        let missing = selector.and_then(|selector| unmatched::explain_missing_name(selector, query.snapshot));
-        sentences.extend(missing.map(|missing| format!("the rule selects no devices: {missing}")));
-    }
 }
 
 /// Adds sentences about claims that tolerate the taint when they are scheduled, but not when pods are evicted: because

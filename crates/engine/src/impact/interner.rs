@@ -16,7 +16,7 @@ use super::record::Toleration;
 /// A string that several records share.
 pub(super) type InternedStr = Arc<str>;
 
-/// Interns strings. Not `Clone`: two interners would keep each other's strings alive.
+/// Interns strings. A clone is empty: two interners would keep each other's strings alive.
 #[derive(Debug, Default)]
 pub(super) struct StringInterner {
     known: HashSet<InternedStr, RandomState>,
@@ -31,6 +31,12 @@ pub(super) struct StringInterner {
 
 /// Unused strings are not dropped below this size.
 const MIN_STRINGS_TO_SWEEP: usize = 4_096;
+
+impl Clone for StringInterner {
+    fn clone(&self) -> StringInterner {
+        StringInterner::default()
+    }
+}
 
 impl StringInterner {
     /// Returns the shared copy of a text, which is added if it is new; drops unused strings if the table has doubled.

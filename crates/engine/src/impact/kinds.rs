@@ -2,64 +2,37 @@
 
 use tollgate_api::profile::Version;
 
-/// The kinds of objects that a snapshot stores.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum SnapshotKind {
-    /// ResourceSlices.
-    Slice,
-    /// ResourceClaims.
-    Claim,
-    /// Pods.
-    Pod,
-    /// DeviceTaintRules.
-    Rule,
-    /// PodDisruptionBudgets.
-    Budget,
-    /// Namespaces.
-    Namespace,
-    /// DeviceClass, which a snapshot stores together with the attributes of devices
-    Class,
+tollgate_formats::named_enum! {
+    /// The kinds of objects that a snapshot stores.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum SnapshotKind {
+        /// ResourceSlices.
+        Slice = "ResourceSlice",
+        /// ResourceClaims.
+        Claim = "ResourceClaim",
+        /// Pods.
+        Pod = "Pod",
+        /// DeviceTaintRules.
+        Rule = "DeviceTaintRule",
+        /// PodDisruptionBudgets.
+        Budget = "PodDisruptionBudget",
+        /// Namespaces.
+        Namespace = "Namespace",
+        /// DeviceClass, which a snapshot stores together with the attributes of devices
+        Class = "DeviceClass",
+    }
 }
 
 impl SnapshotKind {
-    /// All kinds of objects in a snapshot.
-    pub const ALL: [SnapshotKind; 7] = [
-        SnapshotKind::Slice,
-        SnapshotKind::Claim,
-        SnapshotKind::Pod,
-        SnapshotKind::Rule,
-        SnapshotKind::Budget,
-        SnapshotKind::Namespace,
-        SnapshotKind::Class,
-    ];
-
-    /// Returns the kind as the API calls it, such as `ResourceSlice`.
-    pub fn name(self) -> &'static str {
-        match self {
-            SnapshotKind::Slice => "ResourceSlice",
-            SnapshotKind::Claim => "ResourceClaim",
-            SnapshotKind::Pod => "Pod",
-            SnapshotKind::Rule => "DeviceTaintRule",
-            SnapshotKind::Budget => "PodDisruptionBudget",
-            SnapshotKind::Namespace => "Namespace",
-            SnapshotKind::Class => "DeviceClass",
-        }
-    }
-
     /// Returns the kind of an object with that `apiVersion` and `kind`; `None` if a snapshot does not store it.
     pub fn from_type_meta(api_version: &str, kind: &str) -> Option<SnapshotKind> {
-        match (api_version, kind) {
-            ("v1", "Pod") => Some(SnapshotKind::Pod),
-            ("v1", "Namespace") => Some(SnapshotKind::Namespace),
-            ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
-            _ => match (kind, resource_group_version(api_version)?) {
-                ("ResourceSlice", _) => Some(SnapshotKind::Slice),
-                ("ResourceClaim", _) => Some(SnapshotKind::Claim),
-                ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
-                ("DeviceClass", _) => Some(SnapshotKind::Class),
-                _ => None,
-            },
-        }
+        let kind = SnapshotKind::ALL.into_iter().find(|known| known.name() == kind)?;
+        let is_stored = match kind {
+            SnapshotKind::Pod | SnapshotKind::Namespace => api_version == "v1",
+            SnapshotKind::Budget => api_version == "policy/v1",
+            _ => resource_group_version(api_version).is_some(),
+        };
+        is_stored.then_some(kind)
     }
 }
 

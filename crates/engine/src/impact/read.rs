@@ -10,8 +10,8 @@ use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
 use super::placement::SlicePlacement;
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimController, ClaimReference, ClaimSource,
-    ClassCriteria, ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
+    AllocatedDevice, Budget, Claim, ClaimReference, ClaimSource, ClaimUser, ClassCriteria, ClassSelection,
+    Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
@@ -42,7 +42,7 @@ impl std::fmt::Display for UnreadableObject {
 impl std::error::Error for UnreadableObject {}
 
 /// Fields that impact does not read; they make up most of an object.
-static UNREAD_FIELDS: NameSet = NameSet::from_texts(&[
+pub(super) static UNREAD_FIELDS: NameSet = NameSet::from_texts(&[
     "annotations",
     "attributes",
     "capacity",
@@ -209,7 +209,7 @@ pub(super) fn set_patched_taints(
 
 /// Converts a ResourceClaim to the record that the snapshot stores.
 pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
-    let owner = controlling_owner(claim.metadata()).map(|owner| ClaimController {
+    let owner = controlling_owner(claim.metadata()).map(|owner| ClaimUser {
         uid: owner.uid().into(),
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
     });
@@ -228,7 +228,7 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
             }
         })
     });
-    let reserved = collect_boxed(claim.status().reserved_for(), |consumer| ClaimConsumer {
+    let reserved = collect_boxed(claim.status().reserved_for(), |consumer| ClaimUser {
         uid: consumer.uid().into(),
         pod_group: (consumer.resource() == "podgroups").then(|| names.intern(consumer.name())),
     });
@@ -355,16 +355,11 @@ fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedSt
     if let Some(record) = names.labels.get(written) {
         return record;
     }
-    let record = sorted_string_members(map, names).into();
-    names.labels.insert(written, &record);
-    record
-}
-
-/// Returns the members of an object that are strings, sorted by key.
-fn sorted_string_members(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());
     pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));
     pairs.sort_unstable();
-    pairs.into()
+    let record = pairs.into();
+    names.labels.insert(written, &record);
+    record
 }

@@ -245,17 +245,19 @@ pub(super) struct Claim {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     /// The owner that controls it: `uid`, and its name if it is a PodGroup.
-    pub(super) owner: Option<ClaimController>,
+    /// The object that controls the claim. The controller evicts a pod for a claim from a template only if the pod, or
+    /// its PodGroup, controls the claim.
+    pub(super) owner: Option<ClaimUser>,
     /// The allocated devices; `None` if the claim is not allocated.
     pub(super) results: Option<Box<[AllocatedDevice]>>,
-    pub(super) reserved: Box<[ClaimConsumer]>,
+    pub(super) reserved: Box<[ClaimUser]>,
 }
 
-/// The object that controls a claim. The controller evicts a pod for a claim from a template only if the pod, or its
-/// PodGroup, controls the claim.
+/// A pod or PodGroup that controls a claim or may use it.
 #[derive(Debug)]
-pub(super) struct ClaimController {
+pub(super) struct ClaimUser {
     pub(super) uid: Uid,
+    /// The name, if it is a PodGroup.
     pub(super) pod_group: Option<InternedStr>,
 }
 
@@ -280,14 +282,6 @@ impl AllocatedDevice {
         let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
         self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
     }
-}
-
-/// An entry of `status.reservedFor`: who may use a claim.
-#[derive(Debug)]
-pub(super) struct ClaimConsumer {
-    pub(super) uid: Uid,
-    /// The name, if it is a PodGroup.
-    pub(super) pod_group: Option<InternedStr>,
 }
 
 /// The fields of a pod with claims that evictions depend on.

@@ -23,62 +23,57 @@ enum FieldShape {
 
 use FieldShape::{Fields, List, Number, Str, StrMap};
 
+/// A field of this name that must have this type.
+const fn row(name: &'static str, shape: FieldShape) -> (FieldName, FieldShape) {
+    (FieldName::from_text(name), shape)
+}
+
 const METADATA: FieldShape = Fields(&[
-    (FieldName::from_text("name"), Str),
-    (FieldName::from_text("namespace"), Str),
-    (FieldName::from_text("uid"), Str),
-    (FieldName::from_text("deletionTimestamp"), Str),
-    (FieldName::from_text("labels"), StrMap),
-    (FieldName::from_text("ownerReferences"), List(&Fields(&[]))),
+    row("name", Str),
+    row("namespace", Str),
+    row("uid", Str),
+    row("deletionTimestamp", Str),
+    row("labels", StrMap),
+    row("ownerReferences", List(&Fields(&[]))),
 ]);
 
-const CLAIM_NAMES: FieldShape =
-    List(&Fields(&[(FieldName::from_text("name"), Str), (FieldName::from_text("resourceClaimName"), Str)]));
+const CLAIM_NAMES: FieldShape = List(&Fields(&[row("name", Str), row("resourceClaimName", Str)]));
 
 const POD: FieldShape = Fields(&[
-    (FieldName::from_text("metadata"), METADATA),
-    (
-        FieldName::from_text("spec"),
+    row("metadata", METADATA),
+    row(
+        "spec",
         Fields(&[
-            (FieldName::from_text("nodeName"), Str),
-            (FieldName::from_text("resourceClaims"), CLAIM_NAMES),
-            (FieldName::from_text("schedulingGroup"), Fields(&[(FieldName::from_text("podGroupName"), Str)])),
+            row("nodeName", Str),
+            row("resourceClaims", CLAIM_NAMES),
+            row("schedulingGroup", Fields(&[row("podGroupName", Str)])),
         ]),
     ),
-    (
-        FieldName::from_text("status"),
+    row(
+        "status",
         Fields(&[
-            (FieldName::from_text("resourceClaimStatuses"), CLAIM_NAMES),
-            (
-                FieldName::from_text("extendedResourceClaimStatus"),
-                Fields(&[(FieldName::from_text("resourceClaimName"), Str)]),
-            ),
+            row("resourceClaimStatuses", CLAIM_NAMES),
+            row("extendedResourceClaimStatus", Fields(&[row("resourceClaimName", Str)])),
         ]),
     ),
 ]);
 
-const LABEL_REQUIREMENT: FieldShape = Fields(&[
-    (FieldName::from_text("key"), Str),
-    (FieldName::from_text("operator"), Str),
-    (FieldName::from_text("values"), List(&Str)),
-]);
+const LABEL_REQUIREMENT: FieldShape =
+    Fields(&[row("key", Str), row("operator", Str), row("values", List(&Str))]);
 
 const BUDGET: FieldShape = Fields(&[
-    (FieldName::from_text("metadata"), METADATA),
-    (
-        FieldName::from_text("spec"),
-        Fields(&[(
-            FieldName::from_text("selector"),
-            Fields(&[
-                (FieldName::from_text("matchLabels"), StrMap),
-                (FieldName::from_text("matchExpressions"), List(&LABEL_REQUIREMENT)),
-            ]),
+    row("metadata", METADATA),
+    row(
+        "spec",
+        Fields(&[row(
+            "selector",
+            Fields(&[row("matchLabels", StrMap), row("matchExpressions", List(&LABEL_REQUIREMENT))]),
         )]),
     ),
-    (FieldName::from_text("status"), Fields(&[(FieldName::from_text("disruptionsAllowed"), Number)])),
+    row("status", Fields(&[row("disruptionsAllowed", Number)])),
 ]);
 
-const NAMESPACE: FieldShape = Fields(&[(FieldName::from_text("metadata"), METADATA)]);
+const NAMESPACE: FieldShape = Fields(&[row("metadata", METADATA)]);
 
 /// Checks the types of the fields that impact reads of a Pod, PodDisruptionBudget or Namespace. Ok for other kinds,
 /// which are checked by their schema.

@@ -29,25 +29,20 @@ const API_VERSION: FieldSchema = FieldSchema::from_text("apiVersion");
 const KIND: FieldSchema = FieldSchema::from_text("kind");
 
 /// The devices of one pool: those that slices list, and the claims that they are allocated to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     /// The slices, sorted by name.
     slices: Vec<Arc<Slice>>,
-    newest: i64,
+    /// The newest generation of the slices.
+    newest: Option<i64>,
     /// For each device, the slots of its claims, once for each allocation result.
     pub(super) allocated: BTreeMap<InternedStr, Vec<Slot>>,
-}
-
-impl Default for Pool {
-    fn default() -> Pool {
-        Pool { slices: Vec::new(), newest: i64::MIN, allocated: BTreeMap::new() }
-    }
 }
 
 impl Pool {
     /// Returns the slices of the newest generation; older ones are ignored, even if it is incomplete.
     pub(super) fn current_slices(&self) -> impl Iterator<Item = &Slice> {
-        self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
+        self.slices.iter().map(|slice| &**slice).filter(|slice| Some(slice.generation) == self.newest)
     }
 
     fn is_empty(&self) -> bool {
@@ -56,7 +51,7 @@ impl Pool {
 
     /// Sets the newest generation to that of the slices that are stored now.
     fn update_newest_generation(&mut self) {
-        self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
+        self.newest = self.slices.iter().map(|slice| slice.generation).max();
     }
 }
 
@@ -72,7 +67,7 @@ pub(super) struct ClaimEntry {
 pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 
 /// The part of the cluster state that evictions depend on, with indexes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
     /// The optional device data that the snapshot stores.
@@ -90,27 +85,6 @@ pub struct Snapshot {
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
     /// DeviceClasses, which are stored only together with the attributes of devices.
     pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
-}
-
-impl Clone for Snapshot {
-    /// Shares the records and starts with an empty interner, because two interners would keep each other's strings
-    /// alive.
-    fn clone(&self) -> Snapshot {
-        Snapshot {
-            names: StringInterner::default(),
-            details: self.details,
-            bytes: self.bytes,
-            slices: self.slices.clone(),
-            drivers: self.drivers.clone(),
-            pools: self.pools.clone(),
-            claims: self.claims.clone(),
-            pods: self.pods.clone(),
-            rules: self.rules.clone(),
-            budgets: self.budgets.clone(),
-            namespaces: self.namespaces.clone(),
-            classes: self.classes.clone(),
-        }
-    }
 }
 
 impl Snapshot {
@@ -231,7 +205,13 @@ impl Snapshot {
     pub fn remove(&mut self, kind: SnapshotKind, namespace: &str, name: &str) {
         match kind {
             SnapshotKind::Slice => self.remove_slice(name),
-            SnapshotKind::Claim => self.remove_claim(namespace, name),
+            SnapshotKind::Claim => {
+                // Its name stays as long as pods use it.
+                if let Some(slot) = self.claims.find(namespace, name) {
+                    self.remove_claim_record(slot);
+                    self.drop_unused_claim(slot);
+                }
+            }
             SnapshotKind::Pod => self.remove_pod(namespace, name),
             SnapshotKind::Rule => {
                 self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule_bytes(&rule))
@@ -298,7 +278,9 @@ impl Snapshot {
         now: Option<Timestamp>,
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
-        details::check_slice_schema(self.details, version, object)?;
+        let has_details = self.details != StoredDetails::default();
+        let unread = if has_details { &details::UNREAD_DETAILED_FIELDS } else { &read::UNREAD_FIELDS };
+        read::check_schema_without(unread, ApiKind::ResourceSlice, version, object)?;
         let before = self.names.added_bytes;
         let mut slice = read::slice_record(view::Slice::of(object), version, now, &mut self.names);
         details::add_details(
@@ -380,13 +362,6 @@ impl Snapshot {
             self.bytes += claim.bytes;
             entry.record = Some(Arc::new(claim));
         }
-    }
-
-    /// Removes a claim, if it is stored; its name stays as long as pods use it.
-    fn remove_claim(&mut self, namespace: &str, name: &str) {
-        let Some(slot) = self.claims.find(namespace, name) else { return };
-        self.remove_claim_record(slot);
-        self.drop_unused_claim(slot);
     }
 
     /// Removes the record of a claim, and the claim from the indexes of devices. Its name and its pods stay.

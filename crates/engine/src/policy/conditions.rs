@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::cel::{Program, Variables};
-use super::json_schema::SoughtNames;
+use super::json_schema::{JsonCheck, SoughtNames};
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport, expression_fields};
 use crate::admission::{Context, DecodedAttributes, Labels};
@@ -255,7 +255,7 @@ impl Policy {
                 return;
             }
             if stored.is_empty() || !stored.contains(&text_with_duplicates(value)) {
-                report.check_sought_keys(self, sought, value, at);
+                report.check_json(self, POLICY_VALIDATION, JsonCheck::SoughtKeys(sought), value, at);
             }
         });
         report.reported > before
@@ -311,11 +311,7 @@ impl Policy {
                     let message = computed
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
-                    let detail = format!("{message}; see {}", self.describe());
-                    report
-                        .report(self, POLICY_VALIDATION, &Path::ROOT)
-                        .forbidden(detail)
-                        .with_warning_texts(self, message, None);
+                    report.forbid(self, POLICY_VALIDATION, &Path::ROOT, &message);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {

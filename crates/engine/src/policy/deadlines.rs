@@ -5,6 +5,7 @@
 use super::entries::CommonEntryFields;
 use super::kind::{PolicyKind, PolicySpec};
 use super::resource::ResourceState;
+use super::taint::TaintPolicy;
 use super::toleration::TolerationPolicy;
 use super::{Policy, PolicySet};
 use crate::rules::FindingLevel;
@@ -49,16 +50,7 @@ pub struct EntryExpiry {
 impl ResourceState {
     /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
     pub fn next_expiry(&self, now: Timestamp) -> Option<EntryExpiry> {
-        let entries: Vec<(&CommonEntryFields, String)> = match &self.policy.as_ref()?.spec {
-            PolicySpec::Toleration(spec) => {
-                let all = spec.entries();
-                all.map(|entry| (&entry.terms, entry.entry.keys.to_string())).collect()
-            }
-            PolicySpec::Taint(spec) => {
-                spec.entries().map(|entry| (&entry.terms, entry.key.to_string())).collect()
-            }
-            PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
-        };
+        let entries = entry_terms(&self.policy.as_ref()?.spec);
         let expiry = |(terms, key): (&CommonEntryFields, String)| {
             let time = terms.expires.filter(|time| *time > now)?;
             Some(EntryExpiry { time, entry: format!("{} {key}", terms.location) })
@@ -86,12 +78,19 @@ impl PolicySet {
     }
 }
 
+/// Returns the terms of the entries of a policy, each with its key; none for kinds without entries.
+pub(super) fn entry_terms(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)> {
+    let tolerations = spec.toleration().into_iter().flat_map(TolerationPolicy::entries);
+    let taints = spec.taint().into_iter().flat_map(TaintPolicy::entries);
+    tolerations
+        .map(|entry| (&entry.terms, entry.entry.keys.to_string()))
+        .chain(taints.map(|entry| (&entry.terms, entry.key.to_string())))
+        .collect()
+}
+
 /// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
 fn expiring_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
-    let spec = match &policy.spec {
-        PolicySpec::Toleration(spec) => Some(spec),
-        PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => None,
-    };
+    let spec = policy.spec.toleration();
     spec.into_iter().flat_map(TolerationPolicy::allowed_entries).filter_map(|grant| {
         Some(ExpiringEntry {
             policy: &policy.name,

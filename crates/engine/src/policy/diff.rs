@@ -23,7 +23,7 @@ use contexts::{RequestGroup, SampleRequests};
 pub use fields::FieldChange;
 pub(super) use schemas::CanonicalSchemas;
 
-use super::kind::PolicySpec;
+use super::deadlines::entry_terms;
 use super::{MatchedPolicy, Policy, PolicySet};
 use crate::engine::Namespaces;
 use crate::rules::FindingLevel;
@@ -35,33 +35,24 @@ const MAX_COMBINATIONS: usize = 100_000;
 /// Maximum number of namespaces, users and kinds that are named as examples.
 const MAX_EXAMPLES: usize = 3;
 
-/// The effect of a change on the set of allowed requests.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum ChangeEffect {
-    /// The same requests are allowed.
-    None,
-    /// Fewer requests are allowed.
-    Stricter,
-    /// It cannot be decided whether requests are allowed.
-    Unknown,
-    /// More requests are allowed.
-    Wider,
-    /// Some additional requests are allowed, and some are no longer allowed.
-    Both,
+tollgate_formats::named_enum! {
+    /// The effect of a change on the set of allowed requests.
+    #[derive(PartialOrd, Ord)]
+    pub enum ChangeEffect {
+        /// The same requests are allowed.
+        None = "none",
+        /// Fewer requests are allowed.
+        Stricter = "stricter",
+        /// It cannot be decided whether requests are allowed.
+        Unknown = "unknown",
+        /// More requests are allowed.
+        Wider = "wider",
+        /// Some additional requests are allowed, and some are no longer allowed.
+        Both = "both",
+    }
 }
 
 impl ChangeEffect {
-    /// Returns the effect as a word, such as `wider`.
-    pub fn name(self) -> &'static str {
-        match self {
-            ChangeEffect::None => "none",
-            ChangeEffect::Stricter => "stricter",
-            ChangeEffect::Unknown => "unknown",
-            ChangeEffect::Wider => "wider",
-            ChangeEffect::Both => "both",
-        }
-    }
-
     /// Combines two effects into the effect of both changes together: wider and stricter is both.
     #[must_use]
     pub fn combined_with(self, other: ChangeEffect) -> ChangeEffect {
@@ -82,22 +73,12 @@ impl ChangeEffect {
     }
 }
 
-/// The kind of change to a policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ChangeKind {
-    Added,
-    Removed,
-    Changed,
-}
-
-impl ChangeKind {
-    /// Returns the kind of change as a word, such as `added`.
-    pub fn name(self) -> &'static str {
-        match self {
-            ChangeKind::Added => "added",
-            ChangeKind::Removed => "removed",
-            ChangeKind::Changed => "changed",
-        }
+tollgate_formats::named_enum! {
+    /// The kind of change to a policy.
+    pub enum ChangeKind {
+        Added = "added",
+        Removed = "removed",
+        Changed = "changed",
     }
 }
 
@@ -171,13 +152,9 @@ pub(super) fn level_at(policy: &Policy, now: Timestamp) -> FindingLevel {
 }
 
 /// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
-fn change_times(policy: &Policy) -> Vec<Timestamp> {
-    let entries: Vec<Timestamp> = match &policy.spec {
-        PolicySpec::Toleration(spec) => spec.expiry_times().collect(),
-        PolicySpec::Taint(spec) => spec.expiry_times().collect(),
-        PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
-    };
-    entries.into_iter().chain(policy.enforce_from).collect()
+fn change_times(policy: &Policy) -> impl Iterator<Item = Timestamp> {
+    let expiries = entry_terms(&policy.spec).into_iter().filter_map(|(terms, _)| terms.expires);
+    expiries.chain(policy.enforce_from)
 }
 
 impl PolicySet {
@@ -282,7 +259,7 @@ impl<'s> PolicySetComparison<'s> {
         if !is_complete {
             self.incomplete.insert("too many match conditions apply to the same requests".to_owned());
         }
-        for (number, user) in contexts.users_for_kind(group.kind).iter().enumerate() {
+        for (number, user) in contexts.users.get(&group.kind).into_iter().flatten().enumerate() {
             for (holding, is_certain) in &assignments {
                 let applies =
                     |index: &&usize| conditions(index).all(|condition| holding.contains(&condition));
@@ -316,8 +293,15 @@ impl<'s> PolicySetComparison<'s> {
                     for (found, policies) in results {
                         // Such requests may not exist.
                         let effect = if *is_certain { found.effect } else { ChangeEffect::Unknown };
-                        let found = FoundDifference { effect, ..found };
-                        self.record_difference(found, policies, group, (number, user.title.clone()), time);
+                        let at = self.found.entry(FoundDifference { effect, ..found }).or_default();
+                        at.policies.extend(policies);
+                        at.namespaces.extend(group.namespaces.iter().cloned());
+                        at.resources.insert(group.kind.name());
+                        at.operations.insert(group.operation.name());
+                        if at.user.as_ref().is_none_or(|(known, _)| *known > number) {
+                            at.user = Some((number, user.title.clone()));
+                        }
+                        at.from = at.from.into_iter().chain(self.times.get(time).copied()).min();
                     }
                 }
             }
@@ -357,29 +341,6 @@ impl<'s> PolicySetComparison<'s> {
             self.incomplete.insert("the patterns of drivers or keys have too many combinations".to_owned());
         }
         results
-    }
-
-    fn record_difference(
-        &mut self,
-        found: FoundDifference,
-        policies: Vec<String>,
-        group: &RequestGroup,
-        user: (usize, Option<String>),
-        time: usize,
-    ) {
-        let at = self.found.entry(found).or_default();
-        at.policies.extend(policies);
-        at.namespaces.extend(group.namespaces.iter().cloned());
-        at.resources.insert(group.kind.name());
-        at.operations.insert(group.operation.name());
-        if at.user.as_ref().is_none_or(|(number, _)| *number > user.0) {
-            at.user = Some(user);
-        }
-        let from = self.times.get(time).copied();
-        at.from = match (at.from, from) {
-            (Some(known), Some(from)) => Some(known.min(from)),
-            (known, from) => known.or(from),
-        };
     }
 
     /// Adds differences in `failurePolicy`, which no sample request shows.

@@ -107,7 +107,7 @@ impl PolicySet {
             profiles.iter().any(|profile| profile.serves.iter().any(|(served, _)| served == kind))
         };
         for kind in KINDS.into_iter().filter(is_served) {
-            for action in [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit] {
+            for action in FindingLevel::ALL.into_iter().rev() {
                 let applies = |source: &&ExportedPolicy<'_>| {
                     source.action == action && source.policy.scope.includes_kind(kind)
                 };

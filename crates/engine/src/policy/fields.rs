@@ -10,11 +10,19 @@ macro_rules! policy_file {
         ObjectSchema {
             name: $kind,
             fields: &[
-                super::API_VERSION_FIELD,
+                required_field(
+                    "apiVersion",
+                    FieldType::OneOf(&[super::API_VERSION]),
+                    "Always `tollgate.dev/v1alpha1`",
+                ),
                 required_field("kind", FieldType::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
-                super::METADATA_FIELD,
+                required_field("metadata", FieldType::Object(&super::METADATA), "Metadata of the policy"),
                 required_field("spec", FieldType::Object(&$spec), "Specification of the policy"),
-                super::STATUS,
+                optional_field(
+                    "status",
+                    FieldType::Any,
+                    "Status of a custom resource; ignored by Tollgate when it reads policies",
+                ),
             ],
         }
     };
@@ -26,17 +34,92 @@ macro_rules! policy_spec {
         ObjectSchema {
             name: $name,
             fields: &[
-                optional_field("match", FieldType::Object(&$match), "Objects to which the policy applies (default: all)"),
-                super::EXEMPT,
-                super::ACTION,
-                super::ENFORCE_FROM,
-                super::CONTACT,
-                super::DOCS,
-                super::FAILURE_POLICY,
-                super::ON_UNAVAILABLE,
-                super::MATCH_CONDITIONS,
-                super::VALIDATIONS,
+                optional_field(
+                    "match",
+                    FieldType::Object(&$match),
+                    "Objects to which the policy applies (default: all)",
+                ),
+                optional_field(
+                    "exempt",
+                    FieldType::Object(&super::EXEMPTION),
+                    "Users, groups and service accounts that this policy does not restrict",
+                ),
+                optional_field(
+                    "action",
+                    FieldType::OneOf(&["Deny", "Warn", "Audit"]),
+                    "What happens on a violation (default: `Deny`)",
+                ),
+                optional_field(
+                    "enforceFrom",
+                    FieldType::Time,
+                    "Time from which `action: Deny` is in force; until then, violations are warnings (default: from the start)",
+                ),
+                optional_field(
+                    "contact",
+                    FieldType::NonEmptyStr,
+                    "Contact for questions about this policy; shown in every message about it",
+                ),
+                optional_field(
+                    "docs",
+                    FieldType::NonEmptyStr,
+                    "URL of a page that explains this policy; shown in every message about it",
+                ),
+                optional_field(
+                    "failurePolicy",
+                    FieldType::OneOf(&["Fail", "Ignore"]),
+                    "What happens if an expression cannot be evaluated: `Fail` treats this as a violation, and `Ignore` treats \
+                     the expression as true (default: `Fail`)",
+                ),
+                optional_field(
+                    "onUnavailable",
+                    FieldType::OneOf(&["Allow", "Deny"]),
+                    "What the API server does with the objects of this policy while Tollgate does not respond; `Deny` sets \
+                     `failurePolicy: Fail` in the webhook entries for them (default: `Allow`)",
+                ),
+                optional_field(
+                    "matchConditions",
+                    FieldType::List(&FieldType::Object(&super::MATCH_CONDITION)),
+                    "Conditions that must all be true for the policy to apply",
+                ),
+                optional_field(
+                    "validations",
+                    FieldType::List(&FieldType::Object(&super::VALIDATION)),
+                    "Expressions that must all be true",
+                ),
                 $($own,)*
+            ],
+        }
+    };
+}
+
+/// The objects to which the policies of a kind can apply: their kinds, and the drivers if the policies can select them.
+macro_rules! policy_match {
+    ($name:literal, $resources:expr, $doc:literal $(, $drivers:expr)?) => {
+        ObjectSchema {
+            name: $name,
+            fields: &[
+                optional_field(
+                    "namespaces",
+                    FieldType::NonEmptyList(&super::NAMESPACE_GLOB),
+                    "Namespaces to include, as globs (default: all)",
+                ),
+                optional_field(
+                    "excludeNamespaces",
+                    FieldType::List(&super::NAMESPACE_GLOB),
+                    "Namespaces to exclude, as globs",
+                ),
+                optional_field(
+                    "namespaceSelector",
+                    FieldType::Object(&super::LABEL_SELECTOR),
+                    "Namespaces to include, by label",
+                ),
+                $($drivers,)?
+                optional_field(
+                    "operations",
+                    FieldType::NonEmptyList(&FieldType::OneOf(&["CREATE", "UPDATE", "*"])),
+                    "Operations to include: `CREATE`, `UPDATE`, or `*` for both (default: both)",
+                ),
+                optional_field("resources", FieldType::NonEmptyList(&FieldType::OneOf($resources)), $doc),
             ],
         }
     };
@@ -58,15 +141,6 @@ pub(super) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
 const EFFECT_TYPE: FieldType = FieldType::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
-const API_VERSION_FIELD: FieldSchema =
-    required_field("apiVersion", FieldType::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
-const STATUS: FieldSchema = optional_field(
-    "status",
-    FieldType::Any,
-    "Status of a custom resource; ignored by Tollgate when it reads policies",
-);
-const METADATA_FIELD: FieldSchema =
-    required_field("metadata", FieldType::Object(&METADATA), "Metadata of the policy");
 
 /// A field that the API server sets on stored resources.
 const fn server_set_field(name: &'static str) -> FieldSchema {
@@ -92,78 +166,11 @@ static METADATA: ObjectSchema = ObjectSchema {
     ],
 };
 
-const EXEMPT: FieldSchema = optional_field(
-    "exempt",
-    FieldType::Object(&EXEMPTION),
-    "Users, groups and service accounts that this policy does not restrict",
-);
-const ACTION: FieldSchema = optional_field(
-    "action",
-    FieldType::OneOf(&["Deny", "Warn", "Audit"]),
-    "What happens on a violation (default: `Deny`)",
-);
-const ENFORCE_FROM: FieldSchema = optional_field(
-    "enforceFrom",
-    FieldType::Time,
-    "Time from which `action: Deny` is in force; until then, violations are warnings (default: from the start)",
-);
-
-const FAILURE_POLICY: FieldSchema = optional_field(
-    "failurePolicy",
-    FieldType::OneOf(&["Fail", "Ignore"]),
-    "What happens if an expression cannot be evaluated: `Fail` treats this as a violation, and `Ignore` treats \
-     the expression as true (default: `Fail`)",
-);
-
-const ON_UNAVAILABLE: FieldSchema = optional_field(
-    "onUnavailable",
-    FieldType::OneOf(&["Allow", "Deny"]),
-    "What the API server does with the objects of this policy while Tollgate does not respond; `Deny` sets \
-     `failurePolicy: Fail` in the webhook entries for them (default: `Allow`)",
-);
-
-const CONTACT: FieldSchema = optional_field(
-    "contact",
-    FieldType::NonEmptyStr,
-    "Contact for questions about this policy; shown in every message about it",
-);
-const DOCS: FieldSchema = optional_field(
-    "docs",
-    FieldType::NonEmptyStr,
-    "URL of a page that explains this policy; shown in every message about it",
-);
-
-const MATCH_CONDITION_TYPE: FieldType = FieldType::Object(&MATCH_CONDITION);
-const MATCH_CONDITIONS: FieldSchema = optional_field(
-    "matchConditions",
-    FieldType::List(&MATCH_CONDITION_TYPE),
-    "Conditions that must all be true for the policy to apply",
-);
-const VALIDATION_TYPE: FieldType = FieldType::Object(&VALIDATION);
-const VALIDATIONS: FieldSchema =
-    optional_field("validations", FieldType::List(&VALIDATION_TYPE), "Expressions that must all be true");
 const GLOB_LIST: FieldType = FieldType::NonEmptyList(&FieldType::NonEmptyStr);
 /// A list of exemptions, which may be empty.
 const EXEMPTION_LIST: FieldType = FieldType::List(&FieldType::NonEmptyStr);
 /// The type of fields that contain a glob pattern for namespaces.
 const NAMESPACE_GLOB: FieldType = FieldType::Text(&formats::NAMESPACE_GLOB);
-const NAMESPACES: FieldSchema = optional_field(
-    "namespaces",
-    FieldType::NonEmptyList(&NAMESPACE_GLOB),
-    "Namespaces to include, as globs (default: all)",
-);
-const EXCLUDE_NAMESPACES: FieldSchema =
-    optional_field("excludeNamespaces", FieldType::List(&NAMESPACE_GLOB), "Namespaces to exclude, as globs");
-const NAMESPACE_SELECTOR: FieldSchema = optional_field(
-    "namespaceSelector",
-    FieldType::Object(&LABEL_SELECTOR),
-    "Namespaces to include, by label",
-);
-const OPERATIONS: FieldSchema = optional_field(
-    "operations",
-    FieldType::NonEmptyList(&FieldType::OneOf(&["CREATE", "UPDATE", "*"])),
-    "Operations to include: `CREATE`, `UPDATE`, or `*` for both (default: both)",
-);
 
 const DRIVERS: FieldSchema =
     optional_field("drivers", GLOB_LIST, "Drivers to include, as globs (default: all)");

@@ -4,25 +4,26 @@
 //! ([`match_steps_per_byte`]). It allocates nothing.
 
 use memchr::memmem;
+use tollgate_document::doc::Value;
 
-/// A glob pattern, in which `*` matches any text.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Glob(Box<str>);
+/// A list of patterns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Globs(Vec<Box<str>>);
 
-impl Glob {
-    /// Creates a glob; every string is a valid pattern.
-    pub(super) fn new(pattern: &str) -> Glob {
-        Glob(pattern.into())
+impl Globs {
+    /// Reads a list of patterns; every string is one. `None` if there is no list.
+    pub(super) fn read(list: Value<'_>) -> Option<Globs> {
+        list.exists().then(|| Globs(list.items().map(|item| item.str().into()).collect()))
     }
 
-    /// Returns the pattern as written.
-    pub(super) fn pattern(&self) -> &str {
-        &self.0
+    /// True if one of the patterns matches all of `text`.
+    pub(super) fn match_any(&self, text: &str) -> bool {
+        self.0.iter().any(|pattern| matches(pattern, text))
     }
 
-    /// True if the pattern matches all of `text`.
-    pub(super) fn matches(&self, text: &str) -> bool {
-        matches(&self.0, text)
+    /// Returns the patterns as written.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|pattern| &**pattern)
     }
 }
 

@@ -120,8 +120,7 @@ impl ResourceSpecWriter<'_> {
         for (index, element) in list.items().enumerate() {
             let mut members = self.members_json(element, ty, &at.index(index));
             if let Some(key) = key.filter(|key| !element.get(key).exists()) {
-                let mut name = String::new();
-                gofmt::push_json_string(&mut name, &free.next().unwrap_or_default());
+                let name = gofmt::json_string(&free.next().unwrap_or_default());
                 members.insert(0, format!("\"{key}\":{name}"));
             }
             items.push(format!("{{{}}}", members.join(",")));

@@ -28,8 +28,8 @@ impl NamespaceIndex {
                 index.everywhere.push(number);
                 continue;
             };
-            for pattern in patterns {
-                let start = pattern.pattern().split(['*', '?']).next().unwrap_or_default();
+            for pattern in patterns.patterns() {
+                let start = pattern.split(['*', '?']).next().unwrap_or_default();
                 if start.is_empty() {
                     index.everywhere.push(number);
                 } else {

@@ -105,28 +105,6 @@ impl Schema {
         Ok(Schema { validator, explainer, graph })
     }
 
-    /// Checks a value; `visit` gets each violation with its path.
-    pub(super) fn check_value(
-        &self,
-        value: Value<'_>,
-        at: &Path<'_>,
-        budget: &SchemaBudget,
-        visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
-    ) {
-        let mut faults = FaultSink::new(visit);
-        check_with_budget(value, at, budget, &mut faults, &mut |meter, levels, faults| {
-            keys::check_keys(KeyCheck { graph: &self.graph, meter }, value, &[0], &TYPE_FIELDS, at, faults);
-            let nesting = levels * self.graph.nesting as usize;
-            if nesting > MAX_SUBSCHEMA_NESTING {
-                faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
-            } else if nesting > MAX_NESTING_ON_ANY_STACK {
-                stacker::grow(DEEP_STACK_BYTES, || self.evaluate(meter, value, at, faults));
-            } else {
-                self.evaluate(meter, value, at, faults);
-            }
-        });
-    }
-
     fn evaluate(
         &self,
         meter: &EvaluationMeter<'_>,
@@ -152,81 +130,68 @@ impl Schema {
     }
 }
 
-/// Reports keys of a value, at any depth, that a Go decoder confuses with others. For values without a schema.
-pub(super) fn check_ambiguous_keys(
-    value: Value<'_>,
-    at: &Path<'_>,
-    budget: &SchemaBudget,
-    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
-) {
-    let mut faults = FaultSink::new(visit);
-    check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
-        keys::check_keys(
-            KeyCheck { graph: &SchemaGraph::default(), meter },
-            value,
-            &[],
-            &TYPE_FIELDS,
-            at,
-            faults,
-        );
-    });
+/// What is checked of a JSON value.
+#[derive(Clone, Copy)]
+pub(super) enum JsonCheck<'c> {
+    /// The value against a schema, and its keys, at any depth, for those that a Go decoder confuses with others. Without
+    /// a schema, only the keys.
+    Contents(Option<&'c Schema>),
+    /// Keys because of which an expression that looks for certain names would see something else than a Go decoder.
+    SoughtKeys(&'c SoughtNames),
+    /// Keys that a Go decoder could confuse with `apiVersion` and `kind`.
+    TypeKeys,
 }
 
-/// Reports keys of a value because of which an expression that looks for certain names would see something else than a
-/// Go decoder.
-pub(super) fn check_sought_keys(
-    value: Value<'_>,
-    sought: &SoughtNames,
-    at: &Path<'_>,
-    budget: &SchemaBudget,
-    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
-) {
-    let mut faults = FaultSink::new(visit);
-    check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
-        keys::check_sought_names(meter, value, sought, at, faults);
-    });
-}
-
-/// Reports keys that a Go decoder could confuse with `apiVersion` and `kind`.
-pub(super) fn check_api_version_and_kind_keys(
-    value: Value<'_>,
-    at: &Path<'_>,
-    budget: &SchemaBudget,
-    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
-) {
-    let mut faults = FaultSink::new(visit);
-    budget.add_steps_for(value);
-    if budget.take_steps_to_visit(value) {
-        keys::check_type_names(value, at, &mut faults);
-    } else {
-        faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
-    }
-}
-
-/// Runs `check` on a value within the step budget, and reports if that is not possible. `check` gets the nesting depth
-/// of the value.
-fn check_with_budget(
-    value: Value<'_>,
-    at: &Path<'_>,
-    budget: &SchemaBudget,
-    faults: &mut FaultSink<'_>,
-    check: &mut dyn FnMut(&EvaluationMeter<'_>, usize, &mut FaultSink<'_>),
-) {
-    budget.add_steps_for(value);
-    if !budget.take_steps_to_visit(value) {
-        return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
-    }
-    let levels = match nesting_depth(value) {
-        Ok(levels) => levels,
-        Err(reason) => return faults.report_whole_value(at, &format!("cannot be checked: {reason}")),
-    };
-    let meter = EvaluationMeter::new(budget);
-    check(&meter, levels, faults);
-    if meter.is_exhausted() {
-        faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
-    } else if faults.is_full() {
-        // Omitted violations may be new: only the same value is excused.
-        faults.report_whole_value(at, "has more violations than are listed");
+impl JsonCheck<'_> {
+    /// Checks a value within the step budget, and reports if that is not possible; `visit` gets each violation with its
+    /// path.
+    pub(super) fn check_value(
+        self,
+        value: Value<'_>,
+        at: &Path<'_>,
+        budget: &SchemaBudget,
+        visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
+    ) {
+        let mut faults = FaultSink::new(visit);
+        let faults = &mut faults;
+        budget.add_steps_for(value);
+        if !budget.take_steps_to_visit(value) {
+            return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+        }
+        if let JsonCheck::TypeKeys = self {
+            return keys::check_type_names(value, at, faults);
+        }
+        let levels = match nesting_depth(value) {
+            Ok(levels) => levels,
+            Err(reason) => return faults.report_whole_value(at, &format!("cannot be checked: {reason}")),
+        };
+        let meter = &EvaluationMeter::new(budget);
+        match self {
+            JsonCheck::Contents(Some(schema)) => {
+                let key_check = KeyCheck { graph: &schema.graph, meter };
+                keys::check_keys(key_check, value, &[0], &TYPE_FIELDS, at, faults);
+                let nesting = levels * schema.graph.nesting as usize;
+                if nesting > MAX_SUBSCHEMA_NESTING {
+                    faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+                } else if nesting > MAX_NESTING_ON_ANY_STACK {
+                    stacker::grow(DEEP_STACK_BYTES, || schema.evaluate(meter, value, at, faults));
+                } else {
+                    schema.evaluate(meter, value, at, faults);
+                }
+            }
+            JsonCheck::Contents(None) => {
+                let key_check = KeyCheck { graph: &SchemaGraph::default(), meter };
+                keys::check_keys(key_check, value, &[], &TYPE_FIELDS, at, faults);
+            }
+            JsonCheck::SoughtKeys(sought) => keys::check_sought_names(meter, value, sought, at, faults),
+            JsonCheck::TypeKeys => {}
+        }
+        if meter.is_exhausted() {
+            faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+        } else if faults.is_full() {
+            // Omitted violations may be new: only the same value is excused.
+            faults.report_whole_value(at, "has more violations than are listed");
+        }
     }
 }
 

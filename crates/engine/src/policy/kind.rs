@@ -1,11 +1,11 @@
 //! The kinds of policies: the one place that lists them.
 //!
 //! What a kind means is in the file named after it, its fields in `policy/fields/`. Here every question about a kind is
-//! an exhaustive match, so that a new kind does not compile until each of them has an answer.
+//! a column of the table or an exhaustive match, so that a new kind does not compile until each of them has an answer.
 
 use super::load::SchemaSource;
 use super::schema::{FieldType, ObjectSchema, PolicyFaults};
-use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
+use super::{MatchedPolicy, Policy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
 use crate::admission::{Context, DecodedAttributes};
 use crate::rules::table::{POLICY_PARAMETERS, POLICY_TAINT, POLICY_TAINT_RULE, POLICY_TOLERATION};
 use tollgate_api::profile::ApiKind;
@@ -13,9 +13,11 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::RuleId;
 
-/// Declares the kinds, so that enum and list cannot drift.
+/// Declares the kinds from a table: the module of each kind, the type of its `spec`, the name of its resources in URLs,
+/// and the rule under which its policies report violations. The fields of a kind are in the module of the same name in
+/// `fields`.
 macro_rules! kinds {
-    ($($kind:ident,)*) => {
+    ($($kind:ident: $module:ident::$spec:ident, $plural:literal, $rule:expr;)*) => {
         /// A kind of policy, such as TolerationPolicy.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum PolicyKind {
@@ -24,16 +26,53 @@ macro_rules! kinds {
 
         impl PolicyKind {
             /// Every kind, in the order in which they are checked and listed.
-            pub const ALL: [PolicyKind; [$(PolicyKind::$kind),*].len()] = [$(PolicyKind::$kind),*];
+            pub const ALL: [PolicyKind; [$($plural),*].len()] = [$(PolicyKind::$kind),*];
+
+            /// Returns the name of its resources in URLs, such as `tolerationpolicies`.
+            pub fn plural(self) -> &'static str {
+                match self { $(PolicyKind::$kind => $plural,)* }
+            }
+
+            /// Returns the fields of its documents.
+            pub fn document_schema(self) -> &'static ObjectSchema {
+                match self { $(PolicyKind::$kind => &fields::$module::POLICY,)* }
+            }
+
+            /// Returns the rule under which its policies report violations.
+            pub(super) fn violation_rule(self) -> RuleId {
+                match self { $(PolicyKind::$kind => $rule,)* }
+            }
+
+            /// Returns the kinds of objects that its policies can apply to; `match.resources` narrows them.
+            pub(super) fn applicable_kinds(self) -> &'static [ApiKind] {
+                match self { $(PolicyKind::$kind => fields::$module::APPLICABLE_KINDS,)* }
+            }
+        }
+
+        /// The compiled `spec`, without the fields that all kinds share.
+        #[derive(Debug)]
+        pub(super) enum PolicySpec { $($kind($module::$spec),)* }
+
+        impl PolicySpec {
+            pub(super) fn kind(&self) -> PolicyKind {
+                match self { $(PolicySpec::$kind(_) => PolicyKind::$kind,)* }
+            }
+
+            $(
+                /// Returns the `spec`, if it is of this kind.
+                pub(super) fn $module(&self) -> Option<&$module::$spec> {
+                    if let PolicySpec::$kind(spec) = self { Some(spec) } else { None }
+                }
+            )*
         }
     };
 }
 
 kinds! {
-    Toleration,
-    Taint,
-    TaintRule,
-    Parameter,
+    Toleration: toleration::TolerationPolicy, "tolerationpolicies", POLICY_TOLERATION;
+    Taint: taint::TaintPolicy, "taintpolicies", POLICY_TAINT;
+    TaintRule: taint_rule::TaintRulePolicy, "taintrulepolicies", POLICY_TAINT_RULE;
+    Parameter: parameters::ParameterPolicy, "parameterpolicies", POLICY_PARAMETERS;
 }
 
 impl PolicyKind {
@@ -52,52 +91,12 @@ impl PolicyKind {
     /// The only version of the custom resources of all policy kinds.
     pub const VERSION: &str = "v1alpha1";
 
-    /// Returns the name of its resources in URLs, such as `tolerationpolicies`.
-    pub fn plural(self) -> &'static str {
-        match self {
-            PolicyKind::Toleration => "tolerationpolicies",
-            PolicyKind::Taint => "taintpolicies",
-            PolicyKind::TaintRule => "taintrulepolicies",
-            PolicyKind::Parameter => "parameterpolicies",
-        }
-    }
-
-    /// Returns the fields of its documents.
-    pub fn document_schema(self) -> &'static ObjectSchema {
-        match self {
-            PolicyKind::Toleration => &fields::toleration::POLICY,
-            PolicyKind::Taint => &fields::taint::POLICY,
-            PolicyKind::TaintRule => &fields::taint_rule::POLICY,
-            PolicyKind::Parameter => &fields::parameters::POLICY,
-        }
-    }
-
     /// Returns the fields of `spec`.
     pub fn spec_schema(self) -> &'static ObjectSchema {
         let spec = self.document_schema().fields.iter().find(|field| field.name == "spec");
         match spec.map(|field| field.ty) {
             Some(FieldType::Object(spec)) => spec,
             _ => self.document_schema(),
-        }
-    }
-
-    /// Returns the rule under which its policies report violations.
-    pub(super) fn violation_rule(self) -> RuleId {
-        match self {
-            PolicyKind::Toleration => POLICY_TOLERATION,
-            PolicyKind::Taint => POLICY_TAINT,
-            PolicyKind::TaintRule => POLICY_TAINT_RULE,
-            PolicyKind::Parameter => POLICY_PARAMETERS,
-        }
-    }
-
-    /// Returns the kinds of objects that its policies can apply to; `match.resources` narrows them.
-    pub(super) fn applicable_kinds(self) -> &'static [ApiKind] {
-        match self {
-            PolicyKind::Toleration => fields::toleration::APPLICABLE_KINDS,
-            PolicyKind::Taint => fields::taint::APPLICABLE_KINDS,
-            PolicyKind::TaintRule => fields::taint_rule::APPLICABLE_KINDS,
-            PolicyKind::Parameter => fields::parameters::APPLICABLE_KINDS,
         }
     }
 
@@ -122,57 +121,21 @@ impl PolicyKind {
     }
 }
 
-/// The compiled `spec`, without the fields that all kinds share.
-#[derive(Debug)]
-pub(super) enum PolicySpec {
-    Toleration(toleration::TolerationPolicy),
-    Taint(taint::TaintPolicy),
-    TaintRule(taint_rule::TaintRulePolicy),
-    Parameter(parameters::ParameterPolicy),
+/// Returns the policies of one kind, each with its `spec`.
+pub(super) fn policies_of_kind<'s, T>(
+    policies: &[MatchedPolicy<'s>],
+    spec: fn(&'s PolicySpec) -> Option<&'s T>,
+) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s T)> + Clone {
+    policies.iter().filter_map(move |matched| Some((*matched, spec(&matched.policy.spec)?)))
 }
 
-impl PolicySpec {
-    pub(super) fn kind(&self) -> PolicyKind {
-        match self {
-            PolicySpec::Toleration(_) => PolicyKind::Toleration,
-            PolicySpec::Taint(_) => PolicyKind::Taint,
-            PolicySpec::TaintRule(_) => PolicyKind::TaintRule,
-            PolicySpec::Parameter(_) => PolicyKind::Parameter,
-        }
-    }
-
-    /// True if the policy adds tolerations to new claims.
-    pub(super) fn has_default_tolerations(&self) -> bool {
-        match self {
-            PolicySpec::Toleration(spec) => spec.has_default_tolerations(),
-            PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
-        }
-    }
-
-    /// True if the policy only allows and denies tolerations, and adds none.
-    pub(super) fn limits_tolerations_only(&self) -> bool {
-        match self {
-            PolicySpec::Toleration(spec) => !spec.has_default_tolerations(),
-            PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
-        }
-    }
-
-    /// True if the policy limits how many devices and pods a rule may affect.
-    pub(super) fn limits_impact(&self) -> bool {
-        match self {
-            PolicySpec::TaintRule(spec) => spec.limits_impact(),
-            PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => false,
-        }
-    }
-
-    /// True if it checks opaque parameters, so that objects with nothing else to check must be sent to the webhook,
-    /// too.
-    pub(super) fn checks_parameters(&self) -> bool {
-        match self {
-            PolicySpec::Parameter(_) => true,
-            PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::TaintRule(_) => false,
-        }
-    }
+/// Returns the policies of one kind that bind the user, each with its `spec`.
+pub(super) fn binding_policies<'s, T>(
+    policies: &[MatchedPolicy<'s>],
+    spec: fn(&'s PolicySpec) -> Option<&'s T>,
+) -> Vec<(&'s Policy, &'s T)> {
+    let binding = policies_of_kind(policies, spec).filter(|(matched, _)| matched.binds);
+    binding.map(|(matched, spec)| (matched.policy, spec)).collect()
 }
 
 /// Checks a request against the policies that match, kind by kind.

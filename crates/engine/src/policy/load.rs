@@ -175,8 +175,7 @@ impl PolicyLoader {
             let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
             if let Some(other) = self.policies.iter().find(is_same) {
                 let message = format!("{} {name} is already defined at {}", kind.name(), other.source);
-                let metadata = Path::ROOT.field("metadata");
-                faults.report(&metadata.field("name"), message);
+                faults.report(&Path::ROOT.field("metadata").field("name"), message);
             }
             let source = format!("{}:{}", file.name, document.first_line_number(lines)).into();
             let policy = read_policy(kind, root, source, schemas, &mut faults);

@@ -7,7 +7,7 @@
 
 mod samples;
 
-use super::glob::Glob;
+use super::glob::Globs;
 use crate::admission::{Labels, Operation};
 use tollgate_api::labels::{LabelRequirement, read_selector};
 use tollgate_api::profile::ApiKind;
@@ -34,10 +34,10 @@ pub(super) enum ScopeMatch {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PolicyScope {
     /// Patterns of the included namespaces; `None` if all are included.
-    pub(super) namespaces: Option<Vec<Glob>>,
-    excluded: Vec<Glob>,
+    pub(super) namespaces: Option<Globs>,
+    excluded: Globs,
     selector: Vec<LabelRequirement<Box<str>>>,
-    drivers: Option<Vec<Glob>>,
+    drivers: Option<Globs>,
     operations: Option<Vec<Operation>>,
     /// The kinds of objects that the policy applies to.
     pub(super) kinds: Vec<ApiKind>,
@@ -50,10 +50,10 @@ impl PolicyScope {
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
         PolicyScope {
-            namespaces: read_globs(value.get("namespaces")),
-            excluded: read_globs(value.get("excludeNamespaces")).unwrap_or_default(),
+            namespaces: Globs::read(value.get("namespaces")),
+            excluded: Globs::read(value.get("excludeNamespaces")).unwrap_or_default(),
             selector: read_selector(value.get("namespaceSelector"), Into::into).unwrap_or_default(),
-            drivers: read_globs(value.get("drivers")),
+            drivers: Globs::read(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
@@ -100,10 +100,16 @@ impl PolicyScope {
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
-            match match_label_requirement(requirement, namespace, labels) {
-                ScopeMatch::Yes => {}
-                ScopeMatch::No => return ScopeMatch::No,
-                ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
+            let value = match labels {
+                _ if &*requirement.key == NAMESPACE_NAME_LABEL => Some(namespace),
+                Labels::Unknown => {
+                    answer = ScopeMatch::Unknown;
+                    continue;
+                }
+                Labels::Known(labels) => labels.member(&requirement.key).map(|(_, value)| value.str()),
+            };
+            if !requirement.holds(value) {
+                return ScopeMatch::No;
             }
         }
         answer
@@ -112,8 +118,8 @@ impl PolicyScope {
     /// True if the operation and the name of the namespace match. `namespaceSelector` is ignored.
     pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
-            any_matches(self.namespaces.as_deref(), namespace)
-                && !self.excluded.iter().any(|glob| glob.matches(namespace))
+            self.namespaces.as_ref().is_none_or(|globs| globs.match_any(namespace))
+                && !self.excluded.match_any(namespace)
         };
         self.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
             && namespace.is_none_or(is_named)
@@ -121,7 +127,9 @@ impl PolicyScope {
 
     /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
-        driver.is_empty() || driver.len() > MAX_DRIVER_BYTES || any_matches(self.drivers.as_deref(), driver)
+        driver.is_empty()
+            || driver.len() > MAX_DRIVER_BYTES
+            || self.drivers.as_ref().is_none_or(|globs| globs.match_any(driver))
     }
 
     /// True if the policy only applies to certain drivers.
@@ -135,45 +143,21 @@ impl PolicyScope {
     }
 }
 
-/// True if one of the globs matches the text, or if there is no list.
-fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
-    globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
-}
-
-/// Reads a list of globs; `None` if it does not exist.
-pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
-    list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
-}
-
-/// Returns whether a namespace meets one requirement of `namespaceSelector`; unknown if its labels are.
-fn match_label_requirement(
-    requirement: &LabelRequirement<Box<str>>,
-    namespace: &str,
-    labels: Labels<'_>,
-) -> ScopeMatch {
-    let value = match labels {
-        _ if &*requirement.key == NAMESPACE_NAME_LABEL => Some(namespace),
-        Labels::Unknown => return ScopeMatch::Unknown,
-        Labels::Known(labels) => labels.member(&requirement.key).map(|(_, value)| value.str()),
-    };
-    if requirement.holds(value) { ScopeMatch::Yes } else { ScopeMatch::No }
-}
-
 /// The compiled `spec.exempt` of a policy: the users and groups that it does not bind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exemptions {
-    users: Vec<Glob>,
-    groups: Vec<Glob>,
-    service_accounts: Vec<Glob>,
+    pub(super) users: Globs,
+    pub(super) groups: Globs,
+    pub(super) service_accounts: Globs,
 }
 
 impl Exemptions {
     /// Reads `spec.exempt` of a policy.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
-            users: read_globs(value.get("users")).unwrap_or_default(),
-            groups: read_globs(value.get("groups")).unwrap_or_default(),
-            service_accounts: read_globs(value.get("serviceAccounts")).unwrap_or_default(),
+            users: Globs::read(value.get("users")).unwrap_or_default(),
+            groups: Globs::read(value.get("groups")).unwrap_or_default(),
+            service_accounts: Globs::read(value.get("serviceAccounts")).unwrap_or_default(),
         }
     }
 
@@ -183,21 +167,15 @@ impl Exemptions {
         if name.is_empty() {
             return false;
         }
-        self.users.iter().any(|glob| glob.matches(name))
-            || user
-                .get("groups")
-                .items()
-                .take(MAX_USER_GROUPS)
-                .any(|group| self.groups.iter().any(|glob| glob.matches(group.str())))
-            || service_account_of_user(name)
-                .is_some_and(|account| self.service_accounts.iter().any(|glob| glob.matches(&account)))
+        let service_account =
+            name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        let mut groups = user.get("groups").items().take(MAX_USER_GROUPS);
+        self.users.match_any(name)
+            || groups.any(|group| self.groups.match_any(group.str()))
+            || service_account.is_some_and(|(namespace, name)| {
+                self.service_accounts.match_any(&format!("{namespace}/{name}"))
+            })
     }
-}
-
-/// Returns `namespace/name` of the service account that has this user name; `None` for other users.
-fn service_account_of_user(user: &str) -> Option<String> {
-    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
-    Some(format!("{namespace}/{name}"))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ pub(super) use compared::ComparedParameters;
 
 use std::collections::HashSet;
 
-use super::json_schema::{Schema, values_read_as};
-use super::kind::PolicySpec;
+use super::json_schema::{JsonCheck, Schema, values_read_as};
+use super::kind::{PolicySpec, binding_policies};
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, Policy, ViolationReport};
@@ -91,32 +91,15 @@ impl ParameterPolicy {
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // If the driver is not known, the parameters may belong to another one: only known types are checked then.
         let is_ours = given.driver.is_some() || !policy.scope.limits_drivers();
-        match (known, self.unknown.filter(|_| is_ours)) {
-            (Some(known), _) => {
-                let schema = known.schema.as_ref();
-                report.check_against_schema(policy, POLICY_PARAMETERS, schema, parameters, at);
-            }
-            (None, unknown) => {
-                // The driver may read apiVersion and kind from other keys than those that were compared here.
-                if is_ours || self.schemas.iter().any(|known| given.may_have_type(known)) {
-                    report.check_api_version_and_kind_keys(policy, parameters, at);
-                }
-                if let Some(level) = unknown {
-                    self.report_unknown_type(policy, given, level, at, report);
-                }
-            }
+        if let Some(known) = known {
+            let check = JsonCheck::Contents(known.schema.as_ref());
+            return report.check_json(policy, POLICY_PARAMETERS, check, parameters, at);
         }
-    }
-
-    /// Reports parameters for whose type the policy has no schema.
-    fn report_unknown_type(
-        &self,
-        policy: &Policy,
-        given: &OpaqueParameters<'_>,
-        level: FindingLevel,
-        at: &Path<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+        // The driver may read apiVersion and kind from other keys than those that were compared here.
+        if is_ours || self.schemas.iter().any(|known| given.may_have_type(known)) {
+            report.check_json(policy, POLICY_PARAMETERS, JsonCheck::TypeKeys, parameters, at);
+        }
+        let Some(level) = self.unknown.filter(|_| is_ours) else { return };
         let name = type_name(given.api_version, given.kind);
         let supported = if self.schemas.is_empty() || !report.explains_next() {
             String::new()
@@ -174,16 +157,6 @@ fn type_name(api_version: &str, kind: &str) -> String {
     format!("{api_version} {kind}").trim().to_owned()
 }
 
-/// Returns the ParameterPolicies that bind the user.
-fn binding_policies<'s>(policies: &[MatchedPolicy<'s>]) -> Vec<(&'s Policy, &'s ParameterPolicy)> {
-    let binding = policies.iter().filter(|matched| matched.binds);
-    let ours = binding.filter_map(|matched| match &matched.policy.spec {
-        PolicySpec::Parameter(spec) => Some((matched.policy, spec)),
-        _ => None,
-    });
-    ours.collect()
-}
-
 /// Checks the parameters of an object against the ParameterPolicies that match.
 pub(super) fn check_parameters(
     policies: &[MatchedPolicy<'_>],
@@ -191,7 +164,7 @@ pub(super) fn check_parameters(
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    let ours = binding_policies(policies);
+    let ours = binding_policies(policies, PolicySpec::parameters);
     if ours.is_empty() {
         return;
     }
@@ -208,10 +181,10 @@ pub(super) fn check_parameters(
             }
         }
     });
-    for level in [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit]
-        .into_iter()
-        .filter(|_| count > MAX_CHECKED_PARAMETERS)
-    {
+    if count <= MAX_CHECKED_PARAMETERS {
+        return;
+    }
+    for level in FindingLevel::ALL.into_iter().rev() {
         let speakers = ours.iter().map(|(policy, _)| *policy).filter(|policy| policy.action == level);
         let speaker = speakers.min_by_key(|policy| policy.future_deny_time(admission.now.time));
         if let Some(policy) = speaker {

@@ -37,12 +37,12 @@ impl PolicySet {
     /// True if a policy checks the parameters in objects of that kind.
     pub fn checks_parameters(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
-        self.policies_in(among).filter(is_about).any(|policy| policy.spec.checks_parameters())
+        self.policies_in(among).filter(is_about).any(|policy| policy.spec.parameters().is_some())
     }
 
     /// True if a policy limits the impact of rules, which requires the state of the cluster.
     pub fn limits_impact(&self) -> bool {
-        self.policies.iter().any(|policy| policy.spec.limits_impact())
+        self.policies.iter().any(|policy| policy.spec.taint_rule().is_some_and(|spec| spec.limits_impact()))
     }
 
     /// True if a policy applies to objects of that kind.

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::json_schema::{self, Schema, SchemaBudget, SchemaViolation, SoughtNames};
+use super::json_schema::{JsonCheck, SchemaBudget, SchemaViolation};
 use super::{Policy, Violation};
 use crate::rules::ratchet::{BorrowedFinding, Ratchet};
 use crate::rules::report::{FindingSink, LazyText, Report, Reported};
-use crate::rules::table::{POLICY_PARAMETERS, POLICY_VALIDATION};
 use crate::rules::{FindingLevel, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -88,18 +87,15 @@ impl<'r> ViolationReport<'r> {
         max: usize,
     ) {
         let short = format!("has {count} {what}, but policies check at most {max} in one object");
-        let at = Path::ROOT.field("spec");
-        let detail = || format!("{short}; see {}", policy.describe());
-        self.report(policy, rule, &at).forbidden(detail).with_warning_texts(policy, &short, None);
+        self.forbid(policy, rule, &Path::ROOT.field("spec"), &short);
     }
 
-    /// Checks a JSON value against a schema, and its keys for ones that Go decoders confuse; without a schema, only the
-    /// keys.
-    pub(super) fn check_against_schema(
+    /// Checks a JSON value or its keys.
+    pub(super) fn check_json(
         &mut self,
         policy: &Policy,
         rule: RuleId,
-        schema: Option<&Schema>,
+        check: JsonCheck<'_>,
         value: Value<'_>,
         at: &Path<'_>,
     ) {
@@ -108,64 +104,34 @@ impl<'r> ViolationReport<'r> {
         }
         let budget = std::mem::take(&mut self.schema_budget);
         let before = self.reported;
-        let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
-        match schema {
-            Some(schema) => schema.check_value(value, at, &budget, &mut visit),
-            None => json_schema::check_ambiguous_keys(value, at, &budget, &mut visit),
-        }
-        budget.take_available((self.reported - before) as u64 * STEPS_PER_VIOLATION);
-        self.schema_budget = budget;
-    }
-
-    /// Checks that a value has no keys that are easily confused with the names that expressions look for.
-    pub(super) fn check_sought_keys(
-        &mut self,
-        policy: &Policy,
-        sought: &SoughtNames,
-        value: Value<'_>,
-        at: &Path<'_>,
-    ) {
-        if !self.rules.has(POLICY_VALIDATION) {
-            return;
-        }
-        let budget = std::mem::take(&mut self.schema_budget);
-        json_schema::check_sought_keys(value, sought, at, &budget, &mut |at, fault| {
-            self.report_schema_violation(policy, POLICY_VALIDATION, at, fault)
+        check.check_value(value, at, &budget, &mut |at, SchemaViolation { text, value, on_key }| {
+            let detail = || format!("{text}; see {}", policy.describe());
+            let report = self.report(policy, rule, at);
+            let reported = match value {
+                Some(value) => report.invalid(BadValue::Json(value.into()), detail),
+                // An error type without a value: only an identical stored violation excuses it.
+                None => report.forbidden(detail),
+            };
+            reported
+                .update_if_kept(|finding| finding.on_key = on_key)
+                .with_warning_texts(policy, &text, None);
         });
+        if let JsonCheck::Contents(_) = check {
+            budget.take_available((self.reported - before) as u64 * STEPS_PER_VIOLATION);
+        }
         self.schema_budget = budget;
     }
 
-    /// Checks that the keys that determine the type of a value, `apiVersion` and `kind`, are unambiguous.
-    pub(super) fn check_api_version_and_kind_keys(
-        &mut self,
-        policy: &Policy,
-        value: Value<'_>,
-        at: &Path<'_>,
-    ) {
-        let budget = std::mem::take(&mut self.schema_budget);
-        json_schema::check_api_version_and_kind_keys(value, at, &budget, &mut |at, fault| {
-            self.report_schema_violation(policy, POLICY_PARAMETERS, at, fault)
-        });
-        self.schema_budget = budget;
+    /// Reports what a policy forbids, with a text that does not name the policy.
+    pub(super) fn forbid(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, short: &str) {
+        let detail = || format!("{short}; see {}", policy.describe());
+        self.report(policy, rule, at).forbidden(detail).with_warning_texts(policy, short, None);
     }
 
-    /// Reports one violation of a JSON Schema or of the rules for keys.
-    pub(super) fn report_schema_violation(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        fault: SchemaViolation,
-    ) {
-        let SchemaViolation { text, value, on_key } = fault;
-        let detail = || format!("{text}; see {}", policy.describe());
-        let report = self.report(policy, rule, at);
-        let reported = match value {
-            Some(value) => report.invalid(BadValue::Json(value.into()), detail),
-            // An error type without a value: only an identical stored violation excuses it.
-            None => report.forbidden(detail),
-        };
-        reported.update_if_kept(|finding| finding.on_key = on_key).with_warning_texts(policy, &text, None);
+    /// Reports that something is missing that a policy requires, with a text that does not name the policy.
+    pub(super) fn require(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, short: &str) {
+        let detail = || format!("{short} by {}", policy.describe());
+        self.report(policy, rule, at).required(detail).with_warning_texts(policy, short, None);
     }
 
     /// Starts a violation at the level of the policy. The next call in the chain adds the message.

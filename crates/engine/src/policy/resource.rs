@@ -339,8 +339,7 @@ pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
 /// Returns the resource as the JSON that a policy file with the same policy would have, without the fields that the API
 /// server adds.
 fn policy_file_json(resource: &PolicyResource, spec: Value<'_>) -> String {
-    let mut name = String::new();
-    gofmt::push_json_string(&mut name, &resource.name);
+    let name = gofmt::json_string(&resource.name);
     let (kind, version) = (resource.kind.name(), super::fields::API_VERSION);
     let spec = if spec.exists() { spec.to_json() } else { "null".to_owned() };
     format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":{name}}},"spec":{spec}}}"#)

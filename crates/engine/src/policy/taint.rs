@@ -14,8 +14,8 @@ pub(super) use compared::ComparedTaints;
 use std::borrow::Cow;
 
 use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, replace_driver_placeholder, yaml_scalar};
-use super::json_schema::Schema;
-use super::kind::PolicySpec;
+use super::json_schema::{JsonCheck, Schema};
+use super::kind::{PolicySpec, policies_of_kind};
 use super::load::SchemaSource;
 use super::matching::MAX_DRIVER_BYTES;
 use super::schema::PolicyFaults;
@@ -87,25 +87,6 @@ impl TaintPolicy {
     pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
         self.allow.iter().flatten().chain(&self.deny)
     }
-
-    /// Reports a taint whose `evictionsPerSecond` exceeds the maximum of the policy.
-    fn check_eviction_rate(
-        &self,
-        policy: &Policy,
-        at: &Path<'_>,
-        taint: Taint<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
-        if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
-            && rate > most
-        {
-            let detail = || format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
-            report
-                .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
-                .invalid(BadValue::Int(rate), detail)
-                .with_warning_texts(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
-        }
-    }
 }
 
 /// Checks the taints of an object against the TaintPolicies that match.
@@ -120,8 +101,7 @@ pub(super) fn check_taints(
     let group = |level| {
         TaintEntryGroup::from_policies(policies, level, driver_of_object(admission), admission.now.time)
     };
-    let groups: Vec<_> =
-        [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group).collect();
+    let groups: Vec<_> = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
     let cost: usize = groups.iter().map(TaintEntryGroup::match_steps_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
     visit_parts(admission, &mut |site| {
@@ -150,16 +130,6 @@ pub(super) fn driver_of_object<'d>(admission: &DecodedAttributes<'d>) -> &'d str
         _ => "",
     };
     if driver.len() > MAX_DRIVER_BYTES { "" } else { driver }
-}
-
-/// Returns the TaintPolicies among the policies.
-fn taint_policies<'s>(
-    policies: &[MatchedPolicy<'s>],
-) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TaintPolicy)> + Clone {
-    policies.iter().filter_map(|matched| match &matched.policy.spec {
-        PolicySpec::Taint(policy) => Some((*matched, policy)),
-        _ => None,
-    })
 }
 
 /// An entry of a policy, with `${driver}` replaced in its key.
@@ -217,7 +187,8 @@ impl<'s> TaintEntryGroup<'s> {
         let is_ours = move |matched: &MatchedPolicy<'_>| {
             matched.policy.action == level && matched.policy.scope.matches_driver(driver)
         };
-        let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
+        let ours =
+            || policies_of_kind(policies, PolicySpec::taint).filter(move |(matched, _)| is_ours(matched));
         let binding = || ours().filter(|(matched, _)| matched.binds);
         let in_force_since = |policy: &&'s Policy| policy.future_deny_time(now);
         let speaker = binding().map(|(matched, _)| matched.policy).min_by_key(in_force_since)?;
@@ -280,12 +251,7 @@ impl<'s> TaintEntryGroup<'s> {
         if length > MAX_KEY_BYTES {
             let short =
                 format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY_BYTES}");
-            let detail = || format!("{short}; see {}", self.speaker.describe());
-            report.report(self.speaker, POLICY_TAINT, at).forbidden(detail).with_warning_texts(
-                self.speaker,
-                &short,
-                None,
-            );
+            report.forbid(self.speaker, POLICY_TAINT, at, &short);
             return;
         }
         self.check_deny_entries(at, taint, report);
@@ -297,7 +263,16 @@ impl<'s> TaintEntryGroup<'s> {
             if report.reported - before >= MAX_DENYING_POLICIES {
                 return;
             }
-            binding.spec.check_eviction_rate(binding.policy, at, taint, report);
+            let policy = binding.policy;
+            if let (Some(most), Some(rate)) = (binding.spec.max_evictions, taint.evictions_per_second())
+                && rate > most
+            {
+                let detail = || format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
+                report
+                    .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
+                    .invalid(BadValue::Int(rate), detail)
+                    .with_warning_texts(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
+            }
             binding.check_data(at, taint, report);
         }
     }
@@ -441,8 +416,8 @@ impl BindingPolicy<'_> {
                 }
                 continue;
             }
-            let schema = wanted.schema.as_ref();
-            report.check_against_schema(self.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
+            let check = JsonCheck::Contents(wanted.schema.as_ref());
+            report.check_json(self.policy, POLICY_TAINT_DATA, check, taint.data(), &data_at);
         }
     }
 }

@@ -11,8 +11,8 @@ mod tainted;
 
 pub(super) use compared::ComparedRuleLimits;
 
-use super::kind::PolicySpec;
-use super::{MatchedPolicy, Violation, ViolationReport};
+use super::kind::{PolicySpec, binding_policies};
+use super::{MatchedPolicy, Policy, Violation, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::ratchet::is_same_taint;
@@ -54,15 +54,10 @@ impl TaintRulePolicy {
     }
 
     /// Reports required criteria that the selector does not set.
-    fn check_selector(
-        &self,
-        matched: MatchedPolicy<'_>,
-        at: &Path<'_>,
-        selection: &DeviceSelection<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    fn check_selector(&self, check: &RuleCheck<'_>, at: &Path<'_>, report: &mut ViolationReport<'_>) {
+        let (policy, selector) = (check.policy, check.selection.selector);
         let criterion = |name: &str| {
-            let selector = selection.selector?;
+            let selector = selector?;
             let value = match name {
                 "driver" => selector.driver(),
                 "pool" => selector.pool(),
@@ -71,28 +66,37 @@ impl TaintRulePolicy {
             };
             value.filter(|value| !value.is_empty())
         };
-        let policy = matched.policy;
         for name in &self.required_criteria {
             if &**name == "any" {
                 let names = ["driver", "pool", "device", "deviceClassName"];
-                let has_expressions =
-                    selection.selector.is_some_and(|selector| !selector.selectors().is_empty());
+                let has_expressions = selector.is_some_and(|selector| !selector.selectors().is_empty());
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
                     let short = "`driver`, `pool` or `device` is required";
-                    let detail = || format!("{short} by {}", policy.describe());
-                    report
-                        .report(policy, POLICY_TAINT_RULE, at)
-                        .required(detail)
-                        .with_warning_texts(policy, short, None);
+                    report.require(policy, POLICY_TAINT_RULE, at, short);
                 }
             } else if criterion(name).is_none() {
                 let short = format!("`{name}` is required");
-                let detail = || format!("{short} by {}", policy.describe());
-                report
-                    .report(policy, POLICY_TAINT_RULE, &at.field(name))
-                    .required(detail)
-                    .with_warning_texts(policy, &short, None);
+                report.require(policy, POLICY_TAINT_RULE, &at.field(name), &short);
             }
+        }
+    }
+}
+
+/// A DeviceTaintRule that is checked against a policy.
+struct RuleCheck<'c> {
+    policy: &'c Policy,
+    admission: &'c DecodedAttributes<'c>,
+    context: &'c Context<'c>,
+    selection: &'c DeviceSelection<'c>,
+    cache: &'c ImpactCache,
+}
+
+impl RuleCheck<'_> {
+    /// Returns the stored rule that the request replaces.
+    fn stored_rule(&self) -> Option<view::TaintRule<'_>> {
+        match self.admission.old_object.map(|old| old.body) {
+            Some(view::ObjectBody::Rule(old)) => Some(old),
+            _ => None,
         }
     }
 }
@@ -104,29 +108,26 @@ pub(super) fn check_taint_rule(
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::TaintRule(_))) {
+    let (ours, cache) = (binding_policies(policies, PolicySpec::taint_rule), ImpactCache::default());
+    if ours.is_empty() {
         return;
     }
-    let counts = ImpactCache::default();
     visit_parts(admission, &mut |site| {
         let ObjectPart::Selector { at, selection } = site else { return };
-        for matched in policies.iter().filter(|matched| matched.binds) {
-            let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
-            let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
-            if !matched.policy.scope.matches_driver(driver) {
-                continue;
-            }
-            policy.check_selector(*matched, at, &selection, report);
+        let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
+        for (policy, spec) in ours.iter().filter(|(policy, _)| policy.scope.matches_driver(driver)) {
+            let check = RuleCheck { policy, admission, context, selection: &selection, cache: &cache };
+            spec.check_selector(&check, at, report);
             // How a stored rule got its effect is not known.
-            if policy.two_steps && !context.is_stored {
-                check_two_steps(*matched, admission, context, &selection, report);
+            if spec.two_steps && !context.is_stored {
+                check_two_steps(&check, report);
             }
-            if let Some(limits) = &policy.limits {
-                limits.check_impact(*matched, admission, context, &selection, &counts, report);
-                limits.check_tainted_devices(*matched, admission, context, &selection, &counts, report);
+            if let Some(limits) = &spec.limits {
+                limits.check_impact(&check, report);
+                limits.check_tainted_devices(&check, report);
             }
-            if let Some(annotations) = &policy.annotations {
-                annotations.check_annotations(*matched, admission, context, report);
+            if let Some(annotations) = &spec.annotations {
+                annotations.check_annotations(&check, report);
             }
         }
     });
@@ -159,20 +160,11 @@ pub(super) fn append_counts(
 
 /// Reports a rule that does not start with effect None, or whose effect is raised together with another selector or
 /// before the controller has reported on the stored rule.
-fn check_two_steps(
-    matched: MatchedPolicy<'_>,
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-    selection: &DeviceSelection<'_>,
-    report: &mut ViolationReport<'_>,
-) {
+fn check_two_steps(check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+    let RuleCheck { policy, admission, context, selection, .. } = check;
     let effect = selection.taint.effect();
     let stored = admission.with_old_as_object();
-    let old = match admission.old_object.map(|old| old.body) {
-        Some(view::ObjectBody::Rule(old)) => Some(old),
-        _ => None,
-    };
-    let Some((detail, short)) = (match stored.as_ref().zip(old) {
+    let Some((detail, short)) = (match stored.as_ref().zip(check.stored_rule()) {
         _ if effect == "None" => None,
         None if admission.operation == Operation::Create => Some((
             format!(
@@ -194,12 +186,10 @@ fn check_two_steps(
     }) else {
         return;
     };
-    let spec = Path::ROOT.field("spec");
-    let taint = spec.field("taint");
     report
-        .report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"))
-        .forbidden(|| format!("{detail}; required by {}", matched.policy.describe()))
-        .with_warning_texts(matched.policy, short, None);
+        .report(policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec").field("taint").field("effect"))
+        .forbidden(|| format!("{detail}; required by {}", policy.describe()))
+        .with_warning_texts(policy, short, None);
 }
 
 /// Returns why `twoSteps` does not allow to raise the effect of a stored rule yet, as message and short form; `None` if

@@ -7,7 +7,7 @@
 //! Invariant: an object costs at most [`MAX_COMPARED_TOLERATIONS`] tolerations times the entries, however many it has.
 
 use super::entries::{CommonEntryFields, TolerationEntry};
-use super::kind::PolicySpec;
+use super::kind::{PolicySpec, policies_of_kind};
 use super::schema::PolicyFaults;
 use super::{MAX_DENYING_POLICIES, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
@@ -147,8 +147,7 @@ pub(super) fn check_tolerations(
     report: &mut ViolationReport<'_>,
 ) {
     let group = |level| TolerationEntryGroup::from_policies(policies, level, admission.now.time);
-    let groups: Vec<_> =
-        [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group).collect();
+    let groups: Vec<_> = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
     if groups.is_empty() {
         return;
     }
@@ -236,8 +235,10 @@ impl<'s> TolerationEntryGroup<'s> {
         level: FindingLevel,
         now: Option<Timestamp>,
     ) -> Option<TolerationEntryGroup<'s>> {
-        let ours =
-            || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
+        let ours = || {
+            policies_of_kind(policies, PolicySpec::toleration)
+                .filter(move |(matched, _)| matched.policy.action == level)
+        };
         let binding = || ours().filter(|(matched, _)| matched.binds);
         // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what
         // will be denied.
@@ -441,15 +442,6 @@ fn policy_entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'
 /// Returns the effects of the tolerated taints that this entry alone covers.
 fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> EffectSet {
     tolerated.effects.difference(uncovered_effects(tolerated, [entry]))
-}
-
-fn toleration_policies<'s>(
-    policies: &[MatchedPolicy<'s>],
-) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TolerationPolicy)> + Clone {
-    policies.iter().filter_map(|matched| match &matched.policy.spec {
-        PolicySpec::Toleration(policy) => Some((*matched, policy)),
-        _ => None,
-    })
 }
 
 /// Returns why an entry does not cover a toleration, as a phrase about the entry.

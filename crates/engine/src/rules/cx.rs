@@ -7,7 +7,9 @@ use super::ratchet::{BorrowedFinding, Ratchet};
 use super::report::{FindingSink, LazyText, Report, Reported};
 use super::{RuleOrigin, RuleSet};
 use crate::admission::{Context, Operation};
+use tollgate_api::print;
 use tollgate_api::profile::{Profile, Version};
+use tollgate_api::schema::StructSchema;
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
@@ -71,6 +73,11 @@ impl<'c, 'p> RuleContext<'c, 'p> {
     /// after that.
     pub fn max_text_bytes(&self) -> usize {
         self.findings.budget().max_text_bytes()
+    }
+
+    /// Returns a struct as the server's encoder prints it, cut after [`Self::max_text_bytes`].
+    pub fn struct_json(&self, value: Value<'_>, ty: &'static StructSchema) -> String {
+        print::struct_text(value, ty, self.profile.fields, self.max_text_bytes())
     }
 
     /// True if the API server receives more than `limit` bytes of raw JSON. A review does not show which characters the

@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::upstream::taint::supported_values;
 use tollgate_api::conform::suggest;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
@@ -89,8 +90,10 @@ impl<'r, S: FindingSink<'r>> Report<'r, S> {
         self.error_of_type(ErrorType::Internal, BadValue::Omitted, detail)
     }
 
-    /// Reports a text with too many bytes or characters (`Too long`).
-    pub fn too_long(self, detail: impl LazyText) -> Reported<'r> {
+    /// Reports a text with more than `limit` bytes (`Too long`).
+    pub fn too_long(self, limit: usize) -> Reported<'r> {
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        let detail = format_args!("may not be more than {limit} {bytes}");
         self.error_of_type(ErrorType::TooLong, BadValue::Omitted, detail)
     }
 
@@ -102,6 +105,12 @@ impl<'r, S: FindingSink<'r>> Report<'r, S> {
     /// Reports a value that is not one of the known ones (`Unsupported value`).
     pub fn not_supported(self, value: impl Into<BadValue>, detail: impl LazyText) -> Reported<'r> {
         self.error_of_type(ErrorType::NotSupported, value, detail)
+    }
+
+    /// Reports a text that is none of the known ones, and which of them may be meant.
+    pub fn not_one_of(self, value: impl Into<BadValue>, written: &str, known: &[&str]) -> Reported<'r> {
+        let at = self.at;
+        self.not_supported(value, || supported_values(known)).did_you_mean(at, written, known)
     }
 
     /// Reports a value that an earlier item already has (`Duplicate value`).

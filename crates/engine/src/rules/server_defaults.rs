@@ -59,7 +59,10 @@ pub fn unserved_findings(
     // A stored object is served in every version there is; only if there is none, nobody can reach it.
     let is_reachable =
         is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
-    let off = version_off_finding(kind, version, profile).filter(|_| !is_reachable);
+    // Without the release, so that several releases have one finding.
+    let off = why_version_is_off(kind, version, profile, "Kubernetes").filter(|_| !is_reachable);
+    let at = Path::ROOT.field("apiVersion");
+    let off = off.map(|detail| forbidden_finding(VERSION_OFF_BY_DEFAULT, at.owned(), detail));
     let off_everywhere =
         profile.warns_of_drafts.then(|| version_off_everywhere_finding(kind, version)).flatten();
     let off_everywhere = off_everywhere.filter(|_| !is_reachable);
@@ -165,14 +168,6 @@ fn draft_only_finding(part: &DraftOnlyPart, kind: ApiKind, version: Version) -> 
     finding
 }
 
-/// Returns a finding if the server does not serve the version: the running server, or else one with default settings.
-fn version_off_finding(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
-    // Without the release, so that several releases have one finding.
-    let detail = why_version_is_off(kind, version, profile, "Kubernetes")?;
-    let at = Path::ROOT.field("apiVersion").owned();
-    Some(forbidden_finding(VERSION_OFF_BY_DEFAULT, at, detail))
-}
-
 /// Returns why the server does not serve a version; `None` if it does. `name` is how servers of the release are called
 /// in the text.
 pub fn why_version_is_off(kind: ApiKind, version: Version, profile: &Profile, name: &str) -> Option<String> {
@@ -210,7 +205,7 @@ fn version_off_everywhere_finding(kind: ApiKind, version: Version) -> Option<Fin
     let (group, name) = (kind.group(), version.name());
     let served = format!("{} in {group}/{name}", kind.name());
     let dropped_in = releases().skip_while(|release| release.name != last.name).nth(1);
-    if dropped_in.is_none() && !version.is_alpha() {
+    if dropped_in.is_none() && !matches!(version, Version::V1alpha1 | Version::V1alpha3) {
         return None;
     }
     let (detail, enable) = match dropped_in {

@@ -49,10 +49,8 @@ fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path
     let list_at = at.field("config");
     for (index, config) in list.items().enumerate() {
         let Some(opaque) = ClaimConfig::of(config).opaque() else { continue };
-        let config_at = list_at.index(index);
-        let opaque_at = config_at.field("opaque");
         let parameters = DriverParameters { driver: Some(opaque.driver()), value: opaque.parameters() };
-        visit(&opaque_at.field("parameters"), parameters);
+        visit(&list_at.index(index).field("opaque").field("parameters"), parameters);
     }
 }
 

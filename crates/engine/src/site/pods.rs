@@ -16,8 +16,7 @@ pub fn visit_claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             if let Some(template) = claim.template() {
-                let claim_at = claims_at.index(index);
-                visit(&claim_at.field("template"), template);
+                visit(&claims_at.index(index).field("template"), template);
             }
         }
     });

@@ -39,16 +39,8 @@ pub(in crate::fields) static CLAIM_STATUS: StructSchema = api_struct(
         f!("reservedFor", FieldType::List(&FieldType::Struct(&OWNER_REFERENCE))),
     ],
 );
-pub(in crate::fields) static CLASSIC_CLAIM: StructSchema = api_struct(
-    "ResourceClaim",
-    &[
-        API_VERSION,
-        KIND,
-        META,
-        f!("spec", FieldType::Struct(&CLAIM_SPEC)),
-        f!("status", FieldType::Struct(&CLAIM_STATUS)),
-    ],
-);
+pub(in crate::fields) static CLASSIC_CLAIM: StructSchema =
+    kind!(api_struct, "ResourceClaim", CLAIM_SPEC, f!("status", FieldType::Struct(&CLAIM_STATUS)));
 /// Fields of a classic ResourceClaimTemplate. The KEP's type has a spec; its example omits it and writes the
 /// fields of the spec directly.
 pub(in crate::fields) static CLAIM_TEMPLATE: StructSchema = api_struct(

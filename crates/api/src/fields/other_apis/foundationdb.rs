@@ -3,7 +3,6 @@
 //! The operator reads `spec.automationOptions.replacements.taintReplacementOptions`. Its design document writes
 //! `automaticReplacementOptions` and, in its prose, `taints`: those are rows so that they can be told of.
 
-use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::partial_struct;
 use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
@@ -34,7 +33,5 @@ pub(in crate::fields) static CLUSTER_SPEC: StructSchema = partial_struct(
     "FoundationDBClusterSpec",
     &[f!("automationOptions", FieldType::Struct(&AUTOMATION)), MISSPELLED_REPLACEMENTS],
 );
-pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructSchema = partial_struct(
-    "FoundationDBCluster",
-    &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&CLUSTER_SPEC))],
-);
+pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructSchema =
+    kind!(partial_struct, "FoundationDBCluster", CLUSTER_SPEC);

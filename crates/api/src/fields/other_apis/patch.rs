@@ -3,7 +3,6 @@
 //! The rows are those of KEP-5027, which the draft builds on, with the draft's `taints`.
 
 use crate::fields::claim::SELECTORS;
-use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::slice::CAPACITY;
 use crate::fields::taint::TAINTS;
 use crate::fields::{SINCE_1_36, STRING_LIST, api_struct};
@@ -23,20 +22,8 @@ pub static DEVICE_PATCH_FILTER: StructSchema = api_struct(
 );
 pub(in crate::fields) static NULL_VALUE: StructSchema = api_struct("NullValue", &[]);
 /// DeviceAttribute with one more alternative: `null` takes the attribute away.
-pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructSchema = api_struct(
-    "NullableDeviceAttribute",
-    &[
-        p!("int", FieldType::Int),
-        p!("bool", FieldType::Bool),
-        p!("string", FieldType::Str),
-        p!("version", FieldType::Str),
-        f!("ints", FieldType::List(&FieldType::Int), SINCE_1_36),
-        f!("bools", FieldType::List(&FieldType::Bool), SINCE_1_36),
-        f!("strings", STRING_LIST, SINCE_1_36),
-        f!("versions", STRING_LIST, SINCE_1_36),
-        p!("null", FieldType::Struct(&NULL_VALUE)),
-    ],
-);
+pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructSchema =
+    attribute!("NullableDeviceAttribute", p!("null", FieldType::Struct(&NULL_VALUE)));
 pub(in crate::fields) static DEVICE_PATCH: StructSchema = api_struct(
     "DevicePatch",
     &[
@@ -52,5 +39,4 @@ pub(in crate::fields) static DEVICE_PATCH: StructSchema = api_struct(
 );
 pub(in crate::fields) static PATCH_SPEC: StructSchema =
     api_struct("ResourceSlicePatchSpec", &[a!("devices", FieldType::Struct(&DEVICE_PATCH))]);
-pub(in crate::fields) static PATCH: StructSchema =
-    api_struct("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", FieldType::Struct(&PATCH_SPEC))]);
+pub(in crate::fields) static PATCH: StructSchema = kind!(api_struct, "ResourceSlicePatch", PATCH_SPEC);

@@ -39,22 +39,13 @@ pub struct ReplacementInput<'a, 'd> {
     pub replacement_seconds: i64,
 }
 
-/// The condition that the FoundationDB operator sets on a process group whose node is tainted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NodeTaintCondition {
-    /// The node is tainted, but not long enough for a replacement.
-    Detected,
-    /// The node has been tainted for longer than the configured duration.
-    Replacing,
-}
-
-impl NodeTaintCondition {
-    /// Returns the condition as the operator calls it, such as `NodeTaintDetected`.
-    pub fn name(self) -> &'static str {
-        match self {
-            NodeTaintCondition::Detected => "NodeTaintDetected",
-            NodeTaintCondition::Replacing => "NodeTaintReplacing",
-        }
+tollgate_formats::named_enum! {
+    /// The condition that the FoundationDB operator sets on a process group whose node is tainted.
+    pub enum NodeTaintCondition {
+        /// The node is tainted, but not long enough for a replacement.
+        Detected = "NodeTaintDetected",
+        /// The node has been tainted for longer than the configured duration.
+        Replacing = "NodeTaintReplacing",
     }
 }
 
@@ -169,7 +160,14 @@ fn tainted_process_group<'d>(
     let taints: List<'d, Taint<'d>> = List::from_json(node.get("spec").get("taints"));
     let node = node.get("metadata").get("name").str();
     let id = process_group_id(input.cluster, pod);
-    let since = |condition| condition_since(input, id, condition);
+    // Since when the process group has a condition, by the status of its cluster; now if the status has no time.
+    let since = |condition: NodeTaintCondition| {
+        let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
+        let mut conditions = group.get("processGroupConditions").items();
+        let found = conditions.find(|found| found.get("type").str() == condition.name())?;
+        let seconds = found.get("timestamp").int();
+        Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
+    };
     // What the operator has recorded in the status is decided.
     let [recorded, marked] = [NodeTaintCondition::Detected, NodeTaintCondition::Replacing].map(since);
     let mut found: Option<TaintedProcessGroup<'d>> = None;
@@ -203,20 +201,6 @@ fn tainted_process_group<'d>(
         found.condition = NodeTaintCondition::Replacing;
     }
     Some(found)
-}
-
-/// Returns since when a process group has a condition, by the status of its cluster; `None` if it does not have it. The
-/// current time if the status has the condition without a time.
-fn condition_since(
-    input: ReplacementInput<'_, '_>,
-    id: &str,
-    condition: NodeTaintCondition,
-) -> Option<Timestamp> {
-    let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
-    let mut conditions = group.get("processGroupConditions").items();
-    let found = conditions.find(|found| found.get("type").str() == condition.name())?;
-    let seconds = found.get("timestamp").int();
-    Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
 }
 
 /// Returns the process groups in the status of the cluster.

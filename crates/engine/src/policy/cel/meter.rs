@@ -13,16 +13,10 @@ pub(super) const MAX_EVALUATION_STEPS: u64 = 100_000;
 /// Maximum number of steps of all evaluations for one request: at most 50 milliseconds.
 pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
-/// The limit that stopped an evaluation before it had a result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StopReason {
-    Steps,
-    Depth,
-}
-
 thread_local! {
     static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
-    static STOP_REASON: Cell<Option<StopReason>> = const { Cell::new(None) };
+    /// The limit that stopped the evaluation before it had a result, as a text.
+    static STOP_REASON: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
 /// Starts an evaluation with this number of steps.
@@ -45,20 +39,18 @@ pub(super) fn charge(steps: u64) -> bool {
     let left = STEPS_LEFT.get().checked_sub(steps);
     STEPS_LEFT.set(left.unwrap_or_default());
     if left.is_none() {
-        STOP_REASON.set(Some(StopReason::Steps));
+        STOP_REASON.set(Some("exceeds the step limit"));
     }
     left.is_some()
 }
 
 /// Stops the evaluation because a value is nested too deep to be compared or formatted.
 pub(super) fn stop_for_depth() {
-    STOP_REASON.set(STOP_REASON.get().or(Some(StopReason::Depth)));
+    let reason = "compares or formats a value that is nested deeper than 200 levels";
+    STOP_REASON.set(STOP_REASON.get().or(Some(reason)));
 }
 
 /// Returns why the current evaluation was stopped, as a text; `None` if it was not.
 pub(super) fn stop_reason() -> Option<&'static str> {
-    STOP_REASON.get().map(|stop| match stop {
-        StopReason::Steps => "exceeds the step limit",
-        StopReason::Depth => "compares or formats a value that is nested deeper than 200 levels",
-    })
+    STOP_REASON.get()
 }

@@ -14,8 +14,8 @@ use super::expressions;
 use super::names::{Alphabet, NamePattern, SampleNames, sample_names};
 use crate::admission::{Labels, Operation};
 use crate::engine::{NamespaceLookup as _, Namespaces};
-use crate::policy::kind::PolicySpec;
 use crate::policy::matching::ScopeMatch;
+use crate::policy::taint_rule::TaintRulePolicy;
 use crate::policy::{Policy, PolicyKind, glob};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc;
@@ -55,7 +55,7 @@ pub(super) struct SampleUser {
 /// Sample requests for every distinction that the scopes, exemptions and match conditions of two policy sets make.
 pub(super) struct SampleRequests {
     pub(super) groups: Vec<RequestGroup>,
-    users: Vec<(ApiKind, Vec<SampleUser>)>,
+    pub(super) users: BTreeMap<ApiKind, Vec<SampleUser>>,
     /// The match conditions of each policy, as canonical texts.
     pub(super) conditions: Vec<BTreeSet<String>>,
     /// The titles of all sample namespaces.
@@ -81,7 +81,7 @@ impl SampleRequests {
         let policies: Vec<&Policy> = old.iter().chain(new).map(Arc::as_ref).collect();
         let mut contexts = SampleRequests {
             groups: Vec::new(),
-            users: Vec::new(),
+            users: BTreeMap::new(),
             conditions: policies.iter().map(|policy| expressions::condition_conjuncts(policy)).collect(),
             namespaces: BTreeSet::new(),
             incomplete: Vec::new(),
@@ -101,14 +101,9 @@ impl SampleRequests {
         for kind in kinds {
             contexts.add_groups(kind, &policies, &samples);
             let users = contexts.sample_users(kind, &policies);
-            contexts.users.push((kind, users));
+            contexts.users.insert(kind, users);
         }
         contexts
-    }
-
-    /// Returns the sample users for objects of a kind.
-    pub(super) fn users_for_kind(&self, kind: ApiKind) -> &[SampleUser] {
-        self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
     /// Returns the sample names, and records it if they do not cover all combinations.
@@ -149,14 +144,11 @@ impl SampleRequests {
         let mut samples = Vec::new();
         for name in names {
             for set in &sets {
-                let mut labels = String::from("{");
-                for (index, (key, value)) in set.iter().enumerate() {
-                    labels.push_str(if index > 0 { "," } else { "" });
-                    gofmt::push_json_string(&mut labels, key);
-                    labels.push(':');
-                    gofmt::push_json_string(&mut labels, value);
-                }
-                labels.push('}');
+                let labels: Vec<String> = set
+                    .iter()
+                    .map(|(key, value)| format!("{}:{}", gofmt::json_string(key), gofmt::json_string(value)))
+                    .collect();
+                let labels = format!("{{{}}}", labels.join(","));
                 let texts: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let title = match (values.is_empty(), texts.is_empty()) {
                     (true, _) => name.clone(),
@@ -209,10 +201,10 @@ impl SampleRequests {
         let all = |list: fn(&Policy) -> Vec<&str>| -> BTreeSet<&str> {
             ours.iter().flat_map(|(_, policy)| list(policy)).collect()
         };
-        let users = all(|policy| policy.exempt.user_globs().collect());
-        let accounts = all(|policy| policy.exempt.service_account_globs().collect());
+        let users = all(|policy| policy.exempt.users.patterns().collect());
+        let accounts = all(|policy| policy.exempt.service_accounts.patterns().collect());
         let groups =
-            all(|policy| policy.exempt.group_globs().chain(acknowledging_group_globs(policy)).collect());
+            all(|policy| policy.exempt.groups.patterns().chain(acknowledging_group_globs(policy)).collect());
         let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
             let patterns: Vec<NamePattern<'_>> =
                 globs.iter().copied().map(NamePattern::without_prefix).collect();
@@ -239,9 +231,9 @@ impl SampleRequests {
             (left.len(), left)
         };
         for (_, policy) in &ours {
-            let exempt: Vec<&str> = policy.exempt.group_globs().collect();
+            let exempt: Vec<&str> = policy.exempt.groups.patterns().collect();
             let either: Vec<&str> =
-                policy.exempt.group_globs().chain(acknowledging_group_globs(policy)).collect();
+                policy.exempt.groups.patterns().chain(acknowledging_group_globs(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
         let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), SampleUser> = BTreeMap::new();
@@ -283,10 +275,8 @@ impl SampleRequests {
 
 /// Returns the globs for groups that may exceed the limits of a policy by acknowledging the impact.
 fn acknowledging_group_globs(policy: &Policy) -> Vec<&str> {
-    match &policy.spec {
-        PolicySpec::TaintRule(spec) => spec.acknowledging_group_globs().unwrap_or_default(),
-        PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => Vec::new(),
-    }
+    let limits = policy.spec.taint_rule().and_then(TaintRulePolicy::acknowledging_group_globs);
+    limits.unwrap_or_default()
 }
 
 /// Returns the namespaces that the caller named, with their labels, as samples.
@@ -303,13 +293,6 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
 
 /// Returns the `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
-    let mut json = String::from("{\"username\":");
-    gofmt::push_json_string(&mut json, name);
-    json.push_str(",\"groups\":[");
-    for (index, group) in groups.iter().enumerate() {
-        json.push_str(if index > 0 { "," } else { "" });
-        gofmt::push_json_string(&mut json, group);
-    }
-    json.push_str("]}");
-    json
+    let groups: Vec<String> = groups.iter().map(|group| gofmt::json_string(group)).collect();
+    format!(r#"{{"username":{},"groups":[{}]}}"#, gofmt::json_string(name), groups.join(","))
 }

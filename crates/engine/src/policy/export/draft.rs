@@ -155,7 +155,10 @@ impl<'d> PolicyDraft<'d> {
         if self.validations.is_empty() {
             return;
         }
-        let versions: Vec<&str> = known_versions(self.kind).into_iter().map(Version::name).collect();
+        let releases = Profile::all_with_patches().filter(|profile| profile.is_release);
+        let served = releases.flat_map(|profile| profile.serves).filter(|(kind, _)| *kind == self.kind);
+        let versions: BTreeSet<Version> = served.flat_map(|(_, versions)| versions.iter().copied()).collect();
+        let versions: Vec<&str> = versions.into_iter().map(Version::name).collect();
         let shape = match self.kind {
             ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => {
                 let known = "has(r.exactly) || has(r.firstAvailable) || has(r.deviceClassName)";
@@ -176,13 +179,6 @@ impl<'d> PolicyDraft<'d> {
         );
         self.validations.insert(0, ExportedValidation { expression: test.text().to_owned(), message });
     }
-}
-
-/// Returns the versions of a kind that any release serves.
-fn known_versions(kind: ApiKind) -> BTreeSet<Version> {
-    let releases = Profile::all_with_patches().filter(|profile| profile.is_release);
-    let served = releases.flat_map(|profile| profile.serves.iter().filter(|(served, _)| *served == kind));
-    served.flat_map(|(_, versions)| versions.iter().copied()).collect()
 }
 
 /// Returns the match conditions of the exported objects, which admit updates that do not change the spec, or only

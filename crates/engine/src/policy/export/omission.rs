@@ -5,43 +5,28 @@
 
 use super::super::kind::PolicyKind;
 
-/// Why a part of a policy is not exported.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum OmissionReason {
-    /// The part depends on other objects in the cluster.
-    ClusterState,
-    /// The part is a JSON Schema.
-    JsonSchema,
-    /// The part depends on the current time.
-    Time,
-    /// The part changes objects.
-    Defaults,
-    /// The part compares the keys of opaque JSON as they are written.
-    AmbiguousKeys,
-    /// A failing expression counts as true.
-    IgnoredFailure,
-    /// The expression is not valid in a ValidatingAdmissionPolicy.
-    Expression,
-    /// The kind of objects is not exported.
-    Kind,
-    /// The export does not know the field, because it was added later.
-    UnknownField,
-}
-
-impl OmissionReason {
-    /// Returns the name of the reason in JSON reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            OmissionReason::ClusterState => "ClusterState",
-            OmissionReason::JsonSchema => "JSONSchema",
-            OmissionReason::Time => "Time",
-            OmissionReason::Defaults => "Defaults",
-            OmissionReason::AmbiguousKeys => "AmbiguousKeys",
-            OmissionReason::IgnoredFailure => "IgnoredFailure",
-            OmissionReason::Expression => "Expression",
-            OmissionReason::Kind => "Kind",
-            OmissionReason::UnknownField => "UnknownField",
-        }
+tollgate_formats::named_enum! {
+    /// Why a part of a policy is not exported.
+    #[derive(PartialOrd, Ord)]
+    pub enum OmissionReason {
+        /// The part depends on other objects in the cluster.
+        ClusterState = "ClusterState",
+        /// The part is a JSON Schema.
+        JsonSchema = "JSONSchema",
+        /// The part depends on the current time.
+        Time = "Time",
+        /// The part changes objects.
+        Defaults = "Defaults",
+        /// The part compares the keys of opaque JSON as they are written.
+        AmbiguousKeys = "AmbiguousKeys",
+        /// A failing expression counts as true.
+        IgnoredFailure = "IgnoredFailure",
+        /// The expression is not valid in a ValidatingAdmissionPolicy.
+        Expression = "Expression",
+        /// The kind of objects is not exported.
+        Kind = "Kind",
+        /// The export does not know the field, because it was added later.
+        UnknownField = "UnknownField",
     }
 }
 

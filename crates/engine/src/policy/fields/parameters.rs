@@ -1,6 +1,6 @@
 //! Fields of a ParameterPolicy.
 
-use super::{DRIVERS, EXCLUDE_NAMESPACES, LEVELS, NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, SCHEMA_FILE};
+use super::{LEVELS, SCHEMA_FILE};
 use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
@@ -38,21 +38,12 @@ const MATCH_RESOURCES: &[&str] = &[
     "CronJob",
 ];
 
-static MATCH: ObjectSchema = ObjectSchema {
-    name: "ParameterMatch",
-    fields: &[
-        NAMESPACES,
-        EXCLUDE_NAMESPACES,
-        NAMESPACE_SELECTOR,
-        DRIVERS,
-        OPERATIONS,
-        optional_field(
-            "resources",
-            FieldType::NonEmptyList(&FieldType::OneOf(MATCH_RESOURCES)),
-            "Kinds of objects to include (default: all)",
-        ),
-    ],
-};
+static MATCH: ObjectSchema = policy_match!(
+    "ParameterMatch",
+    MATCH_RESOURCES,
+    "Kinds of objects to include (default: all)",
+    super::DRIVERS
+);
 
 /// Fields of an item of `spec.schemas`: a JSON Schema for the opaque parameters with this apiVersion and kind.
 static PARAMETER_SCHEMA: ObjectSchema = ObjectSchema {

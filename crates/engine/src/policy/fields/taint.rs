@@ -1,10 +1,7 @@
 //! Fields of a TaintPolicy.
 
-use super::{
-    DRIVERS, ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, EXCLUDE_NAMESPACES,
-    NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, SCHEMA_FILE,
-};
-use crate::policy::schema::{FieldSchema, FieldType, ObjectSchema, optional_field, required_field};
+use super::{ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, SCHEMA_FILE};
+use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
 /// Schema of a TaintPolicy.
@@ -35,15 +32,11 @@ static SPEC: ObjectSchema = policy_spec!(
     ),
 );
 
-static MATCH: ObjectSchema = ObjectSchema {
-    name: "TaintMatch",
-    fields: &[NAMESPACES, EXCLUDE_NAMESPACES, NAMESPACE_SELECTOR, DRIVERS, OPERATIONS, MATCH_RESOURCES],
-};
-
-const MATCH_RESOURCES: FieldSchema = optional_field(
-    "resources",
-    FieldType::NonEmptyList(&FieldType::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+static MATCH: ObjectSchema = policy_match!(
+    "TaintMatch",
+    &["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"],
     "Kinds of objects to include (default: all)",
+    super::DRIVERS
 );
 
 static TAINT_ENTRY: ObjectSchema = ObjectSchema {

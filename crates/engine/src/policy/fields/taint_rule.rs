@@ -1,8 +1,6 @@
 //! Fields of a TaintRulePolicy.
 
-use super::{
-    DRIVERS, EXCLUDE_NAMESPACES, EXEMPTION_LIST, LEVELS, NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS,
-};
+use super::{EXEMPTION_LIST, LEVELS};
 use crate::policy::schema::{FieldType, ObjectSchema, optional_field, required_field};
 use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
@@ -58,21 +56,8 @@ static SPEC: ObjectSchema = policy_spec!(
     ),
 );
 
-static MATCH: ObjectSchema = ObjectSchema {
-    name: "RuleMatch",
-    fields: &[
-        NAMESPACES,
-        EXCLUDE_NAMESPACES,
-        NAMESPACE_SELECTOR,
-        DRIVERS,
-        OPERATIONS,
-        optional_field(
-            "resources",
-            FieldType::NonEmptyList(&FieldType::OneOf(&["DeviceTaintRule"])),
-            "Kinds of objects to include",
-        ),
-    ],
-};
+static MATCH: ObjectSchema =
+    policy_match!("RuleMatch", &["DeviceTaintRule"], "Kinds of objects to include", super::DRIVERS);
 
 static MAX_IMPACT: ObjectSchema = ObjectSchema {
     name: "MaxImpact",

@@ -1,9 +1,6 @@
 //! Fields of a TolerationPolicy.
 
-use super::{
-    EFFECT_TYPE, ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, EXCLUDE_NAMESPACES,
-    NAMESPACE_SELECTOR, NAMESPACES, OPERATIONS, formats,
-};
+use super::{EFFECT_TYPE, ENTRY_EFFECTS, ENTRY_EXPIRES, ENTRY_REASON, ENTRY_VALUES, formats};
 use crate::policy::schema::{FieldSchema, FieldType, ObjectSchema, optional_field, required_field};
 use tollgate_api::profile::ApiKind;
 
@@ -35,14 +32,10 @@ static SPEC: ObjectSchema = policy_spec!(
     ),
 );
 
-static MATCH: ObjectSchema = ObjectSchema {
-    name: "ClaimMatch",
-    fields: &[NAMESPACES, EXCLUDE_NAMESPACES, NAMESPACE_SELECTOR, OPERATIONS, MATCH_RESOURCES],
-};
-const MATCH_RESOURCES: FieldSchema = optional_field(
-    "resources",
-    FieldType::NonEmptyList(&FieldType::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
-    "Kinds of objects to include (default: both)",
+static MATCH: ObjectSchema = policy_match!(
+    "ClaimMatch",
+    &["ResourceClaim", "ResourceClaimTemplate"],
+    "Kinds of objects to include (default: both)"
 );
 
 const ENTRY_KEY: FieldSchema =

@@ -299,7 +299,16 @@ impl<'r> GraphReader<'r> {
             node.in_place.extend(self.subschemas_in_keyword(location, value)?);
         }
         self.read_members(location, schema, &mut node)?;
-        self.read_items(location, schema, &mut node)?;
+        let items = self.subschemas_in_keyword(location, schema.get("items"))?;
+        if schema.get("items").is_some_and(Json::is_array) {
+            node.prefix = items;
+            node.items = self.subschemas_in_keyword(location, schema.get("additionalItems"))?.pop();
+        } else {
+            node.prefix = self.subschemas_in_keyword(location, schema.get("prefixItems"))?;
+            node.items = items.first().copied();
+        }
+        node.any_items = self.subschemas_in_keyword(location, schema.get("contains"))?;
+        node.any_items.extend(self.subschemas_in_keyword(location, schema.get("unevaluatedItems"))?);
         Ok(node)
     }
 
@@ -326,25 +335,6 @@ impl<'r> GraphReader<'r> {
             self.subschemas_in_keyword(location, schema.get("unevaluatedProperties"))?.pop();
         // Names have no members; it is read only to see how much applies to them.
         self.subschemas_in_keyword(location, schema.get("propertyNames"))?;
-        Ok(())
-    }
-
-    fn read_items(
-        &mut self,
-        location: &SchemaLocation<'r>,
-        schema: &'r Map<String, Json>,
-        node: &mut Subschema,
-    ) -> Result<(), String> {
-        let items = self.subschemas_in_keyword(location, schema.get("items"))?;
-        if schema.get("items").is_some_and(Json::is_array) {
-            node.prefix = items;
-            node.items = self.subschemas_in_keyword(location, schema.get("additionalItems"))?.pop();
-        } else {
-            node.prefix = self.subschemas_in_keyword(location, schema.get("prefixItems"))?;
-            node.items = items.first().copied();
-        }
-        node.any_items = self.subschemas_in_keyword(location, schema.get("contains"))?;
-        node.any_items.extend(self.subschemas_in_keyword(location, schema.get("unevaluatedItems"))?);
         Ok(())
     }
 }

@@ -212,17 +212,10 @@ fn report_duplicate_keys(
 
 /// Returns an object as JSON with all its members, duplicates included, in their order.
 fn json_with_duplicates(value: Value<'_>) -> String {
-    let mut out = String::from("{");
-    for (key, member) in value.members() {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        tollgate_formats::gofmt::push_json_string(&mut out, key.text());
-        out.push(':');
-        out.push_str(&member.to_json());
-    }
-    out.push('}');
-    out
+    let members = value.members().map(|(key, member)| {
+        format!("{}:{}", tollgate_formats::gofmt::json_string(key.text()), member.to_json())
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 /// Returns the known name that a Go decoder confuses the key with; `None` if there is none, or if the key is a known

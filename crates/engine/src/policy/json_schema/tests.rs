@@ -3,7 +3,7 @@
 mod comparison;
 mod keys;
 
-use super::{Schema, SchemaBudget};
+use super::{JsonCheck, Schema, SchemaBudget};
 use tollgate_document::doc;
 use tollgate_document::field::{Path, PathStyle};
 
@@ -11,9 +11,14 @@ fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     let document = doc::parse(value).unwrap();
     let mut found = Vec::new();
     let budget = SchemaBudget::default();
-    schema.check_value(document.root(), &Path::ROOT.field("data"), &budget, &mut |at, fault| {
-        found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
-    });
+    JsonCheck::Contents(Some(schema)).check_value(
+        document.root(),
+        &Path::ROOT.field("data"),
+        &budget,
+        &mut |at, fault| {
+            found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
+        },
+    );
     (found, budget.steps_taken())
 }
 
@@ -216,7 +221,12 @@ fn memory_does_not_depend_on_the_schema() {
         let schema = Schema::compile(schema).unwrap();
         let document = doc::parse(&value).unwrap();
         let taken = allocation_counter::measure(|| {
-            schema.check_value(document.root(), &Path::ROOT, &SchemaBudget::default(), &mut |_, _| {});
+            JsonCheck::Contents(Some(&schema)).check_value(
+                document.root(),
+                &Path::ROOT,
+                &SchemaBudget::default(),
+                &mut |_, _| {},
+            );
         });
         assert!(taken.bytes_max < most, "{value:.40}: {} bytes", taken.bytes_max);
     }
@@ -368,7 +378,12 @@ fn a_budget_is_for_all_values_of_an_object() {
     let budget = SchemaBudget::default();
     let mut texts = Vec::new();
     for _ in 0..200 {
-        schema.check_value(document.root(), &Path::ROOT, &budget, &mut |_, fault| texts.push(fault.text));
+        JsonCheck::Contents(Some(&schema)).check_value(
+            document.root(),
+            &Path::ROOT,
+            &budget,
+            &mut |_, fault| texts.push(fault.text),
+        );
     }
     assert!(texts.last().unwrap().contains("exceeds the step limit"), "{:?}", texts.last());
     assert!(budget.steps_taken() < 5_000_000);
@@ -381,9 +396,14 @@ fn faults_of_large_values_stay_small() {
     let schema = Schema::compile(&format!(r#"{{"required":[{}]}}"#, required.join(","))).unwrap();
     let document = doc::parse(&large).unwrap();
     let mut bytes = 0;
-    schema.check_value(document.root(), &Path::ROOT, &SchemaBudget::default(), &mut |_, fault| {
-        bytes += fault.value.map_or(0, |value| value.len()) + fault.text.len();
-    });
+    JsonCheck::Contents(Some(&schema)).check_value(
+        document.root(),
+        &Path::ROOT,
+        &SchemaBudget::default(),
+        &mut |_, fault| {
+            bytes += fault.value.map_or(0, |value| value.len()) + fault.text.len();
+        },
+    );
     assert!(bytes < 2 * large.len(), "{bytes}");
     let many: Vec<String> = (0..1_000).map(|i| format!(r#""k{i}":1"#)).collect();
     let told = faults(r#"{"additionalProperties":false}"#, &format!("{{{}}}", many.join(","))).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Not here: whether a policy applies to a request.
 
-use super::{Exemptions, Glob, NAMESPACE_NAME_LABEL, PolicyScope};
+use super::{Globs, NAMESPACE_NAME_LABEL, PolicyScope};
 
 impl PolicyScope {
     /// Returns the labels that `namespaceSelector` compares: each once with every value that it names, and once without
@@ -21,29 +21,12 @@ impl PolicyScope {
     pub(in crate::policy) fn compared_namespaces(&self) -> impl Iterator<Item = &str> {
         let by_label = self.selector.iter().filter(|requirement| &*requirement.key == NAMESPACE_NAME_LABEL);
         let by_label = by_label.flat_map(|requirement| requirement.values.iter().map(|value| &**value));
-        let named = self.namespaces.iter().flatten().chain(&self.excluded).map(Glob::pattern);
+        let named = self.namespaces.iter().chain([&self.excluded]).flat_map(Globs::patterns);
         named.chain(by_label)
     }
 
     /// Returns the patterns of drivers in `spec.match`.
     pub(in crate::policy) fn compared_drivers(&self) -> impl Iterator<Item = &str> {
-        self.drivers.iter().flatten().map(Glob::pattern)
-    }
-}
-
-impl Exemptions {
-    /// Returns the patterns of exempt users.
-    pub(in crate::policy) fn user_globs(&self) -> impl Iterator<Item = &str> {
-        self.users.iter().map(Glob::pattern)
-    }
-
-    /// Returns the patterns of exempt groups.
-    pub(in crate::policy) fn group_globs(&self) -> impl Iterator<Item = &str> {
-        self.groups.iter().map(Glob::pattern)
-    }
-
-    /// Returns the patterns of exempt service accounts.
-    pub(in crate::policy) fn service_account_globs(&self) -> impl Iterator<Item = &str> {
-        self.service_accounts.iter().map(Glob::pattern)
+        self.drivers.iter().flat_map(Globs::patterns)
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{ParameterPolicy, binding_policies, type_name};
+use super::{ParameterPolicy, type_name};
 use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers};
+use crate::policy::kind::{PolicySpec, binding_policies};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
@@ -33,7 +34,7 @@ impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
     type Sample = SampleParameters;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
-        let ours = binding_policies(policies);
+        let ours = binding_policies(policies, PolicySpec::parameters);
         let schemas = CanonicalSchemas::from_policies(policies);
         let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
@@ -58,7 +59,7 @@ impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedParameters<'s> {
         ComparedParameters {
-            policies: binding_policies(policies),
+            policies: binding_policies(policies, PolicySpec::parameters),
             schemas: CanonicalSchemas::from_policies(policies),
             now: circumstances.now,
         }

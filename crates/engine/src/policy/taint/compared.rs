@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::{
     BindingPolicy, DataRequirement, ResolvedEntry, TaintEntryGroup, TaintPolicy, replace_driver_placeholder,
-    taint_policies, yaml_scalar,
+    yaml_scalar,
 };
 use crate::policy::diff::{
     CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
 };
+use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::{MatchedPolicy, Policy, glob};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
@@ -16,13 +17,6 @@ use tollgate_formats::gotime::Timestamp;
 
 /// Sample value that no entry names.
 const UNLISTED_VALUE: &str = "any-other";
-
-impl TaintPolicy {
-    /// Returns the times at which the entries of the policy expire.
-    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
-        self.entries().filter_map(|entry| entry.terms.expires)
-    }
-}
 
 /// A sample taint that represents all taints of a driver that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,7 +55,8 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
     type Sample = SampleTaint;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
-        let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> = taint_policies(policies).collect();
+        let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> =
+            policies_of_kind(policies, PolicySpec::taint).collect();
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
@@ -114,8 +109,7 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
     fn level(&self, sample: &SampleTaint) -> Option<FindingLevel> {
         let group =
             |level| TaintEntryGroup::from_policies(&self.policies, level, &sample.driver, Some(self.now));
-        let groups =
-            [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit].into_iter().filter_map(group);
+        let groups = FindingLevel::ALL.into_iter().filter_map(group);
         groups.filter_map(|group| group.report_level(&sample.about, &self.schemas, self.now)).max()
     }
 

@@ -6,8 +6,7 @@
 //!
 //! Not here: rules that nobody has removed in time. `impact::forgotten` finds them.
 
-use super::MatchedPolicy;
-use crate::admission::{Context, DecodedAttributes};
+use super::RuleCheck;
 use crate::policy::ViolationReport;
 use crate::rule_annotations::{self, EXPIRES};
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -39,14 +38,9 @@ impl AnnotationPolicy {
     }
 
     /// Reports annotations that are missing, a time that cannot be read or is past, and one that is too late.
-    pub(super) fn check_annotations(
-        &self,
-        matched: MatchedPolicy<'_>,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
-        let (policy, metadata) = (matched.policy, admission.object.metadata());
+    pub(super) fn check_annotations(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+        let RuleCheck { policy, admission, context, .. } = check;
+        let metadata = admission.object.metadata();
         let metadata_at = Path::ROOT.field("metadata");
         let annotations_at = metadata_at.field("annotations");
         let now = admission.now.time;

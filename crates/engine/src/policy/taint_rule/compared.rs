@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::TaintRulePolicy;
 use super::limits::{ImpactLimits, SampleImpact};
 use crate::policy::diff::{ComparedAspect, SampleContext, level_at, sample_drivers};
-use crate::policy::kind::PolicySpec;
+use crate::policy::kind::{PolicySpec, binding_policies};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
 use crate::rules::FindingLevel;
@@ -44,15 +44,6 @@ pub(in crate::policy) struct ComparedRuleLimits<'s> {
     now: Timestamp,
 }
 
-fn binding_policies<'s>(policies: &[MatchedPolicy<'s>]) -> Vec<(&'s Policy, &'s TaintRulePolicy)> {
-    let binding = policies.iter().filter(|matched| matched.binds);
-    let ours = binding.filter_map(|matched| match &matched.policy.spec {
-        PolicySpec::TaintRule(spec) => Some((matched.policy, spec)),
-        _ => None,
-    });
-    ours.collect()
-}
-
 impl TaintRulePolicy {
     /// True if the policy refuses a rule that selects by that driver and these criteria, because `requireSelector` asks
     /// for another one.
@@ -77,7 +68,7 @@ impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
     type Sample = SampleRule;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleRule> {
-        let ours = binding_policies(policies);
+        let ours = binding_policies(policies, PolicySpec::taint_rule);
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
@@ -104,7 +95,7 @@ impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedRuleLimits<'s> {
         ComparedRuleLimits {
-            policies: binding_policies(policies),
+            policies: binding_policies(policies, PolicySpec::taint_rule),
             user: circumstances.user.to_json(),
             now: circumstances.now,
         }

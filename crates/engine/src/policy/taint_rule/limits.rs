@@ -12,13 +12,12 @@ pub(super) use compared::SampleImpact;
 
 use std::cell::OnceCell;
 
+use super::RuleCheck;
 use super::tainted::TaintedLimit;
-use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, impact_counts};
 use crate::policy::ViolationReport;
-use crate::policy::glob::Glob;
-use crate::policy::matching::read_globs;
+use crate::policy::glob::Globs;
 use crate::rules::FindingLevel;
 use crate::rules::ratchet::{ReachChange, taint_reach_change};
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -44,7 +43,7 @@ pub(super) struct ImpactLimits {
 struct Acknowledgement {
     annotation: Box<str>,
     /// The groups whose users may set it; `None` for everyone.
-    groups: Option<Vec<Glob>>,
+    groups: Option<Globs>,
 }
 
 /// One value each for devices, pods and namespaces, which `maxImpact` limits.
@@ -78,43 +77,31 @@ impl ImpactLimits {
             },
             acknowledge: acknowledge.exists().then(|| Acknowledgement {
                 annotation: acknowledge.get("annotation").str().into(),
-                groups: read_globs(acknowledge.get("groups")),
+                groups: Globs::read(acknowledge.get("groups")),
             }),
         }
     }
 
     /// Reports a rule that affects more devices, pods or namespaces than `maxImpact` allows. An update is reported only
     /// if it affects more than the stored rule.
-    pub(super) fn check_impact(
-        &self,
-        matched: MatchedPolicy<'_>,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        selection: &DeviceSelection<'_>,
-        cache: &ImpactCache,
-        report: &mut ViolationReport<'_>,
-    ) {
+    pub(super) fn check_impact(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+        let RuleCheck { admission, context, selection, cache, .. } = check;
         let evicts = selection.taint.effect() == "NoExecute";
         let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
         if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
             return;
         }
         let view::ObjectBody::Rule(rule) = admission.object.body else { return };
-        let policy = matched.policy.describe();
+        let policy = check.policy.describe();
         let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
         let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
-            let short = "cannot check this rule: the cluster state is not available";
-            let detail =
-                format!("cannot check this rule against {policy}: the cluster state is not available");
-            return self.report_unknown_impact(matched, report, detail, short);
+            return self.report_unknown_state(check, report);
         };
-        let before = match admission.old_object.map(|old| old.body) {
-            Some(view::ObjectBody::Rule(old)) if taint_reach_change(admission) != ReachChange::Wider => {
-                let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
-                before.as_ref().map(|rule_impact| rule_impact.numbers)
-            }
-            _ => None,
-        };
+        let stored = check.stored_rule().filter(|_| taint_reach_change(admission) != ReachChange::Wider);
+        let before = stored.and_then(|old| {
+            let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
+            before.as_ref().map(|rule_impact| rule_impact.numbers)
+        });
         let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
         let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
         if newly_exceeded.is_empty() {
@@ -124,7 +111,7 @@ impl ImpactLimits {
                     state.caveat()
                 );
                 let short = "cannot check this rule: objects of the cluster are unreadable";
-                self.report_unknown_impact(matched, report, detail, short);
+                self.report_unknown_impact(check, report, detail, short);
             }
             return;
         }
@@ -135,36 +122,43 @@ impl ImpactLimits {
                  so the exact numbers are not known"
             );
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown_impact(matched, report, detail, short);
+            return self.report_unknown_impact(check, report, detail, short);
         }
-        let Err(hint) = self.check_acknowledged(admission, context, Some(numbers.numbers.pods)) else {
+        let Err(hint) = self.check_acknowledged(check, Some(numbers.numbers.pods)) else {
             return;
         };
         let caveat = state.caveat();
         report
-            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
             .forbidden(format_args!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{caveat}"))
             .with_warning_texts(
-                matched.policy,
+                check.policy,
                 format_args!("the rule exceeds the limit of {newly_exceeded}"),
                 None,
             );
     }
 
+    /// Reports that the impact is not known, because the cluster state is not available.
+    pub(super) fn report_unknown_state(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+        let (what, why) = ("cannot check this rule", "the cluster state is not available");
+        let detail = format!("{what} against {}: {why}", check.policy.describe());
+        self.report_unknown_impact(check, report, detail, &format!("{what}: {why}"));
+    }
+
     /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
     pub(super) fn report_unknown_impact(
         &self,
-        matched: MatchedPolicy<'_>,
+        check: &RuleCheck<'_>,
         report: &mut ViolationReport<'_>,
         detail: String,
         short: &str,
     ) {
         let Some(level) = self.on_unknown else { return };
         report
-            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
             .lower_level_to(level)
             .forbidden(detail)
-            .with_warning_texts(matched.policy, short, None);
+            .with_warning_texts(check.policy, short, None);
     }
 
     /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
@@ -186,21 +180,20 @@ impl ImpactLimits {
     /// hint for the message, which may be empty. `pods` is `None` if the number is not known.
     pub(super) fn check_acknowledged(
         &self,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
+        check: &RuleCheck<'_>,
         pods: Option<usize>,
     ) -> Result<(), String> {
         let Some(Acknowledgement { annotation, groups }) = &self.acknowledge else {
             return Err(String::new());
         };
         let may = groups.as_ref().is_none_or(|groups| {
-            let mut own = admission.user.get("groups").items();
-            own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
+            let mut own = check.admission.user.get("groups").items();
+            own.any(|group| groups.match_any(group.str()))
         });
-        let given = admission.object.metadata().annotations().get(annotation);
+        let given = check.admission.object.metadata().annotations().get(annotation);
         // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have
         // changed.
-        if context.is_stored {
+        if check.context.is_stored {
             return if given.exists() { Ok(()) } else { Err(String::new()) };
         }
         if !may {

@@ -7,9 +7,8 @@
 //!
 //! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
 
-use super::limits::{ImpactCache, ImpactLimits, rule_impact};
-use super::{DeviceSelection, MatchedPolicy};
-use crate::admission::{Context, DecodedAttributes};
+use super::RuleCheck;
+use super::limits::{ImpactLimits, rule_impact};
 use crate::impact::{ClusterState, ProposedChange, TaintedDevices, TaintedDevicesQuery};
 use crate::policy::ViolationReport;
 use crate::policy::schema::parse_percentage;
@@ -41,13 +40,12 @@ impl TaintedLimit {
 
 /// A request for a DeviceTaintRule, as a change to the set of rules in the cluster.
 struct RuleSetChange<'c> {
-    matched: MatchedPolicy<'c>,
+    check: &'c RuleCheck<'c>,
     state: &'c ClusterState,
     /// The name of the stored rule that the request replaces; empty if it replaces none.
     name: &'c str,
     new: ProposedChange,
     old: Option<ProposedChange>,
-    context: &'c Context<'c>,
 }
 
 impl RuleSetChange<'_> {
@@ -62,14 +60,14 @@ impl RuleSetChange<'_> {
     }
 
     fn tainted_with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
-        let (snapshot, profile) = (&*self.state.snapshot, self.context.profile);
+        let (snapshot, profile) = (&*self.state.snapshot, self.check.context.profile);
         TaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
     }
 
     /// Returns the drivers that the policy is about.
     fn drivers(&self) -> impl Iterator<Item = &str> {
         let drivers = self.state.snapshot.driver_names();
-        drivers.filter(|driver| self.matched.policy.scope.matches_driver(driver))
+        drivers.filter(|driver| self.check.policy.scope.matches_driver(driver))
     }
 
     /// Returns how many devices of the drivers that the policy is about are tainted.
@@ -138,36 +136,21 @@ struct ExceededLimit {
 
 impl ImpactLimits {
     /// Reports a rule with which all rules together taint more devices than `maxTainted` allows.
-    pub(super) fn check_tainted_devices(
-        &self,
-        matched: MatchedPolicy<'_>,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        selection: &DeviceSelection<'_>,
-        cache: &ImpactCache,
-        report: &mut ViolationReport<'_>,
-    ) {
+    pub(super) fn check_tainted_devices(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+        let RuleCheck { admission, context, selection, cache, .. } = check;
         let (Some(limit), view::ObjectBody::Rule(rule)) = (self.max_tainted, admission.object.body) else {
             return;
         };
         if !selection.affects_pods() {
             return;
         }
-        let policy = matched.policy.describe();
-        let Some(state) = context.cluster else {
-            let short = "cannot check this rule: the cluster state is not available";
-            let detail =
-                format!("cannot check this rule against {policy}: the cluster state is not available");
-            return self.report_unknown_impact(matched, report, detail, short);
-        };
-        let old = match admission.old_object.map(|old| old.body) {
-            Some(view::ObjectBody::Rule(old)) => Some(ProposedChange::from_decoded_rule(old)),
-            _ => None,
-        };
+        let policy = check.policy.describe();
+        let Some(state) = context.cluster else { return self.report_unknown_state(check, report) };
+        let old = check.stored_rule().map(ProposedChange::from_decoded_rule);
         let new = ProposedChange::from_decoded_rule(rule);
         // Not `generateName`: a rule whose name is generated replaces none.
         let name = rule.metadata().name();
-        let change = RuleSetChange { matched, state, name, new, old, context };
+        let change = RuleSetChange { check, state, name, new, old };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.
@@ -181,7 +164,7 @@ impl ImpactLimits {
             let caveat = state.caveat();
             let detail =
                 format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
-            return self.report_unknown_impact(matched, report, detail, short);
+            return self.report_unknown_impact(check, report, detail, short);
         };
         let ExceededLimit { found, allowed, short } = &excess;
         let is_certain = !change.tainted_after(true).has_class_rules()
@@ -192,17 +175,17 @@ impl ImpactLimits {
                  and selectors are not evaluated, so the exact numbers are not known"
             );
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown_impact(matched, report, detail, short);
+            return self.report_unknown_impact(check, report, detail, short);
         }
         let impact = cache.new.get_or_init(|| rule_impact(rule, state, admission, context));
         let pods = impact.as_ref().map(|impact| impact.numbers.pods);
-        let Err(hint) = self.check_acknowledged(admission, context, pods) else { return };
+        let Err(hint) = self.check_acknowledged(check, pods) else { return };
         let caveat = state.caveat();
         report
-            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
             .forbidden(format_args!(
                 "with this rule, all rules together taint {found}, but {policy} allows {allowed}{hint}{caveat}"
             ))
-            .with_warning_texts(matched.policy, short, None);
+            .with_warning_texts(check.policy, short, None);
     }
 }

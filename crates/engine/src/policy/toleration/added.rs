@@ -3,11 +3,12 @@
 //! Invariant: what is added never exceeds the documented limit of a list, and nothing is added that is tolerated
 //! already.
 
+use super::tolerated_taints;
 use super::written::WrittenToleration;
-use super::{tolerated_taints, toleration_policies};
 use crate::admission::DecodedAttributes;
 use crate::defaults::Edit;
 use crate::policy::MatchedPolicy;
+use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::site;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::View as _;
@@ -23,7 +24,7 @@ pub(in crate::policy) fn default_toleration_edits(
     profile: &Profile,
 ) -> Vec<Edit> {
     let wanted = || {
-        toleration_policies(policies)
+        policies_of_kind(policies, PolicySpec::toleration)
             .filter(|(matched, _)| matched.binds && matched.policy.adds_tolerations())
             .flat_map(|(_, policy)| &policy.defaults)
     };

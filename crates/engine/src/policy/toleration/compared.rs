@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 
 use super::written::WrittenToleration;
-use super::{TolerationEntryGroup, TolerationPolicy, toleration_policies};
+use super::{TolerationEntryGroup, TolerationPolicy};
 use crate::admission::Operation;
 use crate::policy::diff::{ComparedAspect, SampleContext, level_at};
 use crate::policy::entries::{TolerationEntry, yaml_scalar};
+use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTaints};
@@ -42,11 +43,6 @@ impl SampleToleration {
 }
 
 impl TolerationPolicy {
-    /// Returns the times at which the entries of the policy expire.
-    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
-        self.entries().filter_map(|grant| grant.terms.expires)
-    }
-
     /// Returns all entries of the policy, including those derived from default tolerations.
     pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
         self.allowed_entries().chain(&self.deny)
@@ -63,10 +59,10 @@ impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
     type Sample = SampleToleration;
 
     fn samples(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<SampleToleration> {
-        let entries: Vec<&PolicyEntry> = toleration_policies(policies)
+        let entries: Vec<&PolicyEntry> = policies_of_kind(policies, PolicySpec::toleration)
             .flat_map(|(_, policy)| policy.entries().map(|grant| &grant.entry))
             .collect();
-        if toleration_policies(policies).next().is_none() {
+        if policies_of_kind(policies, PolicySpec::toleration).next().is_none() {
             return Vec::new();
         }
         let keys: BTreeSet<Option<String>> = entries
@@ -112,10 +108,7 @@ impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTolerations<'s> {
         let group = |level| TolerationEntryGroup::from_policies(policies, level, Some(circumstances.now));
-        let groups = [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit]
-            .into_iter()
-            .filter_map(group)
-            .collect();
+        let groups = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
         ComparedTolerations { groups, now: circumstances.now }
     }
 
@@ -189,7 +182,7 @@ impl<'s> ComparedAspect<'s> for ComparedDefaults<'s> {
     }
 
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedDefaults<'s> {
-        let adding = toleration_policies(policies).filter(|(matched, _)| {
+        let adding = policies_of_kind(policies, PolicySpec::toleration).filter(|(matched, _)| {
             circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_tolerations()
         });
         ComparedDefaults(adding.flat_map(|(_, policy)| &policy.defaults).collect())

@@ -2,8 +2,9 @@
 //!
 //! The verdict on a toleration is in [`super::check_tolerations`].
 
-use super::{SourcedEntry, TolerationEntryGroup, toleration_policies};
+use super::{SourcedEntry, TolerationEntryGroup};
 use crate::admission::{Labels, Operation};
+use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
 use crate::rules::FindingLevel;
@@ -75,8 +76,8 @@ impl PolicySet {
                 ScopeMatch::Unknown => return Err(policy.id()),
             }
         }
-        let levels = [FindingLevel::Deny, FindingLevel::Warn, FindingLevel::Audit];
-        Ok(levels.into_iter().filter_map(|action| list_entries(&matched, action, now)).collect())
+        let levels = FindingLevel::ALL.into_iter().rev();
+        Ok(levels.filter_map(|action| list_entries(&matched, action, now)).collect())
     }
 }
 
@@ -86,8 +87,9 @@ fn list_entries(
     action: FindingLevel,
     now: Timestamp,
 ) -> Option<ListedTolerations> {
-    let ours: Vec<_> =
-        toleration_policies(policies).filter(|(matched, _)| matched.policy.action == action).collect();
+    let ours: Vec<_> = policies_of_kind(policies, PolicySpec::toleration)
+        .filter(|(matched, _)| matched.policy.action == action)
+        .collect();
     if ours.is_empty() {
         return None;
     }

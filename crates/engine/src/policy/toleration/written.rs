@@ -146,7 +146,9 @@ fn nearest_within_entry(wanted: &WrittenToleration, entry: &PolicyEntry) -> Opti
     match &entry.keys {
         keys if keys.contains(wanted.key()) => {}
         // Fewer keys than wanted, or the one that was misspelt; another key would be of no use.
-        KeyPattern::Exact(key) if wanted.key.is_empty() || is_misspelt(&wanted.key, key) => {
+        KeyPattern::Exact(key)
+            if wanted.key.is_empty() || distance(&wanted.key, key) <= 1 + key.len() / 10 =>
+        {
             near.key.clone_from(key);
         }
         _ => return None,
@@ -164,11 +166,6 @@ fn nearest_within_entry(wanted: &WrittenToleration, entry: &PolicyEntry) -> Opti
         _ => None,
     };
     Some(near)
-}
-
-/// True if the written key is probably a misspelling of `key`.
-fn is_misspelt(written: &str, key: &str) -> bool {
-    distance(written, key) <= 1 + key.len() / 10
 }
 
 #[cfg(test)]

@@ -10,20 +10,16 @@ use crate::rules::table::{
     TOO_MANY_PATCH_TAINTS,
 };
 use crate::rules::upstream::lists::at_most_message;
-use crate::rules::upstream::naming::{self, MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key, too_long_message};
+use crate::rules::upstream::naming::{MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key};
 use crate::rules::upstream::taint::supported_values;
-use crate::rules::upstream::{fqn, selectors, taint};
-use tollgate_api::equal::same_member;
+use crate::rules::upstream::{attributes, fqn, taint, taint_rule};
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
-use tollgate_api::view::{Attribute, DevicePatch, ObjectBody, TaintSelector, View};
+use tollgate_api::view::{Attribute, DevicePatch, ObjectBody, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a patch, together.
 const MAX_PATCHED_ATTRIBUTES: usize = 32;
-/// Maximum length in bytes of a string or version attribute.
-const MAX_ATTRIBUTE_VALUE_BYTES: usize = 64;
 /// The effects that the first draft of KEP-5055 allows in a ResourceSlicePatch.
 const PATCH_EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
@@ -37,33 +33,10 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         _ => None,
     };
     if let Some(filter) = devices.filter() {
-        check_filter(cx, &at.field("filter"), filter, old);
+        taint_rule::check_selector(cx, [PATCH_FILTER; 4], &at.field("filter"), filter, old, &DEVICE_PATCH_FILTER);
     }
     check_patched_attributes(cx, &at, devices);
     check_taints(cx, &at.field("taints"), devices);
-}
-
-fn check_filter(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    filter: TaintSelector<'_>,
-    old: Option<TaintSelector<'_>>,
-) {
-    if let Some(class) = filter.device_class_name() {
-        naming::check_dns_subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
-    }
-    if let Some(driver) = filter.driver() {
-        naming::check_driver_name(cx, PATCH_FILTER, &at.field("driver"), driver);
-    }
-    if let Some(pool) = filter.pool() {
-        naming::check_pool_name(cx, PATCH_FILTER, &at.field("pool"), pool);
-    }
-    if let Some(device) = filter.device() {
-        naming::check_dns_label(cx, PATCH_FILTER, &at.field("device"), device);
-    }
-    let is_same =
-        |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
-    selectors::check_selectors(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
 }
 
 /// Checks the number, names and values of the attributes and capacities that a patch sets.
@@ -93,19 +66,7 @@ fn check_patched_attribute_name(cx: &mut RuleContext<'_, '_>, map_at: &Path<'_>,
 
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
 fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
-        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string"))
-            .too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
-    }
-    if let Some(version) = attribute.version() {
-        let at = at.field("version");
-        if !names::is_semver(version) {
-            cx.report(PATCH_ATTRIBUTE_VALUE, &at).invalid(version, names::INVALID_SEMVER);
-        }
-        if version.len() > MAX_ATTRIBUTE_VALUE_BYTES {
-            cx.report(PATCH_ATTRIBUTE_VALUE, &at).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
-        }
-    }
+    attributes::check_string_and_version(cx, PATCH_ATTRIBUTE_VALUE, at, attribute);
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
         let value = BadValue::Json(attribute.json().to_json_truncated(cx.max_text_bytes()).into());

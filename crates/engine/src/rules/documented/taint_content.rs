@@ -2,7 +2,6 @@
 
 use crate::rules::RuleContext;
 use crate::rules::table::{EVICTION_RATE, OVERSIZED_TAINT_DATA, OVERSIZED_TAINT_DESCRIPTION};
-use crate::rules::upstream::naming::too_long_message;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
@@ -13,12 +12,12 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &Locate
         && !taint.data().is_null()
         && cx.is_oversized(taint.data(), limit)
     {
-        cx.report(OVERSIZED_TAINT_DATA, &at.field("data")).too_long(too_long_message(limit));
+        cx.report(OVERSIZED_TAINT_DATA, &at.field("data")).too_long(limit);
     }
     if let Some(limit) = documented.taint_description
         && taint.description().len() > limit
     {
-        cx.report(OVERSIZED_TAINT_DESCRIPTION, &at.field("description")).too_long(too_long_message(limit));
+        cx.report(OVERSIZED_TAINT_DESCRIPTION, &at.field("description")).too_long(limit);
     }
     if documented.eviction_rate
         && let Some(rate) = taint.evictions_per_second()

@@ -34,9 +34,8 @@ fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements:
     }
     lists::for_each_duplicate(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
         if !key.is_empty() {
-            let option_at = options_at.index(index);
             let detail = if key == "*" { "only one wildcard is allowed" } else { "" };
-            cx.report(DUPLICATE_TAINT_OPTION, &option_at.field("key")).duplicate(key, detail);
+            cx.report(DUPLICATE_TAINT_OPTION, &options_at.index(index).field("key")).duplicate(key, detail);
         }
     });
     if let Some(seconds) = replacements.taint_replacement_time_seconds().filter(|seconds| *seconds < 0) {

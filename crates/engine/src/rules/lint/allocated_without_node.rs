@@ -28,8 +28,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         && !is_allocated(old)
         && ![claim, old].map(is_selected).contains(&true)
     {
-        let status_at = Path::ROOT.field("status");
-        cx.report(ALLOCATED_WITHOUT_NODE, &status_at.field("phase"))
+        cx.report(ALLOCATED_WITHOUT_NODE, &Path::ROOT.field("status").field("phase"))
             .invalid(BadValue::named("Allocated"), DETAIL)
             .help("the driver must wait for `status.scheduling.scheduler.selectedNode` before it sets `phase: Allocated`");
     }

@@ -10,12 +10,11 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
     if !toleration.key().is_empty() || toleration.operator() != "Exists" {
         return;
     }
-    let at = at.field("operator");
     let detail = match toleration.effect() {
         "" => "`operator: Exists` without a key tolerates every taint on every device".to_owned(),
         effect => format!("`operator: Exists` without a key tolerates every {effect} taint on every device"),
     };
-    cx.report(BLANKET_TOLERATION, &at)
+    cx.report(BLANKET_TOLERATION, &at.field("operator"))
         .invalid(BadValue::named("Exists"), detail)
         .help("set `key` to the key of the taint that you want to tolerate");
 }

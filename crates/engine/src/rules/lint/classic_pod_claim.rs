@@ -29,9 +29,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         ] {
             let list_at = at.field(field);
             for (index, container) in containers.iter().enumerate() {
-                let container_at = list_at.index(index);
-                let resources_at = container_at.field("resources");
-                check_container_claims(cx, &resources_at.field("claims"), container);
+                check_container_claims(cx, &list_at.index(index).field("resources").field("claims"), container);
             }
         }
     });

@@ -11,8 +11,12 @@ const OTHER_SECONDS_DETAIL: &str = "an earlier toleration differs from this one 
 const HELP: &str = "the shorter `tolerationSeconds` applies (an unset field means forever); remove one of the two \
                     tolerations";
 
-pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
-    duplicates::for_each_repeat(list.iter(), toleration_identity, |(first, one), (later, other)| {
+pub(super) fn check<'d>(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'d, Toleration<'d>>) {
+    // Tolerations that are equal in these are duplicates, regardless of their seconds.
+    let identity = |toleration: Toleration<'d>| {
+        [toleration.key(), toleration.value(), toleration.operator(), toleration.effect()].map(str::as_bytes)
+    };
+    duplicates::for_each_repeat(list.iter(), identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME_DETAIL } else { OTHER_SECONDS_DETAIL };
         let later_at = at.index(later);
@@ -29,10 +33,4 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, 
             reported.help(HELP);
         }
     });
-}
-
-/// Returns key, value, operator and effect of a toleration. Tolerations that are equal in these are
-/// duplicates, regardless of their seconds.
-fn toleration_identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
-    [toleration.key(), toleration.value(), toleration.operator(), toleration.effect()].map(str::as_bytes)
 }

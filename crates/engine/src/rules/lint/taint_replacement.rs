@@ -35,8 +35,7 @@ fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements:
             .forbidden("the operator ignores this field and reads `taintReplacementOptions` instead");
     }
     if let Some(count) = replacements.max_concurrent_replacements().filter(|count| *count <= 0) {
-        let at = at.field("maxConcurrentReplacements");
-        cx.report(ZERO_CONCURRENT_REPLACEMENTS, &at)
+        cx.report(ZERO_CONCURRENT_REPLACEMENTS, &at.field("maxConcurrentReplacements"))
             .invalid(BadValue::Int(count), format_args!("{count} stops all automatic replacements"))
             .help("set the field to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`");
     }

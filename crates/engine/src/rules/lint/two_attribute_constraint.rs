@@ -15,8 +15,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         for (index, constraint) in spec.devices().constraints().iter().enumerate() {
             if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
                 let detail = "ignored, because `matchAttribute` is also set";
-                let at = constraints_at.index(index);
-                cx.report(TWO_ATTRIBUTE_CONSTRAINT, &at.field("distinctAttribute"))
+                cx.report(TWO_ATTRIBUTE_CONSTRAINT, &constraints_at.index(index).field("distinctAttribute"))
                     .forbidden(detail)
                     .help("set `matchAttribute` and `distinctAttribute` in separate constraints");
             }

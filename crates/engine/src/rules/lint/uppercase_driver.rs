@@ -14,8 +14,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     if names::go_to_lower(driver) != driver {
         let quoted = gofmt::quote(driver);
         let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
-        let spec_at = Path::ROOT.field("spec");
-        cx.report(UPPERCASE_DRIVER, &spec_at.field("driver"))
+        cx.report(UPPERCASE_DRIVER, &Path::ROOT.field("spec").field("driver"))
             .invalid(driver, detail)
             .short_detail("driver names should be lowercase")
             .help(format_args!("use `{}`", names::go_to_lower(driver)));

@@ -95,7 +95,11 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
     }
     let (before, after) = (old.taints(), new.taints());
     let has = |taint: Taint<'_>| {
-        before.iter().any(|stored| is_same_or_weaker(stored, taint) && is_same_content(stored, taint))
+        before.iter().any(|stored| {
+            is_same_taint(stored, taint)
+                && TaintStrength::from_taint(stored).is_at_least(&TaintStrength::from_taint(taint))
+                && is_same_content(stored, taint)
+        })
     };
     let is_short = before.len() <= MAX_SEARCHED_ITEMS && after.len() <= MAX_SEARCHED_ITEMS;
     let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
@@ -137,12 +141,6 @@ pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
 /// True if both have the same description and data.
 fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
     old.description() == new.description() && old.data().raw_json() == new.data().raw_json()
-}
-
-/// True if the new taint has the same key and value as the old one and is not stronger, so that the old one can excuse
-/// it.
-pub(super) fn is_same_or_weaker(old: Taint<'_>, new: Taint<'_>) -> bool {
-    is_same_taint(old, new) && TaintStrength::from_taint(old).is_at_least(&TaintStrength::from_taint(new))
 }
 
 /// The strength of a taint: its effect, eviction rate and time.

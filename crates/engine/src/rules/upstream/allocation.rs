@@ -3,8 +3,7 @@
 //! Only a new allocation is judged: what is stored was judged by the release that stored it.
 
 use super::constraints::{self, RequestNames};
-use super::naming::{self, MAX_POOL_BYTES, too_long_message};
-use super::taint::supported_values;
+use super::naming::{self, MAX_POOL_BYTES};
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
 use crate::admission::AdminAccess;
 use crate::rules::RuleContext;
@@ -15,7 +14,7 @@ use crate::rules::table::{
 use tollgate_api::equal;
 use tollgate_api::fields::{ALLOCATION, CLAIM_STATUS};
 use tollgate_api::schema::FieldType;
-use tollgate_api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
+use tollgate_api::view::{Allocation, AllocationResult, ClaimStatus, Strings, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
@@ -57,7 +56,8 @@ pub fn check_allocation_result(
 }
 
 /// Checks a new allocation: its results, configurations and node selector.
-// upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
+// upstream v1.36 validateAllocationResult, validateDeviceAllocationResult, validateDeviceAllocationConfiguration,
+// validateAllocationConfigSource
 fn check_new_allocation(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
@@ -74,7 +74,20 @@ fn check_new_allocation(
     }
     if lists::check_max_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
         for (index, config) in configs.iter().enumerate() {
-            check_allocated_config(cx, &config_at.index(index), config, names);
+            let at = config_at.index(index);
+            let (source, source_at) = (config.source(), at.field("source"));
+            if source.is_empty() {
+                cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
+            } else if !CONFIG_SOURCES.contains(&source) {
+                let value = lists::named_string(cx, source);
+                cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().not_one_of(
+                    value,
+                    source,
+                    CONFIG_SOURCES,
+                );
+            }
+            constraints::check_references(cx, &at.field("requests"), config.requests(), names);
+            config::check_opaque(cx, &at, config.opaque(), false);
         }
     }
     if let Some(selector) = allocation.node_selector() {
@@ -126,7 +139,7 @@ fn check_pool_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, pool: &str) {
         return;
     }
     if pool.len() > MAX_POOL_BYTES {
-        cx.report(RESULT_DEVICE, at).declarative_only().too_long(too_long_message(MAX_POOL_BYTES));
+        cx.report(RESULT_DEVICE, at).declarative_only().too_long(MAX_POOL_BYTES);
     }
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
@@ -155,28 +168,6 @@ pub fn check_share_id(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>,
     }
 }
 
-/// Checks one configuration of an allocation.
-// upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
-fn check_allocated_config(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    config: AllocationConfig<'_>,
-    names: &RequestNames<'_>,
-) {
-    let (source, source_at) = (config.source(), at.field("source"));
-    if source.is_empty() {
-        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
-    } else if !CONFIG_SOURCES.contains(&source) {
-        let value = lists::named_string(cx, source);
-        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at)
-            .covered_by_declarative()
-            .not_supported(value, || supported_values(CONFIG_SOURCES))
-            .did_you_mean(&source_at, source, CONFIG_SOURCES);
-    }
-    constraints::check_references(cx, &at.field("requests"), config.requests(), names);
-    config::check_opaque(cx, at, config.opaque(), false);
-}
-
 /// Reports admin access in an allocation if the namespace does not allow it, unless the stored allocation has it
 /// already.
 // upstream v1.36 AuthorizedForAdminStatus
@@ -190,11 +181,9 @@ pub fn check_allocated_admin_access(
         return;
     }
     if let Some(index) = first_admin_result(new) {
-        let devices_at = at.field("devices");
-        let results_at = devices_at.field("results");
-        let at = results_at.index(index);
         let (rule, detail) = (ADMIN_ACCESS, claim::admin_access_detail(cx));
-        cx.report(rule, &at.field("adminAccess")).forbidden(detail);
+        cx.report(rule, &at.field("devices").field("results").index(index).field("adminAccess"))
+            .forbidden(detail);
     }
 }
 

@@ -1,13 +1,13 @@
 //! Attributes of a device: names, exactly one value each, the lengths of values.
 
-use super::naming::{MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key, too_long_message};
+use super::naming::{MAX_ATTRIBUTE_NAME_BYTES, path_of_bad_key};
 use super::{hub, qualified};
 use crate::rules::RuleContext;
 use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::BadValue;
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a device, together.
@@ -59,11 +59,6 @@ fn has_list_value(attribute: Attribute<'_>) -> bool {
     attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
-/// Returns the list fields of an attribute (`ints`, `bools`, `strings`, `versions`) with their values, set or not.
-fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
-    VALUE_FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
-}
-
 /// Checks the names and values of the attributes at `at`.
 pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
@@ -86,42 +81,56 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
 /// Checks one value: its length, its version syntax, and that there is exactly one.
 // upstream v1.36 validateDeviceAttribute
 fn check_attribute_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
-        cx.report(ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
-    }
-    if let Some(version) = attribute.version() {
-        check_version_value(cx, &at.field("version"), version);
-    }
+    check_string_and_version(cx, ATTRIBUTE_VALUE, at, attribute);
     if has_list_value(attribute) {
         check_list_values(cx, at, attribute);
     }
     check_one_value_set(cx, at, attribute);
 }
 
+/// Checks the length of a string or version, and the syntax of a version.
+pub fn check_string_and_version(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    attribute: Attribute<'_>,
+) {
+    if attribute.string().is_some_and(|string| string.len() > MAX_ATTRIBUTE_VALUE_BYTES) {
+        cx.report(rule, &at.field("string")).too_long(MAX_ATTRIBUTE_VALUE_BYTES);
+    }
+    if let Some(version) = attribute.version() {
+        check_version_value(cx, rule, &at.field("version"), version);
+    }
+}
+
 /// Checks the list values of an attribute.
 fn check_list_values(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    for (field, _) in list_fields(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
-        let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
-        cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
+    // The list fields are the last four: `ints`, `bools`, `strings` and `versions`.
+    for field in VALUE_FIELDS.into_iter().skip(4) {
+        let list = Strings(attribute.json().get(field));
+        if list.is_given() && list.is_empty() {
+            let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
+            cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
+        }
     }
     let (read_string_or_strings, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > MAX_ATTRIBUTE_VALUE_BYTES {
             cx.report(ATTRIBUTE_VALUE, &read_string_or_strings.index(index))
-                .too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
+                .too_long(MAX_ATTRIBUTE_VALUE_BYTES);
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
-        check_version_value(cx, &versions_at.index(index), version);
+        check_version_value(cx, ATTRIBUTE_VALUE, &versions_at.index(index), version);
     }
 }
 
-fn check_version_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, version: &str) {
+fn check_version_value(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, version: &str) {
     if !names::is_semver(version) {
-        cx.report(ATTRIBUTE_VALUE, at).invalid(version, names::INVALID_SEMVER);
+        cx.report(rule, at).invalid(version, names::INVALID_SEMVER);
     }
     if version.len() > MAX_ATTRIBUTE_VALUE_BYTES {
-        cx.report(ATTRIBUTE_VALUE, at).too_long(too_long_message(MAX_ATTRIBUTE_VALUE_BYTES));
+        cx.report(rule, at).too_long(MAX_ATTRIBUTE_VALUE_BYTES);
     }
 }
 

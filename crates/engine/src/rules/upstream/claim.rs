@@ -28,7 +28,9 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
     }
     let is_checked = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
     if is_checked {
-        check_spec(cx, &at, spec, admission.old_object.and_then(stored_template_spec));
+        // The stored spec of a claim is not compared again.
+        let stored = admission.old_object.filter(|_| !is_claim).and_then(claim_spec);
+        check_spec(cx, &at, spec, stored);
     }
     let Some(old) = admission.old_object else { return };
     let is_same = is_part_equal(admission.object, old, "spec");
@@ -64,12 +66,6 @@ fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
     }
 }
 
-/// Returns the stored spec that declarative validation compares with; `None` for claims, whose stored spec is not
-/// compared again.
-fn stored_template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
-    if let ObjectBody::Template(old) = old.body { Some(old.spec().spec()) } else { None }
-}
-
 /// Checks the requests, constraints and configurations of a claim's spec.
 // upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
 fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
@@ -89,7 +85,7 @@ fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, o
         constraints::check_constraints(cx, &at.field("constraints"), new.constraints(), &names);
     });
     cx.check_part(is_same("config"), |cx| {
-        config::check_claim_configs(cx, &at.field("config"), new.config(), &names);
+        config::check_configs(cx, &at.field("config"), new.config().value(), Some(&names), false);
     });
     attributes.check_total_cost(cx, &at);
 }

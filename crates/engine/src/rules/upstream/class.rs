@@ -27,7 +27,9 @@ fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, o
         selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), stored)
     });
     let stored = is_same("config");
-    cx.check_part(stored, |cx| config::check_class_configs(cx, &at.field("config"), new.config(), stored));
+    cx.check_part(stored, |cx| {
+        config::check_configs(cx, &at.field("config"), new.config().value(), None, stored)
+    });
     if let Some(name) = new.extended_resource_name() {
         let at = at.field("extendedResourceName");
         cx.check_part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));

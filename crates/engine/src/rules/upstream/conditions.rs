@@ -1,8 +1,6 @@
 //! metav1.Condition, in the status of devices and of DeviceTaintRules.
 
 use super::lists;
-use super::naming::too_long_message;
-use super::taint::supported_values;
 use crate::rules::RuleContext;
 use crate::rules::table::{STATUS_CONDITION, TOO_MANY_CONDITIONS};
 use tollgate_api::view::{Condition, List};
@@ -55,7 +53,7 @@ fn check_condition(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, condition: Condi
     }
     check_reason(cx, &at.field("reason"), condition.reason());
     if condition.message().len() > MAX_MESSAGE_BYTES {
-        cx.report(STATUS_CONDITION, &at.field("message")).too_long(too_long_message(MAX_MESSAGE_BYTES));
+        cx.report(STATUS_CONDITION, &at.field("message")).too_long(MAX_MESSAGE_BYTES);
     }
 }
 
@@ -74,9 +72,7 @@ fn check_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: &str) {
         cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
         let value = lists::named_string(cx, status);
-        cx.report(STATUS_CONDITION, at)
-            .not_supported(value, || supported_values(STATUSES))
-            .did_you_mean(at, status, STATUSES);
+        cx.report(STATUS_CONDITION, at).not_one_of(value, status, STATUSES);
     }
 }
 
@@ -89,6 +85,6 @@ fn check_reason(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, reason: &str) {
         cx.report(STATUS_CONDITION, at).invalid(reason, names::INVALID_CONDITION_REASON);
     }
     if reason.len() > MAX_REASON_BYTES {
-        cx.report(STATUS_CONDITION, at).too_long(too_long_message(MAX_REASON_BYTES));
+        cx.report(STATUS_CONDITION, at).too_long(MAX_REASON_BYTES);
     }
 }

@@ -2,13 +2,13 @@
 
 use super::constraints::{self, RequestNames};
 use super::lists;
-use super::naming::{self, MAX_DRIVER_BYTES, too_long_message};
+use super::naming::{self, MAX_DRIVER_BYTES};
 use crate::rules::RuleContext;
 use crate::rules::table::{EMPTY_CONFIG, OPAQUE_DRIVER, OPAQUE_PARAMETERS, TOO_MANY_CONFIGS};
-use tollgate_api::view::{ClaimConfig, ClassConfig, List, Opaque};
+use tollgate_api::view::{ClaimConfig, Opaque, View as _};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, RuleId};
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
 use tollgate_formats::names::{self, LengthUnit};
 
 /// Maximum number of configurations of one claim or class.
@@ -16,37 +16,25 @@ const CONFIGS_LIMIT: usize = 32;
 /// Maximum number of bytes of JSON of parameters and data.
 const MAX_RAW_JSON_BYTES: usize = 10 * 1024;
 
-/// Checks the configurations of a claim.
-// upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration
-pub fn check_claim_configs(
+/// Checks the configurations of a claim, which refer to the requests `names`, or of a DeviceClass. `stored` is true if an
+/// update left them unchanged.
+// upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration, validateDeviceClassSpec
+pub fn check_configs(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
-    list: List<'_, ClaimConfig<'_>>,
-    names: &RequestNames<'_>,
-) {
-    if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
-        return;
-    }
-    for (index, config) in list.iter().enumerate() {
-        let at = at.index(index);
-        constraints::check_references(cx, &at.field("requests"), config.requests(), names);
-        check_opaque(cx, &at, config.opaque(), false);
-    }
-}
-
-/// Checks the configurations of a DeviceClass. `stored` is true if an update left them unchanged.
-// upstream v1.36 validateDeviceClassSpec
-pub fn check_class_configs(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    list: List<'_, ClassConfig<'_>>,
+    list: Value<'_>,
+    names: Option<&RequestNames<'_>>,
     stored: bool,
 ) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
-    for (index, config) in list.iter().enumerate() {
-        check_opaque(cx, &at.index(index), config.opaque(), stored);
+    for (index, config) in list.items().enumerate() {
+        let (at, config) = (at.index(index), ClaimConfig::of(config));
+        if let Some(names) = names {
+            constraints::check_references(cx, &at.field("requests"), config.requests(), names);
+        }
+        check_opaque(cx, &at, config.opaque(), stored);
     }
 }
 
@@ -77,11 +65,13 @@ pub fn check_declarative_driver(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: 
         return;
     }
     if name.chars().count() > MAX_DRIVER_BYTES {
-        cx.report(rule, at)
-            .declarative_only()
-            .too_long(format_args!("may not be more than {MAX_DRIVER_BYTES} characters"));
+        cx.report(rule, at).declarative_only().error_of_type(
+            ErrorType::TooLong,
+            BadValue::Omitted,
+            format_args!("may not be more than {MAX_DRIVER_BYTES} characters"),
+        );
     } else if name.len() > MAX_DRIVER_BYTES {
-        cx.report(rule, at).too_long(too_long_message(MAX_DRIVER_BYTES));
+        cx.report(rule, at).too_long(MAX_DRIVER_BYTES);
     }
     let mut is_covered = false;
     names::check_subdomain_caseless(name, LengthUnit::Bytes, &mut |detail| {
@@ -108,7 +98,7 @@ pub fn check_raw_json(
     if raw.is_null() {
         cx.report(rule, at).required("");
     } else if !stored && cx.is_oversized(raw, MAX_RAW_JSON_BYTES) {
-        cx.report(rule, at).too_long(too_long_message(MAX_RAW_JSON_BYTES));
+        cx.report(rule, at).too_long(MAX_RAW_JSON_BYTES);
     } else if let Some(number) = first_float64_overflow(raw) {
         let detail = format_args!(
             "error parsing data as JSON: json: cannot unmarshal number {number} into Go value of type float64"

@@ -1,11 +1,9 @@
 //! Constraints of a claim, and references to its requests, which configuration and allocation results have too.
 
-use std::collections::{HashMap, HashSet};
-
 use super::{fqn, lists, naming};
 use crate::rules::RuleContext;
 use crate::rules::table::{CONSTRAINT_ATTRIBUTE, REQUEST_REFERENCE, TOO_MANY_CONSTRAINTS};
-use tollgate_api::view::{Constraint, List, Request, Strings};
+use tollgate_api::view::{Constraint, List, Request, Strings, SubRequest};
 use tollgate_document::field::Path;
 
 /// Maximum number of constraints of one claim.
@@ -17,50 +15,20 @@ const UNKNOWN_REQUEST_DETAIL: &str =
 
 /// The requests of a claim, to look up whether one has the name of a reference, and which sub-requests it has.
 // upstream v1.36 gatherRequestNames, requestNames.Has
-#[derive(Debug)]
-pub struct RequestNames<'d> {
-    requests: List<'d, Request<'d>>,
-    /// Set only for claims with many requests; others are searched linearly.
-    index: Option<NameIndex<'d>>,
-}
+pub type RequestNames<'d> = lists::NestedNames<'d, Request<'d>>;
 
-/// Requests and sub-requests by name; of several requests with one name, the last counts.
-#[derive(Debug)]
-struct NameIndex<'d> {
-    last: HashMap<&'d str, usize>,
-    /// Sub-requests, each with the index of its request.
-    subs: HashSet<(usize, &'d str)>,
-}
-
-impl<'d> RequestNames<'d> {
-    /// Collects the names of these requests.
-    pub fn new(requests: List<'d, Request<'d>>) -> RequestNames<'d> {
-        let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
-        let index = (count > lists::MAX_SEARCHED_ITEMS).then(|| NameIndex {
-            last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
-            subs: (requests.iter().enumerate())
-                .flat_map(|(index, request)| {
-                    request.first_available().iter().map(move |sub| (index, sub.name()))
-                })
-                .collect(),
-        });
-        RequestNames { requests, index }
+impl<'d> lists::NamedGroup<'d> for Request<'d> {
+    fn group_name(self) -> &'d str {
+        self.name()
     }
 
-    /// True if the request exists and, if `sub` is given, has this sub-request.
-    fn has_request(&self, request: &str, sub: Option<&str>) -> bool {
-        if let Some(index) = &self.index {
-            let last = index.last.get(request);
-            return last.is_some_and(|last| sub.is_none_or(|sub| index.subs.contains(&(*last, sub))));
-        }
-        self.requests.iter().filter(|known| known.name() == request).last().is_some_and(|known| {
-            sub.is_none_or(|sub| known.first_available().iter().any(|known| known.name() == sub))
-        })
+    fn inner_names(self) -> impl Iterator<Item = &'d str> {
+        self.first_available().iter().map(SubRequest::name)
     }
 }
 
 /// Checks the constraints of a claim.
-// upstream v1.36 validateDeviceClaim
+// upstream v1.36 validateDeviceClaim, validateDeviceConstraint
 pub fn check_constraints(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
@@ -71,36 +39,32 @@ pub fn check_constraints(
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
-        check_constraint(cx, &at.index(index), constraint, names);
-    }
-}
-
-// upstream v1.36 validateDeviceConstraint
-fn check_constraint(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    constraint: Constraint<'_>,
-    names: &RequestNames<'_>,
-) {
-    check_references(cx, &at.field("requests"), constraint.requests(), names);
-    let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
-    if let Some(name) = same {
-        fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute"), name);
-    }
-    match distinct {
-        // Where both are given, hand-written validation looks at the first only.
-        Some(name) if same.is_none() || cx.is_declarative => {
-            fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("distinctAttribute"), name);
+        let at = at.index(index);
+        check_references(cx, &at.field("requests"), constraint.requests(), names);
+        let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
+        if let Some(name) = same {
+            fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute"), name);
         }
-        None if same.is_none() && cx.profile.consumable_capacity => {
-            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
-                          fields are set";
-            cx.report(CONSTRAINT_ATTRIBUTE, at).required(detail);
+        match distinct {
+            // Where both are given, hand-written validation looks at the first only.
+            Some(name) if same.is_none() || cx.is_declarative => {
+                fqn::check_fully_qualified_name(
+                    cx,
+                    CONSTRAINT_ATTRIBUTE,
+                    &at.field("distinctAttribute"),
+                    name,
+                );
+            }
+            None if same.is_none() && cx.profile.consumable_capacity => {
+                let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
+                              fields are set";
+                cx.report(CONSTRAINT_ATTRIBUTE, &at).required(detail);
+            }
+            None if same.is_none() => {
+                cx.report(CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute")).required("");
+            }
+            _ => {}
         }
-        None if same.is_none() => {
-            cx.report(CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute")).required("");
-        }
-        _ => {}
     }
 }
 
@@ -141,7 +105,7 @@ pub fn check_reference(
             naming::check_dns_label(cx, REQUEST_REFERENCE, at, sub);
         }
     }
-    if has_more || !names.has_request(request, sub) {
+    if has_more || !names.has(request, sub) {
         cx.report(REQUEST_REFERENCE, at).invalid(reference, UNKNOWN_REQUEST_DETAIL);
     }
 }

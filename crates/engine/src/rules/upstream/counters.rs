@@ -3,19 +3,16 @@
 //! Older releases keep sets and devices in one slice, check the references and limit totals; newer ones keep them
 //! apart and limit each list.
 
-use std::collections::{HashMap, HashSet};
-
 use super::lists::{self, at_most_message};
 use super::naming::path_of_bad_key;
 use crate::rules::RuleContext;
 use crate::rules::table::{
     COMPATIBILITY_GROUPS, CONSUMED_COUNTERS, SHARED_COUNTERS, TOO_MANY_COUNTERS, UNKNOWN_COUNTER,
 };
+use tollgate_api::equal;
 use tollgate_api::fields::{CONSUMPTION, COUNTER_SET};
 use tollgate_api::profile::CounterRules;
-use tollgate_api::schema::StructSchema;
 use tollgate_api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, View as _};
-use tollgate_api::{equal, print};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
@@ -48,26 +45,18 @@ pub fn check_counter_sets(
         let asked = old.filter(|_| cx.is_declarative).unwrap_or(List::absent());
         let asked = lists::ItemsByKey::from_items(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
-            check_counter_set(cx, &at.index(index), set, asked.get(&set.name()));
+            let (at, stored) = (at.index(index), asked.get(&set.name()));
+            cx.check_part(stored.is_some(), |cx| {
+                check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name())
+            });
+            let same =
+                stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
+            let stored = stored.map_or(Map::from_json(Value::absent()), CounterSet::counters);
+            cx.check_part(same, |cx| {
+                check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored)
+            });
         }
-        check_duplicates(cx, at, SHARED_COUNTERS, "name", new.value(), &COUNTER_SET);
-    });
-}
-
-/// Checks one counter set.
-fn check_counter_set(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    set: CounterSet<'_>,
-    stored: Option<CounterSet<'_>>,
-) {
-    cx.check_part(stored.is_some(), |cx| {
-        check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name())
-    });
-    let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
-    let stored = stored.map_or(Map::from_json(Value::absent()), CounterSet::counters);
-    cx.check_part(same, |cx| {
-        check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored)
+        lists::check_unique_key(cx, SHARED_COUNTERS, at, new.value(), &COUNTER_SET, "name", BadValue::str);
     });
 }
 
@@ -99,7 +88,15 @@ pub fn check_consumed_counters(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list
         );
         check_compatibility_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
-    check_duplicates(cx, at, CONSUMED_COUNTERS, "counterSet", list.value(), &CONSUMPTION);
+    lists::check_unique_key(
+        cx,
+        CONSUMED_COUNTERS,
+        at,
+        list.value(),
+        &CONSUMPTION,
+        "counterSet",
+        BadValue::str,
+    );
 }
 
 fn check_counter_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
@@ -156,22 +153,6 @@ fn check_counters<'d>(
     if over && cx.profile.stops_at_list_limit { cx.check_declaratively_only(judge) } else { judge(cx) }
 }
 
-/// Reports items of a list with the same value of the field `key`.
-fn check_duplicates(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    rule: RuleId,
-    key: &'static str,
-    list: Value<'_>,
-    ty: &'static StructSchema,
-) {
-    lists::for_each_duplicate(list.items().map(|item| item.get(key).str()), |index, name| {
-        let fields = cx.profile.fields;
-        let whole = |max_bytes| print::struct_text(list.item(index), ty, fields, max_bytes);
-        lists::report_duplicate(cx, rule, &at.index(index), key, name, whole);
-    });
-}
-
 /// Checks the compatibility groups of a consumption.
 // upstream v1.37: declarative only
 fn check_compatibility_groups(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
@@ -215,47 +196,16 @@ fn counter_count(list: List<'_, Consumption<'_>>) -> usize {
     list.iter().map(|consumption| consumption.counters().len()).sum()
 }
 
-/// The counter sets of a slice, for looking up the references of its devices; of several sets with one name, the last
-/// counts.
-pub struct CounterSetIndex<'d> {
-    sets: List<'d, CounterSet<'d>>,
-    remembered: Option<CounterIndex<'d>>,
-}
+/// The counter sets of a slice, for looking up the references of its devices.
+pub type CounterSetIndex<'d> = lists::NestedNames<'d, CounterSet<'d>>;
 
-/// Counter sets and counters by name, for slices with many of them.
-struct CounterIndex<'d> {
-    last: HashMap<&'d str, usize>,
-    /// Counters, each with the index of its set.
-    counters: HashSet<(usize, &'d str)>,
-}
-
-impl<'d> CounterSetIndex<'d> {
-    /// Collects the counter sets of a slice.
-    pub fn from_slice(spec: SliceSpec<'d>) -> CounterSetIndex<'d> {
-        let sets = spec.shared_counters();
-        let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
-        let remembered = (size > lists::MAX_SEARCHED_ITEMS).then(|| CounterIndex {
-            last: sets.iter().enumerate().map(|(index, set)| (set.name(), index)).collect(),
-            counters: (sets.iter().enumerate())
-                .flat_map(|(index, set)| set.counters().iter().map(move |(name, _)| (index, name)))
-                .collect(),
-        });
-        CounterSetIndex { sets, remembered }
+impl<'d> lists::NamedGroup<'d> for CounterSet<'d> {
+    fn group_name(self) -> &'d str {
+        self.name()
     }
 
-    fn has_set(&self, set: &str) -> bool {
-        if let Some(sets) = &self.remembered {
-            return sets.last.contains_key(set);
-        }
-        self.sets.iter().any(|known| known.name() == set)
-    }
-
-    fn has_counter(&self, set: &str, counter: &str) -> bool {
-        if let Some(sets) = &self.remembered {
-            return sets.last.get(set).is_some_and(|last| sets.counters.contains(&(*last, counter)));
-        }
-        let set = self.sets.iter().filter(|known| known.name() == set).last();
-        set.is_some_and(|set| set.counters().get(counter).is_some())
+    fn inner_names(self) -> impl Iterator<Item = &'d str> {
+        self.counters().iter().map(|(name, _)| name)
     }
 }
 
@@ -276,14 +226,14 @@ pub fn check_counter_references(
     }
     for (index, consumption) in list.iter().enumerate() {
         let (at, set) = (at.index(index), consumption.counter_set());
-        if !shared.has_set(set) {
+        if !shared.has(set, None) {
             cx.report(UNKNOWN_COUNTER, &at.field("counterSet"))
                 .invalid(set, "must reference a counterSet defined in the ResourceSlice sharedCounters");
             continue;
         }
         let counters_at = at.field("counters");
         for (counter, _) in consumption.counters().iter() {
-            if !shared.has_counter(set, counter) {
+            if !shared.has(set, Some(counter)) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
                 cx.report(UNKNOWN_COUNTER, &counters_at.user_only_key(counter))
                     .invalid(counter, detail)

@@ -67,33 +67,23 @@ impl<'d> ConstraintAttributes<'d> {
         owner: RequestRef<'_>,
     ) {
         for (index, attribute) in list.iter().enumerate() {
-            self.check_one_derived(cx, &at.index(index), attribute, owner);
+            let (at, name, text) = (at.index(index), attribute.name(), attribute.expression());
+            if !name.is_empty() && !self.is_referenced(name, owner) {
+                let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
+                              targeting this request";
+                cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).invalid(BadValue::named(name), detail);
+            }
+            if !text.is_empty() && cx.is_hand_written {
+                let (at, purpose) = (at.field("expression"), ExpressionPurpose::DerivedAttribute);
+                let cost = selectors::check_expression(cx, &at, text, purpose, false);
+                // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
+                self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
+            }
         }
         lists::for_each_duplicate(list.iter().map(Derived::name), |index, name| {
             cx.report(DUPLICATE_DERIVED_ATTRIBUTE, &at.index(index)).duplicate(name, "");
         });
         check_derived_declaratively(cx, at, list);
-    }
-
-    fn check_one_derived(
-        &mut self,
-        cx: &mut RuleContext<'_, '_>,
-        at: &Path<'_>,
-        attribute: Derived<'_>,
-        owner: RequestRef<'_>,
-    ) {
-        let (name, text) = (attribute.name(), attribute.expression());
-        if !name.is_empty() && !self.is_referenced(name, owner) {
-            let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
-                          targeting this request";
-            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).invalid(BadValue::named(name), detail);
-        }
-        if !text.is_empty() && cx.is_hand_written {
-            let at = at.field("expression");
-            let cost = selectors::check_expression(cx, &at, text, ExpressionPurpose::DerivedAttribute, false);
-            // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
-            self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
-        }
     }
 
     /// True if a constraint for this request names the attribute.

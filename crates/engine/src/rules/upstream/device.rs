@@ -113,13 +113,5 @@ fn check_device_nodes(
     ];
     let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                   `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-    match set.iter().filter(|(_, set)| *set).count() {
-        0 => {
-            cx.report(DEVICE_NODE_SELECTION, at).required(detail);
-        }
-        1 => {}
-        _ => {
-            cx.report(DEVICE_NODE_SELECTION, at).invalid(naming::printed_set_fields(&set), detail);
-        }
-    }
+    naming::check_one_set(cx, DEVICE_NODE_SELECTION, at, &set, [detail, detail]);
 }

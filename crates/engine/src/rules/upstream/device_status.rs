@@ -10,10 +10,10 @@ use crate::rules::RuleContext;
 use crate::rules::table::{
     DEVICE_STATUS_DATA, DEVICE_STATUS_NAME, DEVICE_STATUS_UNALLOCATED, DUPLICATE_DEVICE_STATUS,
 };
+use tollgate_api::equal;
 use tollgate_api::fields::DEVICE_STATUS;
 use tollgate_api::profile::DeviceIdFormat;
 use tollgate_api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
-use tollgate_api::{equal, print};
 use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
@@ -31,33 +31,14 @@ fn identity_and_sharing(device: DeviceStatus<'_>) -> (DeviceIdentity<'_>, bool) 
     (device_identity(device), device.share_id().is_some())
 }
 
-/// The devices of an allocation. Short lists are searched, long ones are indexed.
-struct AllocatedDevices<'d> {
-    results: Option<List<'d, AllocationResult<'d>>>,
-    index: Option<HashSet<DeviceIdentity<'d>>>,
-}
-
-impl<'d> AllocatedDevices<'d> {
-    fn from_status(status: ClaimStatus<'d>) -> AllocatedDevices<'d> {
-        let results = status.allocation().map(|allocation| allocation.devices().results());
-        let long = results.filter(|results| results.len() > lists::MAX_SEARCHED_ITEMS);
-        AllocatedDevices {
-            results,
-            index: long.map(|results| results.iter().map(Self::result_identity).collect()),
-        }
-    }
-
-    fn result_identity(result: AllocationResult<'d>) -> DeviceIdentity<'d> {
+/// Returns a function that tells whether the device of an entry is allocated.
+fn allocated_devices<'d>(status: ClaimStatus<'d>) -> impl Fn(DeviceStatus<'d>) -> bool {
+    let results = status.allocation().map(|allocation| allocation.devices().results());
+    let identity = |result: AllocationResult<'d>| -> DeviceIdentity<'d> {
         (result.driver(), result.pool(), result.device(), result.share_id().unwrap_or_default())
-    }
-
-    fn has(&self, identity: DeviceIdentity<'_>) -> bool {
-        match (&self.index, self.results) {
-            (Some(index), _) => index.contains(&identity),
-            (None, Some(results)) => results.iter().any(|result| Self::result_identity(result) == identity),
-            (None, None) => false,
-        }
-    }
+    };
+    let allocated = lists::ItemsByKey::from_items(results.unwrap_or(List::absent()).iter(), identity);
+    move |device| allocated.get(&device_identity(device)).is_some()
 }
 
 /// Checks the device status entries that remain after the server has removed those of devices that this
@@ -69,14 +50,15 @@ pub fn check_device_statuses(
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
 ) {
-    let (allocated, before) = (AllocatedDevices::from_status(new), AllocatedDevices::from_status(old));
-    let is_left = |device| allocated.has(device_identity(device)) || !before.has(device_identity(device));
+    let (allocated, before) = (allocated_devices(new), allocated_devices(old));
+    let is_left = |device| allocated(device) || !before(device);
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
     let stored = lists::ItemsByKey::from_items(old.devices().iter(), identity_and_sharing);
     for (position, (index, device)) in left().enumerate() {
         let at = at.with_segment(Segment::Moved { from: index, to: position });
-        check_device_status(cx, &at, device, &allocated, stored.get(&identity_and_sharing(device)).is_some());
+        let is_stored = stored.get(&identity_and_sharing(device)).is_some();
+        check_device_status(cx, &at, device, allocated(device), is_stored);
     }
     let unchanged = left().count() == old.devices().len()
         && left()
@@ -92,13 +74,7 @@ pub fn check_device_statuses(
                 |(_, (_, device))| (device_identity(device), device.share_id()),
                 |(position, (index, device))| {
                     told.insert(position);
-                    let whole = print::struct_text(
-                        device.json(),
-                        &DEVICE_STATUS,
-                        cx.profile.fields,
-                        cx.max_text_bytes(),
-                    );
-                    let value = BadValue::Json(whole.into());
+                    let value = BadValue::Json(cx.struct_json(device.json(), &DEVICE_STATUS).into());
                     cx.report(DUPLICATE_DEVICE_STATUS, &entry_at(index, position))
                         .declarative_only()
                         .duplicate(value, "");
@@ -122,7 +98,7 @@ fn check_device_status(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     device: DeviceStatus<'_>,
-    allocated: &AllocatedDevices<'_>,
+    is_allocated: bool,
     is_stored: bool,
 ) {
     naming::check_driver_name(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
@@ -134,7 +110,7 @@ fn check_device_status(
             allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
         });
     }
-    if !allocated.has(device_identity(device)) {
+    if !is_allocated {
         let value = printed_identity(cx, device);
         cx.report(DEVICE_STATUS_UNALLOCATED, at).invalid(value, "must be an allocated device in the claim");
     }
@@ -161,20 +137,13 @@ fn report_repeated_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, device: D
 /// Returns the identity of a device as the release's Go code prints it.
 fn printed_identity(cx: &RuleContext<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
     let (driver, pool, name, share) = device_identity(device);
-    let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];
-    let mut out = String::new();
-    match cx.profile.device_id_format {
-        DeviceIdFormat::Slashes => out = [driver, pool, name].join("/"),
-        DeviceIdFormat::EmptyObjects => out.push_str(r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#),
+    let text = match cx.profile.device_id_format {
+        DeviceIdFormat::Slashes => [driver, pool, name].join("/"),
+        DeviceIdFormat::EmptyObjects => r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#.to_owned(),
         DeviceIdFormat::Strings => {
-            for (field, text) in parts {
-                out.push(if out.is_empty() { '{' } else { ',' });
-                gofmt::push_json_string(&mut out, field);
-                out.push(':');
-                gofmt::push_json_string(&mut out, text);
-            }
-            out.push('}');
+            let [driver, pool, name, share] = [driver, pool, name, share].map(gofmt::json_string);
+            format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{name},"ShareID":{share}}}"#)
         }
-    }
-    BadValue::Json(out.into())
+    };
+    BadValue::Json(text.into())
 }

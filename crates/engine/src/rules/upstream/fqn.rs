@@ -3,7 +3,7 @@
 //! It has no rules of its own: the caller passes the rule to report. Names with three or more parts are accepted
 //! unchecked, in every release.
 
-use super::naming::{MAX_DRIVER_BYTES, MAX_ID_BYTES, too_long_message};
+use super::naming::{MAX_DRIVER_BYTES, MAX_ID_BYTES};
 use super::{lists, qualified};
 use crate::rules::RuleContext;
 use tollgate_document::field::Path;
@@ -62,7 +62,7 @@ pub fn check_declarative(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'
 
 fn check_domain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
     if domain.len() > MAX_DRIVER_BYTES {
-        cx.report(rule, at).declarative_only().too_long(too_long_message(MAX_DRIVER_BYTES));
+        cx.report(rule, at).declarative_only().too_long(MAX_DRIVER_BYTES);
     }
     names::check_dns_subdomain(domain, LengthUnit::Bytes, &mut |detail| {
         cx.report(rule, at).declarative_only().invalid(domain, format_args!("prefix: {detail}"));
@@ -71,7 +71,7 @@ fn check_domain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, domai
 
 fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > MAX_ID_BYTES {
-        cx.report(rule, at).declarative_only().too_long(too_long_message(MAX_ID_BYTES));
+        cx.report(rule, at).declarative_only().too_long(MAX_ID_BYTES);
     }
     if !names::is_c_identifier(id) {
         cx.report(rule, at).declarative_only().invalid(id, names::INVALID_C_IDENTIFIER);

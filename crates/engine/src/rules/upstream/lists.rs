@@ -7,6 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::rules::{RuleContext, duplicates};
+use tollgate_api::schema::StructSchema;
+use tollgate_api::view::{List, View};
+use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 
@@ -106,25 +109,73 @@ where
     }
 }
 
-/// Reports an item of a keyed list that repeats the key `name` of another. `whole(max_bytes)` returns the
-/// item as JSON in its own version, truncated after `max_bytes` bytes.
+/// An item of a list that has a name, and names inside.
+pub trait NamedGroup<'d>: View<'d> {
+    /// Returns the name of the group.
+    fn group_name(self) -> &'d str;
+
+    /// Returns the names inside of the group.
+    fn inner_names(self) -> impl Iterator<Item = &'d str>;
+}
+
+/// The names of groups and inside of them; of several groups with one name, the last counts. Short lists are searched,
+/// long ones are indexed.
+#[derive(Debug)]
+pub struct NestedNames<'d, T> {
+    groups: List<'d, T>,
+    /// The index of each group, and the names inside of groups, each with the index of its group.
+    index: Option<(HashMap<&'d str, usize>, HashSet<(usize, &'d str)>)>,
+}
+
+impl<'d, T: NamedGroup<'d>> NestedNames<'d, T> {
+    /// Collects the names of these groups.
+    pub fn new(groups: List<'d, T>) -> NestedNames<'d, T> {
+        let count: usize = groups.iter().map(|group| 1 + group.inner_names().count()).sum();
+        let index = (count > MAX_SEARCHED_ITEMS).then(|| {
+            let all = || groups.iter().enumerate();
+            let inner = all().flat_map(|(index, group)| group.inner_names().map(move |name| (index, name)));
+            (all().map(|(index, group)| (group.group_name(), index)).collect(), inner.collect())
+        });
+        NestedNames { groups, index }
+    }
+
+    /// True if the group exists and, if `inner` is given, has this name inside.
+    pub fn has(&self, group: &str, inner: Option<&str>) -> bool {
+        if let Some((last, names)) = &self.index {
+            let last = last.get(group);
+            return last.is_some_and(|last| inner.is_none_or(|inner| names.contains(&(*last, inner))));
+        }
+        self.groups
+            .iter()
+            .filter(|known| known.group_name() == group)
+            .last()
+            .is_some_and(|known| inner.is_none_or(|inner| known.inner_names().any(|name| name == inner)))
+    }
+}
+
+/// Reports items of a list with the same value of the field `key`, which is printed with `print`. Declarative validation
+/// shows the whole item, in its own version.
 // upstream v1.36 validateSet; v1.37 validate.Unique
-pub fn report_duplicate(
+pub fn check_unique_key(
     cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
+    list: Value<'_>,
+    ty: &'static StructSchema,
     key: &'static str,
-    name: &str,
-    whole: impl FnOnce(usize) -> String,
+    print: fn(&str) -> BadValue,
 ) {
-    if cx.is_declarative {
-        let value = BadValue::Json(whole(cx.max_text_bytes()).into());
-        cx.report(rule, at).declarative_only().duplicate(value, "");
-    } else if cx.profile.duplicates_at_key_field {
-        cx.report(rule, &at.field(key)).duplicate(name, "");
-    } else {
-        cx.report(rule, at).duplicate(name, "");
-    }
+    for_each_duplicate(list.items().map(|item| item.get(key).str()), |index, name| {
+        let at = at.index(index);
+        if cx.is_declarative {
+            let value = BadValue::Json(cx.struct_json(list.item(index), ty).into());
+            cx.report(rule, &at).declarative_only().duplicate(value, "");
+        } else if cx.profile.duplicates_at_key_field {
+            cx.report(rule, &at.field(key)).duplicate(print(name), "");
+        } else {
+            cx.report(rule, &at).duplicate(print(name), "");
+        }
+    });
 }
 
 /// Returns a value of a named Go string type, such as `DeviceAllocationMode`, as the release prints it.

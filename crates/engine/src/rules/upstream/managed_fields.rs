@@ -3,7 +3,6 @@
 //! The server puts aside what it cannot decode and drops entries that own nothing; what it keeps is validated. So an
 //! operation or a type of fields is never refused.
 
-use super::naming::too_long_message;
 use crate::rules::RuleContext;
 use crate::rules::table::MANAGED_FIELDS;
 use tollgate_api::profile::ApiKind;
@@ -31,12 +30,16 @@ pub fn check_managed_fields(
     if entries.iter().all(is_clean) || !entries.iter().all(can_be_decoded) {
         return;
     }
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_kept_by_server(*entry, kind)) {
+    // The server keeps an entry that owns something and is of the API group of the object.
+    let is_kept = |(_, entry): &(usize, ManagedFields<'_>)| {
+        let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
+        group == kind.group() && !entry.fields_v1().is_empty()
+    };
+    for (index, entry) in entries.iter().enumerate().filter(is_kept) {
         let at = at.index(index);
         check_manager(cx, &at.field("manager"), entry.manager());
         if entry.subresource().len() > MAX_SUBRESOURCE_BYTES {
-            cx.report(MANAGED_FIELDS, &at.field("subresource"))
-                .too_long(too_long_message(MAX_SUBRESOURCE_BYTES));
+            cx.report(MANAGED_FIELDS, &at.field("subresource")).too_long(MAX_SUBRESOURCE_BYTES);
         }
     }
 }
@@ -70,16 +73,10 @@ fn is_valid_field_set(fields: Value<'_>) -> bool {
             })
 }
 
-/// True if the server keeps an entry: one that owns something, and is of the API group of the object.
-fn is_kept_by_server(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
-    let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
-    group == kind.group() && !entry.fields_v1().is_empty()
-}
-
 // upstream v1.36 ValidateFieldManager
 fn check_manager(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, manager: &str) {
     if manager.len() > MAX_MANAGER_BYTES {
-        cx.report(MANAGED_FIELDS, at).too_long(too_long_message(MAX_MANAGER_BYTES));
+        cx.report(MANAGED_FIELDS, at).too_long(MAX_MANAGER_BYTES);
     }
     for (position, letter) in manager.char_indices().filter(|(_, letter)| !gofmt::is_printable(*letter)) {
         let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));

@@ -4,7 +4,6 @@
 //! templates and classes repeat their create checks there; slices and rules do not, so that a stored name which a
 //! newer rule would refuse can still be updated. Which values are looked at is in `prepared`.
 
-use super::naming::too_long_message;
 use super::prepared::PreparedMeta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
 use crate::admission::DecodedAttributes;
@@ -35,33 +34,28 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             true
         }
-        Some(old) => check_update(cx, &at, admission, &PreparedMeta::from_stored(admission, old)),
+        // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
+        Some(old) => {
+            let old = PreparedMeta::from_stored(admission, old);
+            let meta = PreparedMeta::for_update(admission, &old);
+            object_name::check_path_segment(cx, &at, &meta);
+            check_common_metadata(cx, &at, kind, &meta);
+            meta_update::check_metadata_update(cx, &at, &meta, &old);
+            finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
+            let repeats_create_checks = !admission.is_status()
+                && !matches!(
+                    kind,
+                    ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch
+                );
+            if repeats_create_checks {
+                object_name::check_name(cx, &at, kind, &meta);
+            }
+            repeats_create_checks
+        }
     };
     if own_checks && let ObjectBody::Template(template) = admission.object.body {
         template_meta::check_template_metadata(cx, template.spec().metadata());
     }
-}
-
-/// Checks the metadata of an update. True if the kind repeats its create checks on updates.
-// upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
-fn check_update(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    admission: &DecodedAttributes<'_>,
-    old: &PreparedMeta<'_>,
-) -> bool {
-    let kind = admission.object.kind();
-    let meta = PreparedMeta::for_update(admission, old);
-    object_name::check_path_segment(cx, at, &meta);
-    check_common_metadata(cx, at, kind, &meta);
-    meta_update::check_metadata_update(cx, at, &meta, old);
-    let repeats = !admission.is_status()
-        && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
-    finalizers::check_finalizer_domains(cx, at, meta.finalizers);
-    if repeats {
-        object_name::check_name(cx, at, kind, &meta);
-    }
-    repeats
 }
 
 /// Checks what is checked on create and on update: namespace, generation, labels, annotations, owners, finalizers and
@@ -126,6 +120,6 @@ pub fn check_annotations(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, annotation
         });
     }
     if size > MAX_ANNOTATIONS_BYTES {
-        cx.report(OBJECT_ANNOTATIONS, at).too_long(too_long_message(MAX_ANNOTATIONS_BYTES));
+        cx.report(OBJECT_ANNOTATIONS, at).too_long(MAX_ANNOTATIONS_BYTES);
     }
 }

@@ -18,11 +18,6 @@ pub const MAX_ID_BYTES: usize = 32;
 /// Maximum length in bytes of an attribute or capacity name; longer ones are shortened to this in paths.
 pub const MAX_ATTRIBUTE_NAME_BYTES: usize = MAX_DRIVER_BYTES + 1 + MAX_ID_BYTES;
 
-/// Returns the server's message `may not be more than N bytes`.
-pub fn too_long_message(limit: usize) -> String {
-    format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" })
-}
-
 /// Returns the path of a malformed key of a map. Only older releases print the key, shortened to `limit` bytes; the
 /// user's path always contains it.
 pub fn path_of_bad_key<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, limit: usize) -> Path<'p> {
@@ -39,7 +34,7 @@ pub fn check_driver_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'
         }
     }
     if name.len() > MAX_DRIVER_BYTES {
-        cx.report(rule, at).too_long(too_long_message(MAX_DRIVER_BYTES));
+        cx.report(rule, at).too_long(MAX_DRIVER_BYTES);
     }
     names::check_dns_subdomain(&names::go_to_lower(name), LengthUnit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
@@ -54,7 +49,7 @@ pub fn check_pool_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>
         return;
     }
     if name.len() > MAX_POOL_BYTES {
-        cx.report(rule, at).too_long(too_long_message(MAX_POOL_BYTES));
+        cx.report(rule, at).too_long(MAX_POOL_BYTES);
     }
     for segment in name.split('/') {
         check_dns_subdomain(cx, rule, at, segment);
@@ -81,8 +76,25 @@ pub fn report_explicit_false(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pa
     cx.report(rule, at).invalid(BadValue::Bool(false), "must be either unset or set to true");
 }
 
-/// Returns the names of the fields that are set, as the server prints them: ``{`nodeName`, `allNodes`}``.
-pub fn printed_set_fields(fields: &[(&str, bool)]) -> BadValue {
-    let set: Vec<&str> = fields.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
-    BadValue::str(&format!("{{{}}}", set.join(", ")))
+/// Reports a node selection unless exactly one of the fields is set: `none` is the detail if none is, and `several` if
+/// several are, which the server prints as ``{`nodeName`, `allNodes`}``.
+pub fn check_one_set(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    fields: &[(&str, bool)],
+    [none, several]: [&'static str; 2],
+) {
+    let set = fields.iter().filter(|(_, set)| *set).map(|(name, _)| *name);
+    match set.clone().count() {
+        0 => {
+            cx.report(rule, at).required(none);
+        }
+        1 => {}
+        _ => {
+            let set: Vec<&str> = set.collect();
+            let value = BadValue::str(&format!("{{{}}}", set.join(", ")));
+            cx.report(rule, at).invalid(value, several);
+        }
+    }
 }

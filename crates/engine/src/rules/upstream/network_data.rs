@@ -1,7 +1,6 @@
 //! NetworkDeviceData: what a driver tells about the network interface of an allocated device.
 
 use super::lists;
-use super::naming::too_long_message;
 use crate::rules::RuleContext;
 use crate::rules::table::NETWORK_DATA;
 use tollgate_api::view::NetworkData;
@@ -20,9 +19,7 @@ pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: Net
         ("hardwareAddress", data.hardware_address(), MAX_HARDWARE_ADDRESS_BYTES),
     ] {
         if text.len() > limit {
-            cx.report(NETWORK_DATA, &at.field(field))
-                .covered_by_declarative()
-                .too_long(too_long_message(limit));
+            cx.report(NETWORK_DATA, &at.field(field)).covered_by_declarative().too_long(limit);
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());

@@ -3,67 +3,47 @@
 use super::lists;
 use crate::rules::RuleContext;
 use crate::rules::table::NODE_ALLOCATABLE_RESOURCES;
-use tollgate_api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
+use tollgate_api::view::{DeviceBody, NodeResourceMapping, NodeResourceOverhead};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
-/// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
+/// Checks the node resources of a device in both forms, that of 1.36 and that of 1.37; a release knows at most one of
+/// them. `at` is the device's body.
+// upstream v1.36 validateNodeAllocatableResourceMappings; v1.37 validateNodeAllocatableResources
 pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let capacities = lists::index_names(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.get(key).is_some();
     let mappings_at = at.field("nodeAllocatableResourceMappings");
     for (name, mapping) in body.node_resource_mappings().iter() {
-        check_flat_mapping(cx, &mappings_at.key(name), name, mapping, is_capacity);
+        let at = mappings_at.key(name);
+        if name.contains('/') && !name.contains("kubernetes.io/") {
+            report_foreign_resource(cx, &at, name);
+        }
+        if let Some(multiplier) = mapping.allocation_multiplier() {
+            check_positive(cx, &at.field("allocationMultiplier"), &multiplier);
+        }
+        check_capacity_key(cx, &at, mapping, is_capacity);
     }
     let resources_at = at.field("nodeAllocatableResources");
     for (name, resource) in body.node_resources().iter() {
         let at = resources_at.key(name);
-        check_nested_resource(cx, &at, name, resource, is_capacity);
+        if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
+            report_foreign_resource(cx, &at, name);
+        }
+        if resource.mapping().is_none() && resource.overhead().is_none() {
+            let detail = "at least one of mapping or overhead must be set";
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &at).required(detail);
+        }
+        if let Some(mapping) = resource.mapping() {
+            check_mapping(cx, &at.field("mapping"), mapping, is_capacity);
+        }
+        if let Some(overhead) = resource.overhead() {
+            check_overhead(cx, &at.field("overhead"), overhead);
+        }
         if let Some(mapping) = resource.mapping() {
             check_one_source_set(cx, &at.field("mapping"), mapping);
         }
-    }
-}
-
-/// Checks a mapping in the form of 1.36.
-// upstream v1.36 validateNodeAllocatableResourceMappings
-fn check_flat_mapping(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    name: &str,
-    mapping: NodeResourceMapping<'_>,
-    is_capacity: &dyn Fn(&str) -> bool,
-) {
-    if name.contains('/') && !name.contains("kubernetes.io/") {
-        report_foreign_resource(cx, at, name);
-    }
-    if let Some(multiplier) = mapping.allocation_multiplier() {
-        check_positive(cx, &at.field("allocationMultiplier"), &multiplier);
-    }
-    check_capacity_key(cx, at, mapping, is_capacity);
-}
-
-/// Checks a resource in the form of 1.37, with mapping and overhead.
-// upstream v1.37 validateNodeAllocatableResources
-fn check_nested_resource(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    name: &str,
-    resource: NodeResource<'_>,
-    is_capacity: &dyn Fn(&str) -> bool,
-) {
-    if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
-        report_foreign_resource(cx, at, name);
-    }
-    if resource.mapping().is_none() && resource.overhead().is_none() {
-        cx.report(NODE_ALLOCATABLE_RESOURCES, at).required("at least one of mapping or overhead must be set");
-    }
-    if let Some(mapping) = resource.mapping() {
-        check_mapping(cx, &at.field("mapping"), mapping, is_capacity);
-    }
-    if let Some(overhead) = resource.overhead() {
-        check_overhead(cx, &at.field("overhead"), overhead);
     }
 }
 

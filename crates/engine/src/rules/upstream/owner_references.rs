@@ -2,8 +2,8 @@
 
 use crate::rules::table::OWNER_REFERENCE;
 use crate::rules::{RuleContext, duplicates};
+use tollgate_api::fields::OWNER_REFERENCE as OWNER_REFERENCE_FIELDS;
 use tollgate_api::view::{List, OwnerReference, View as _};
-use tollgate_api::{fields, print};
 use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
@@ -51,12 +51,7 @@ fn check_owner_reference(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, owner: Own
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::struct_text(
-            owner.json(),
-            &fields::OWNER_REFERENCE,
-            cx.profile.fields,
-            cx.max_text_bytes(),
-        );
+        let json = cx.struct_json(owner.json(), &OWNER_REFERENCE_FIELDS);
         cx.report(OWNER_REFERENCE, at)
             .invalid(BadValue::Json(json.into()), "/v1, Kind=Event is disallowed from being an owner");
     }
@@ -87,18 +82,16 @@ fn report_empty(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, old_detail: &'stati
     }
 }
 
-/// Returns uid, name, kind and apiVersion of an owner.
-fn owner_identity(owner: OwnerReference<'_>) -> [&[u8]; 4] {
-    [owner.uid(), owner.name(), owner.kind(), owner.api_version()].map(str::as_bytes)
-}
-
 /// Returns the indexes of references that repeat an earlier one, in ascending order; the server removes them before it
 /// validates.
 // upstream v1.36 dedupOwnerReferencesAndAddWarning
-fn repeated_indexes(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
+fn repeated_indexes<'d>(owners: List<'d, OwnerReference<'d>>) -> Vec<usize> {
     let flags = |owner: OwnerReference<'_>| (owner.controller(), owner.block_owner_deletion());
+    let identity = |owner: OwnerReference<'d>| {
+        [owner.uid(), owner.name(), owner.kind(), owner.api_version()].map(str::as_bytes)
+    };
     let mut repeats = Vec::new();
-    duplicates::for_each_repeat(owners.iter(), owner_identity, |(_, first), (index, later)| {
+    duplicates::for_each_repeat(owners.iter(), identity, |(_, first), (index, later)| {
         if flags(first) == flags(later) {
             repeats.push(index);
         }
@@ -116,12 +109,7 @@ fn owners_json<'d>(cx: &RuleContext<'_, '_>, owners: impl Iterator<Item = OwnerR
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&print::struct_text(
-            owner.json(),
-            &fields::OWNER_REFERENCE,
-            cx.profile.fields,
-            cx.max_text_bytes(),
-        ));
+        out.push_str(&cx.struct_json(owner.json(), &OWNER_REFERENCE_FIELDS));
     }
     out.push(']');
     BadValue::Json(out.into())

@@ -88,6 +88,8 @@ fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
 }
 
+/// Checks the claims that containers use: that they exist, and that none is used twice by the same container.
+// upstream v1.36 validateResourceClaimNames
 fn check_containers(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
@@ -95,34 +97,25 @@ fn check_containers(
     containers: List<'_, Container<'_>>,
 ) {
     for (index, container) in containers.iter().enumerate() {
-        let container_at = at.index(index);
-        let resources_at = container_at.field("resources");
-        check_container_claims(cx, &resources_at.field("claims"), spec, container.resources().claims());
-    }
-}
-
-/// Checks the claims that a container uses: that they exist, and that none is used twice.
-// upstream v1.36 validateResourceClaimNames
-fn check_container_claims(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    spec: PodClaims<'_>,
-    claims: List<'_, ContainerClaim<'_>>,
-) {
-    if claims.is_empty() {
-        return;
-    }
-    let names = lists::index_names(spec.resource_claims().iter().map(PodClaim::name));
-    let mut used = ClaimsUsedByContainer::default();
-    for (index, claim) in claims.iter().enumerate() {
-        let (name, at) = (claim.name(), at.index(index));
-        if name.is_empty() {
-            cx.report(CONTAINER_CLAIM, &at).required("");
+        let claims = container.resources().claims();
+        if claims.is_empty() {
             continue;
         }
-        check_not_used_twice(cx, &at, claim, &mut used);
-        if names.get(name).is_none() {
-            report_unknown_claim(cx, &at, spec, name);
+        let container_at = at.index(index);
+        let resources_at = container_at.field("resources");
+        let claims_at = resources_at.field("claims");
+        let names = lists::index_names(spec.resource_claims().iter().map(PodClaim::name));
+        let mut used = ClaimsUsedByContainer::default();
+        for (index, claim) in claims.iter().enumerate() {
+            let (name, at) = (claim.name(), claims_at.index(index));
+            if name.is_empty() {
+                cx.report(CONTAINER_CLAIM, &at).required("");
+                continue;
+            }
+            check_not_used_twice(cx, &at, claim, &mut used);
+            if names.get(name).is_none() {
+                report_unknown_claim(cx, &at, spec, name);
+            }
         }
     }
 }

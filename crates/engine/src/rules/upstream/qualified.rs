@@ -1,6 +1,6 @@
 //! Names of attributes and capacities: `id`, or `domain/id`.
 
-use super::naming::{self, MAX_DRIVER_BYTES, MAX_ID_BYTES, too_long_message};
+use super::naming::{self, MAX_DRIVER_BYTES, MAX_ID_BYTES};
 use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
@@ -57,7 +57,7 @@ fn report_empty_part(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, 
 // upstream v1.36 validateCIdentifier
 pub fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > MAX_ID_BYTES {
-        cx.report(rule, at).too_long(too_long_message(MAX_ID_BYTES));
+        cx.report(rule, at).too_long(MAX_ID_BYTES);
     }
     if !names::is_c_identifier(id) {
         let kind =

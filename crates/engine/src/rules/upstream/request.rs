@@ -9,8 +9,8 @@ use crate::rules::table::{
     REQUEST_SHAPE, TOO_MANY_REQUESTS,
 };
 use tollgate_api::equal::same_member;
+use tollgate_api::fields;
 use tollgate_api::view::{List, Request, RequestBody, SubRequest, View};
-use tollgate_api::{fields, print};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, LengthUnit};
@@ -36,11 +36,8 @@ pub fn check_requests(
     for (index, request) in new.iter().enumerate() {
         check_request(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
-    lists::for_each_duplicate(new.iter().map(Request::name), |index, name| {
-        let (ty, known) = (fields::request(cx.version), cx.profile.fields);
-        let whole = |max_bytes| print::struct_text(new.value().item(index), ty, known, max_bytes);
-        lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
-    });
+    let ty = fields::request(cx.version);
+    lists::check_unique_key(cx, DUPLICATE_REQUEST, at, new.value(), ty, "name", BadValue::str);
 }
 
 // upstream v1.36 validateDeviceRequest
@@ -109,6 +106,7 @@ fn check_exact_and_alternatives(
     cx.check_part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
 }
 
+// upstream v1.36 validateDeviceSubRequest
 fn check_alternatives(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
@@ -122,42 +120,28 @@ fn check_alternatives(
     }
     let stored = lists::ItemsByKey::from_items(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
     for (index, sub) in list.iter().enumerate() {
-        check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
-    }
-    lists::for_each_duplicate(list.iter().map(SubRequest::name), |index, name| {
-        let known = cx.profile.fields;
-        let whole =
-            |max_bytes| print::struct_text(list.value().item(index), &fields::SUB_REQUEST, known, max_bytes);
-        lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
-    });
-}
-
-// upstream v1.36 validateDeviceSubRequest
-fn check_alternative(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    request: &str,
-    new: SubRequest<'_>,
-    old: Option<SubRequest<'_>>,
-    attributes: &mut ConstraintAttributes<'_>,
-) {
-    naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), new.name());
-    let (body, stored) = (new.body(), old.map(SubRequest::body));
-    cx.check_part(is_field_unchanged(body, stored, "deviceClassName"), |cx| {
-        let (at, class) = (at.field("deviceClassName"), body.device_class_name());
-        if class.is_empty() {
-            cx.report(REQUEST_DEVICE_CLASS, &at)
-                .covered_by_declarative()
-                .required("")
-                .help("set `deviceClassName` to the name of a DeviceClass");
-            return;
-        }
-        let unit = if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters };
-        names::check_dns_subdomain(class, unit, &mut |detail| {
-            cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
+        let at = at.index(index);
+        naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), sub.name());
+        let (body, stored) = (sub.body(), stored.get(&sub.name()).map(SubRequest::body));
+        cx.check_part(is_field_unchanged(body, stored, "deviceClassName"), |cx| {
+            let (at, class) = (at.field("deviceClassName"), body.device_class_name());
+            if class.is_empty() {
+                cx.report(REQUEST_DEVICE_CLASS, &at)
+                    .covered_by_declarative()
+                    .required("")
+                    .help("set `deviceClassName` to the name of a DeviceClass");
+                return;
+            }
+            let unit = if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters };
+            names::check_dns_subdomain(class, unit, &mut |detail| {
+                cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
+            });
         });
-    });
-    check_request_body(cx, at, body, stored, RequestRef { request, sub: Some(new.name()) }, attributes);
+        let owner = RequestRef { request: new.name(), sub: Some(sub.name()) };
+        check_request_body(cx, &at, body, stored, owner, attributes);
+    }
+    let ty = &fields::SUB_REQUEST;
+    lists::check_unique_key(cx, DUPLICATE_REQUEST, at, list.value(), ty, "name", BadValue::str);
 }
 
 /// Checks the fields that an exact request and an alternative have in common.
@@ -199,15 +183,14 @@ fn check_allocation_mode(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: Requ
         "All" | "ExactCount" => {}
         mode => {
             let (at, value) = (at.field("allocationMode"), lists::named_string(cx, mode));
-            let detail = supported_values(&["All", "ExactCount"]);
+            let known = ["All", "ExactCount"];
             if mode.is_empty() {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.
-                cx.report(REQUEST_ALLOCATION_MODE, &at).not_supported(value, detail);
+                cx.report(REQUEST_ALLOCATION_MODE, &at).not_supported(value, || supported_values(&known));
             } else {
                 cx.report(REQUEST_ALLOCATION_MODE, &at)
                     .covered_by_declarative()
-                    .not_supported(value, detail)
-                    .did_you_mean(&at, mode, &["All", "ExactCount"]);
+                    .not_one_of(value, mode, &known);
             }
         }
     }

@@ -6,7 +6,6 @@
 mod hints;
 
 use super::lists;
-use super::naming::too_long_message;
 use crate::rules::RuleContext;
 use crate::rules::table::{
     CEL_COST, CEL_EXPRESSION, CEL_LENGTH, CEL_UNCHECKED, EMPTY_SELECTOR, TOO_MANY_SELECTORS,
@@ -64,7 +63,7 @@ pub fn check_expression(
     stored: bool,
 ) -> Option<u64> {
     if text.len() > MAX_EXPRESSION_BYTES {
-        cx.report(CEL_LENGTH, at).too_long(too_long_message(MAX_EXPRESSION_BYTES));
+        cx.report(CEL_LENGTH, at).too_long(MAX_EXPRESSION_BYTES);
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };

@@ -1,6 +1,5 @@
 //! Node operations that a driver does without, of a slice and of an allocation result.
 
-use super::taint::supported_values;
 use super::{hub, lists};
 use crate::rules::RuleContext;
 use crate::rules::table::SKIP_NODE_OPERATIONS;
@@ -28,10 +27,11 @@ pub fn check_skip_node_operations(
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
                 let value = BadValue::named(operation);
-                cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
-                    .declarative_only()
-                    .not_supported(value, || supported_values(&KNOWN_OPERATIONS))
-                    .did_you_mean(&at.index(index), operation, &KNOWN_OPERATIONS);
+                cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().not_one_of(
+                    value,
+                    operation,
+                    &KNOWN_OPERATIONS,
+                );
             }
         }
     });

@@ -130,20 +130,12 @@ fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpe
         ("`allNodes`", all == Some(true)),
         ("`perDeviceNodeSelection`", spec.per_device_node_selection() == Some(true)),
     ];
-    let detail =
-        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    match set.iter().filter(|(_, set)| *set).count() {
-        0 => {
-            cx.report(SLICE_NODE_SELECTION, at).required(detail);
-        }
-        1 => {}
-        _ => {
-            cx.report(SLICE_NODE_SELECTION, at).invalid(
-                naming::printed_set_fields(&set),
-                format_args!("{detail}, but multiple fields are set"),
-            );
-        }
-    }
+    let details = [
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple \
+         fields are set",
+    ];
+    naming::check_one_set(cx, SLICE_NODE_SELECTION, at, &set, details);
 }
 
 /// Checks the list of devices: its length, duplicate names, and each device.
@@ -180,33 +172,27 @@ fn check_devices(
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
     let unchanged = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "devices"));
-    let judge = |cx: &mut RuleContext<'_, '_>| check_each_device(cx, at, spec, old);
+    let judge = |cx: &mut RuleContext<'_, '_>| {
+        // Newer releases keep devices and counters in different slices.
+        let shared = (cx.profile.counters == CounterRules::Totals)
+            .then(|| CounterSetIndex::new(spec.shared_counters()));
+        let per_device = spec.per_device_node_selection() == Some(true);
+        // Only releases that stop at the limit ask for the stored device, so that the search stays short.
+        let stored = old.filter(|_| cx.is_hand_written && cx.profile.skips_unchanged_taints);
+        for (index, device) in spec.devices().iter().enumerate() {
+            let old = stored.and_then(|old| old.devices().iter().find(|old| old.name() == device.name()));
+            let around = DeviceContext { per_device, shared: shared.as_ref(), old };
+            device::check_device(cx, &at.index(index), device, &around);
+        }
+        lists::for_each_duplicate(spec.devices().iter().map(Device::name), |index, name| {
+            let device_at = at.index(index);
+            let name_at = device_at.field("name");
+            let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
+            cx.report(DUPLICATE_DEVICE, at).duplicate(name, "");
+        });
+    };
     cx.check_part(unchanged, |cx| {
         if over && cx.profile.stops_at_list_limit { cx.check_declaratively_only(judge) } else { judge(cx) }
-    });
-}
-
-fn check_each_device(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    spec: SliceSpec<'_>,
-    old: Option<SliceSpec<'_>>,
-) {
-    // Newer releases keep devices and counters in different slices.
-    let shared = (cx.profile.counters == CounterRules::Totals).then(|| CounterSetIndex::from_slice(spec));
-    let per_device = spec.per_device_node_selection() == Some(true);
-    // Only releases that stop at the limit ask for the stored device, so that the search stays short.
-    let stored = old.filter(|_| cx.is_hand_written && cx.profile.skips_unchanged_taints);
-    for (index, device) in spec.devices().iter().enumerate() {
-        let old = stored.and_then(|old| old.device_named(device.name()));
-        let around = DeviceContext { per_device, shared: shared.as_ref(), old };
-        device::check_device(cx, &at.index(index), device, &around);
-    }
-    lists::for_each_duplicate(spec.devices().iter().map(Device::name), |index, name| {
-        let device_at = at.index(index);
-        let name_at = device_at.field("name");
-        let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
-        cx.report(DUPLICATE_DEVICE, at).duplicate(name, "");
     });
 }
 
@@ -227,13 +213,12 @@ fn check_slice_taints(
     let searched = cx.profile.documented.slice_taints.unwrap_or_default();
     let stored = old.filter(|_| cx.profile.keeps_stored_effects).map(SliceSpec::taints);
     for (index, entry) in spec.taints().iter().enumerate() {
-        let entry_at = at.index(index);
         let mut stored =
             stored.filter(|_| index < searched).into_iter().flat_map(|stored| stored.iter().take(searched));
         let is_stored = |old: &SliceTaint<'_>| {
             old.device() == entry.device() && taint::is_same_key_and_effect(old.taint(), entry.taint())
         };
         let stored = stored.find(is_stored).map(SliceTaint::taint);
-        taint::check_taint(cx, &entry.taint_path(&entry_at), entry.taint(), stored);
+        taint::check_taint(cx, &entry.taint_path(&at.index(index)), entry.taint(), stored);
     }
 }

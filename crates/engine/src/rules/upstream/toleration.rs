@@ -1,7 +1,7 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::{key_hint, key_problems, report_unknown_effect, supported_values};
+use super::taint::{key_hint, key_problems, report_unknown_effect};
 use crate::rules::RuleContext;
 use crate::rules::table::{TOLERATION_EFFECT, TOLERATION_KEY, TOLERATION_OPERATOR, TOLERATION_VALUE};
 use tollgate_api::view::{List, Toleration};
@@ -46,12 +46,12 @@ fn check_toleration(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
             cx.report(TOLERATION_VALUE, &value_at).invalid(value, detail);
         }),
         other => {
-            let detail = supported_values(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named_string(cx, other));
-            cx.report(TOLERATION_OPERATOR, &at)
-                .covered_by_declarative()
-                .not_supported(value, detail)
-                .did_you_mean(&at, other, &["Equal", "Exists"]);
+            cx.report(TOLERATION_OPERATOR, &at).covered_by_declarative().not_one_of(
+                value,
+                other,
+                &["Equal", "Exists"],
+            );
         }
     }
     let effect = toleration.effect();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::{Acknowledgement, ImpactLimits, PerResource, TaintedLimit};
-use crate::policy::glob::Glob;
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
 
@@ -122,7 +121,7 @@ impl ImpactLimits {
     /// everybody may.
     pub(in crate::policy::taint_rule) fn acknowledging_group_globs(&self) -> Option<Vec<&str>> {
         let groups = self.acknowledge.as_ref()?.groups.as_ref()?;
-        Some(groups.iter().map(Glob::pattern).collect())
+        Some(groups.patterns().collect())
     }
 
     /// Returns the level at which a rule with this impact is reported for a user; `None` if it is allowed.
@@ -159,9 +158,7 @@ impl ImpactLimits {
         let may = |Acknowledgement { annotation, groups }: &Acknowledgement| {
             let mut own = user.iter().flat_map(|user| user.root().get("groups").items());
             acknowledged.as_deref() == Some(&**annotation)
-                && groups
-                    .as_ref()
-                    .is_none_or(|groups| own.any(|group| groups.iter().any(|glob| glob.matches(group.str()))))
+                && groups.as_ref().is_none_or(|groups| own.any(|group| groups.match_any(group.str())))
         };
         if self.acknowledge.as_ref().is_some_and(may) { None } else { Some(action) }
     }

@@ -6,7 +6,6 @@ use crate::rules::table::{
     CLASSIC_ALLOCATION_MODE, CLASSIC_CLASS_NAME, IMMUTABLE_CLASSIC_CLAIM, UNKNOWN_RESOURCE_CLASS,
 };
 use crate::rules::upstream::naming;
-use crate::rules::upstream::taint::supported_values;
 use tollgate_api::equal;
 use tollgate_api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use tollgate_document::field::Path;
@@ -43,10 +42,7 @@ pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, sp
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !ALLOCATION_MODES.contains(&mode) {
         let value = BadValue::named(mode);
-        let at = at.field("allocationMode");
-        cx.report(CLASSIC_ALLOCATION_MODE, &at)
-            .not_supported(value, || supported_values(&ALLOCATION_MODES))
-            .did_you_mean(&at, mode, &ALLOCATION_MODES);
+        cx.report(CLASSIC_ALLOCATION_MODE, &at.field("allocationMode")).not_one_of(value, mode, &ALLOCATION_MODES);
     }
 }
 

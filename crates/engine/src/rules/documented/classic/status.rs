@@ -10,11 +10,10 @@ use crate::rules::table::{
     CLASSIC_DRIVER,
 };
 use crate::rules::upstream::lists::at_most_message;
-use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{naming, node_selector, owner_references};
 use crate::rules::{RuleContext, duplicates};
 use tollgate_api::view::{
-    ClassicClaim, ClassicClaimStatus, List, ObjectBody, OwnerReference, SchedulingStatus, Strings,
+    ClassicClaim, ClassicClaimStatus, ObjectBody, OwnerReference, SchedulingStatus, Strings,
 };
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType};
@@ -86,9 +85,7 @@ fn check_phase(
 ) {
     let new = phase_of(claim.status());
     if !CLAIM_PHASES.contains(&new) {
-        cx.report(CLAIM_PHASE, at)
-            .not_supported(BadValue::named(new), || supported_values(&CLAIM_PHASES))
-            .did_you_mean(at, new, &CLAIM_PHASES);
+        cx.report(CLAIM_PHASE, at).not_one_of(BadValue::named(new), new, &CLAIM_PHASES);
         return;
     }
     let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
@@ -131,9 +128,12 @@ fn check_users(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: ClassicClaim
     owner_references::check_owner_references(cx, &users_at, users);
     // "The default is 1", and Go reads an absent number as 0.
     let limit = usize::try_from(if given == 0 { 1 } else { given });
+    let mut count = users.len();
+    if limit.is_ok_and(|limit| count > limit) {
+        // Each user counts only once.
+        duplicates::for_each_repeat(users.iter(), user_identity, |_, _| count -= 1);
+    }
     if let Ok(limit) = limit
-        && users.len() > limit
-        && let count = users.len() - repeat_count(users)
         && count > limit
     {
         cx.report(CLAIM_RESERVED_FOR, &users_at)
@@ -145,13 +145,6 @@ fn check_users(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: ClassicClaim
         let value = BadValue::Excess { count: users.len(), limit: 0 };
         cx.report(CLAIM_RESERVED_FOR, &users_at).error_of_type(ErrorType::Forbidden, value, detail);
     }
-}
-
-/// Returns how many entries are for a user that is listed before, because each user counts only once.
-fn repeat_count(users: List<'_, OwnerReference<'_>>) -> usize {
-    let mut repeats = 0;
-    duplicates::for_each_repeat(users.iter(), user_identity, |_, _| repeats += 1);
-    repeats
 }
 
 /// Returns what identifies a user: the UID or, if there is none, name, kind and apiVersion.
