@@ -47,23 +47,9 @@ impl fmt::Display for DeviceObstacle {
     }
 }
 
-/// The node for which the pools of an inventory are checked: one that exists, or any that no slice names.
-#[derive(Clone, Copy)]
-enum NodeToCheck<'d> {
-    Node(Node<'d>),
-    /// Any node that no slice names. Every node selector is assumed to match it.
-    Elsewhere,
-}
-
-impl NodeToCheck<'_> {
-    fn matches_selection(self, selection: NodeSelection<'_>) -> bool {
-        match (self, selection) {
-            (NodeToCheck::Node(node), selection) => selection.includes(node),
-            (NodeToCheck::Elsewhere, selection) => {
-                matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
-            }
-        }
-    }
+/// True if the selection can reach nodes that it does not name.
+fn is_wide(selection: NodeSelection<'_>) -> bool {
+    matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
 }
 
 impl<'d> Inventory<'d> {
@@ -82,22 +68,20 @@ impl<'d> Inventory<'d> {
             let slices: Vec<(usize, &Slice<'d>)> =
                 pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
             let selections = || slices.iter().flat_map(|(_, slice)| self.node_selections(slice));
-            let is_wide = |selection| matches!(selection, NodeSelection::All | NodeSelection::Selector(_));
             let has_wide = selections().any(is_wide);
             let named = selections().filter_map(|selection| match selection {
                 NodeSelection::Name(name) => Some(name),
                 _ => None,
             });
             let named: BTreeSet<&str> = named.collect();
-            let checked_nodes: Vec<NodeToCheck<'d>> = match nodes {
+            let checked_nodes: Vec<Option<Node<'d>>> = match nodes {
                 None => {
-                    let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
-                    named.map(NodeToCheck::Node).chain(has_wide.then_some(NodeToCheck::Elsewhere)).collect()
+                    let named = named.into_iter().map(|name| Some(Node { name, labels: Value::absent() }));
+                    named.chain(has_wide.then_some(None)).collect()
                 }
-                Some(nodes) if has_wide => nodes.iter().copied().map(NodeToCheck::Node).collect(),
+                Some(nodes) if has_wide => nodes.iter().copied().map(Some).collect(),
                 Some(_) => {
-                    let known = named.into_iter().filter_map(|name| by_name.get(name).copied());
-                    known.map(NodeToCheck::Node).collect()
+                    named.into_iter().filter_map(|name| by_name.get(name).copied()).map(Some).collect()
                 }
             };
             self.record_ignored_slices(&slices, &mut found);
@@ -133,15 +117,18 @@ impl<'d> Inventory<'d> {
         }
     }
 
-    /// Records for each device of a pool why it cannot be allocated on the given node.
+    /// Records for each device of a pool why it cannot be allocated on the given node; `None` is any node that no slice
+    /// names, which every node selector is assumed to match.
     fn record_pool_obstacles(
         &self,
         slices: &[(usize, &Slice<'d>)],
-        checked_node: NodeToCheck<'d>,
+        checked_node: Option<Node<'d>>,
         usage: &DeviceUsage<'d>,
         found: &mut [Option<DeviceObstacle>],
     ) {
-        let reaches = |selection: NodeSelection<'_>| checked_node.matches_selection(selection);
+        let reaches = |selection: NodeSelection<'_>| {
+            checked_node.map_or_else(|| is_wide(selection), |node| selection.includes(node))
+        };
         let reaching: Vec<(usize, &Slice<'d>)> =
             slices.iter().copied().filter(|(_, slice)| self.considers_slice(slice, &reaches)).collect();
         let mut newest = Vec::new();

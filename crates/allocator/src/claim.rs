@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_api::profile::AllocatorSemantics;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
+use tollgate_api::view::{self, ClaimSpec, Class, RequestBody};
 use tollgate_formats::quantity::Quantity;
 
 /// The DeviceClasses of a cluster, by name.
@@ -71,7 +71,7 @@ pub(crate) struct RequestAlternative<'d> {
     pub(crate) alternative: Option<&'d str>,
     pub(crate) class_name: &'d str,
     pub(crate) class: Class<'d>,
-    body: RequestBody<'d>,
+    pub(crate) body: RequestBody<'d>,
     pub(crate) mode: AllocationMode,
     pub(crate) admin_access: bool,
     pub(crate) capacities: Vec<(&'d str, Quantity<'d>)>,
@@ -190,14 +190,6 @@ impl<'d> RequestAlternative<'d> {
     }
 
     /// The selectors of the request itself.
-    pub(crate) fn selectors(&self) -> List<'d, Selector<'d>> {
-        self.body.selectors()
-    }
-
-    pub(crate) fn tolerations(&self) -> List<'d, Toleration<'d>> {
-        self.body.tolerations()
-    }
-
     /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
     pub(crate) fn unsupported_reason(&self, semantics: &AllocatorSemantics) -> Option<String> {
@@ -206,7 +198,7 @@ impl<'d> RequestAlternative<'d> {
                 ": cannot handle request with derived attributes, the feature is disabled".to_owned(),
             );
         }
-        if let Some(index) = self.selectors().iter().position(|selector| selector.cel().is_none()) {
+        if let Some(index) = self.body.selectors().iter().position(|selector| selector.cel().is_none()) {
             return Some(format!(", selector #{index}: CEL expression empty (unsupported selector type?)"));
         }
         let has_admin_access = self.alternative.is_none() && self.body.admin_access().is_some();

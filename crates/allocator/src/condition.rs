@@ -15,9 +15,6 @@ pub enum PostFilterResult {
     NothingChanged,
     /// No node was checked, so PostFilter has no claims to deallocate.
     NoClaims,
-    /// A claim was deallocated because it is not available on any suitable node. The scheduler tries the pod
-    /// again.
-    Deallocated,
 }
 
 impl PostFilterResult {
@@ -25,7 +22,6 @@ impl PostFilterResult {
         match self {
             PostFilterResult::NothingChanged => "still not schedulable",
             PostFilterResult::NoClaims => "no new claims to deallocate",
-            PostFilterResult::Deallocated => "deallocation of ResourceClaim completed",
         }
     }
 }

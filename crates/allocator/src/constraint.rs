@@ -3,7 +3,7 @@
 //! A constraint is updated for every device that the search allocates or releases, in the order of a stack. Its state
 //! is that of upstream's allocator, including what one release forgets.
 
-use crate::search::ClaimRequest;
+use crate::claim::RequestAlternative;
 use tollgate_api::profile::{AllocatorSemantics, DistinctComparedValues};
 use tollgate_api::view::{self, DeviceBody, Strings, View as _};
 
@@ -63,7 +63,7 @@ impl<'d> ConstraintState<'d> {
     /// violates the constraint.
     pub(crate) fn try_add_device(
         &mut self,
-        request: RequestName<'d>,
+        request: &RequestAlternative<'d>,
         driver: &str,
         device: DeviceBody<'d>,
     ) -> bool {
@@ -90,8 +90,8 @@ impl<'d> ConstraintState<'d> {
                 if *devices > 0 && values.iter().any(|(_, value)| violates_distinct(*value, new)) {
                     return false;
                 }
-                values.retain(|(name, _)| *name != request.name);
-                values.push((request.name, new));
+                values.retain(|(name, _)| *name != request.request);
+                values.push((request.request, new));
                 *devices += 1;
             }
         }
@@ -99,7 +99,7 @@ impl<'d> ConstraintState<'d> {
     }
 
     /// Removes the device that was added last.
-    pub(crate) fn remove_last_device(&mut self, request: RequestName<'d>) {
+    pub(crate) fn remove_last_device(&mut self, request: &RequestAlternative<'d>) {
         if !self.applies_to(request) {
             return;
         }
@@ -109,7 +109,7 @@ impl<'d> ConstraintState<'d> {
                 values.pop();
             }
             SeenValues::DistinctLast { values, devices } => {
-                values.retain(|(name, _)| *name != request.name);
+                values.retain(|(name, _)| *name != request.request);
                 *devices = devices.saturating_sub(1);
             }
         }
@@ -117,26 +117,13 @@ impl<'d> ConstraintState<'d> {
 
     /// True if the constraint applies to the request: it lists no requests, or it lists the request or this
     /// alternative.
-    fn applies_to(&self, request: RequestName<'_>) -> bool {
+    fn applies_to(&self, request: &RequestAlternative<'_>) -> bool {
         let is_alternative = |name: &str| {
-            let parts = name.strip_prefix(request.name).and_then(|rest| rest.strip_prefix('/'));
+            let parts = name.strip_prefix(request.request).and_then(|rest| rest.strip_prefix('/'));
             parts.is_some() && parts == request.alternative
         };
         self.requests.is_empty()
-            || self.requests.iter().any(|name| name == request.name || is_alternative(name))
-    }
-}
-
-/// Name of a request, and of the alternative that is being tried.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestName<'d> {
-    pub(crate) name: &'d str,
-    pub(crate) alternative: Option<&'d str>,
-}
-
-impl<'d> RequestName<'d> {
-    pub(crate) fn from_claim_request(claim_request: ClaimRequest<'_, 'd>) -> RequestName<'d> {
-        RequestName { name: claim_request.details.request, alternative: claim_request.details.alternative }
+            || self.requests.iter().any(|name| name == request.request || is_alternative(name))
     }
 }
 

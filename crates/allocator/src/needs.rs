@@ -9,7 +9,7 @@ use crate::claim::AllocationMode;
 use crate::outcome::{AllocationError, MAX_DEVICES_PER_CLAIM, SelectorSource};
 use crate::pools::PoolState;
 use crate::search::{ClaimRequest, PodSearch, Stopped};
-use crate::selector::{Candidate, SelectorError, Selectors};
+use crate::selector::{Candidate, Selectors};
 
 /// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let selectors = if of_class {
             claim_request.details.class.spec().selectors()
         } else {
-            claim_request.details.selectors()
+            claim_request.details.body.selectors()
         };
         for (index, selector) in selectors.iter().enumerate() {
             let expression = selector.cel().map_or("", |cel| cel.expression());
@@ -181,22 +181,12 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
                     } else {
                         SelectorSource::Claim(self.claim_name(claim_request))
                     };
-                    return Err(self.selector_error(source, index, device, error).into());
+                    let names_device = self.allocator.inventory.semantics.selector_errors_name_device;
+                    let device = names_device.then(|| device.to_string());
+                    return Err(AllocationError::Selector { source, index, device, error }.into());
                 }
             }
         }
         Ok(true)
-    }
-
-    fn selector_error(
-        &self,
-        source: SelectorSource,
-        index: usize,
-        device: Candidate<'d>,
-        error: SelectorError,
-    ) -> AllocationError {
-        let names_device = self.allocator.inventory.semantics.selector_errors_name_device;
-        let device = names_device.then(|| device.to_string());
-        AllocationError::Selector { source, index, device, error }
     }
 }

@@ -4,10 +4,8 @@
 //! suitable. An [`UnschedulableReason`] concerns the pod or one node, and other nodes are tried.
 
 use crate::capacity::CapacityError;
-use crate::inventory::DeviceKey;
 use crate::node::Node;
 use crate::selector::SelectorError;
-use crate::usage::DeviceHolding;
 use std::borrow::Cow;
 use std::fmt;
 use tollgate_api::view::{self, List, NodeRequirement, NodeSelector, Strings, Toleration};
@@ -45,7 +43,6 @@ pub struct AllocatedDevice<'d> {
     pub driver: &'d str,
     pub pool: &'d str,
     pub device: &'d str,
-    pub key: DeviceKey,
     pub admin_access: bool,
     /// True for a share of a device that allows multiple allocations. Its result has a `shareID`.
     pub is_share: bool,
@@ -53,19 +50,9 @@ pub struct AllocatedDevice<'d> {
     pub consumed_capacity: Vec<(&'d str, Quantity<'d>)>,
     pub tolerations: List<'d, Toleration<'d>>,
     pub binding_conditions: Strings<'d>,
-    pub binding_failure_conditions: Strings<'d>,
 }
 
-impl<'d> AllocatedDevice<'d> {
-    /// The device usage that this result adds. `None` with adminAccess, because it does not block other
-    /// claims.
-    pub fn holding(&self) -> Option<DeviceHolding<'d>> {
-        let consumed = self.consumed_capacity.iter().map(|(name, amount)| (*name, amount.nano_value()));
-        let holding =
-            DeviceHolding { device: self.key, is_share: self.is_share, consumed: consumed.collect() };
-        (!self.admin_access).then_some(holding)
-    }
-
+impl AllocatedDevice<'_> {
     /// The request in the format of allocation results: `request` or `request/alternative`.
     pub fn request_name(&self) -> String {
         match self.alternative {

@@ -4,7 +4,6 @@
 //! forgets in some releases.
 
 use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_or_zero};
-use crate::constraint::RequestName;
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
 use crate::pools::{NodeDevice, add_counters};
@@ -116,7 +115,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         }
         let mut taken =
             TakenDevice { claim_request, node_device, consumed: Vec::new(), is_share, has_counters };
-        let tolerated = || tolerance::all_tolerated(&device.taints, claim_request.details.tolerations());
+        let tolerated = || tolerance::all_tolerated(&device.taints, claim_request.details.body.tolerations());
         if features.device_taints && !tolerated() {
             self.release_counters_and_constraints(&taken, 0);
             return Ok(None);
@@ -168,9 +167,9 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     /// Removes the device from the first `constraints` constraints of the claim, and returns its counters to
     /// the pool.
     fn release_counters_and_constraints(&mut self, taken: &TakenDevice<'a, 'd>, constraints: usize) {
-        let requested = RequestName::from_claim_request(taken.claim_request);
-        let all = self.constraints.get_mut(taken.claim_request.claim).into_iter().flatten();
-        all.take(constraints).for_each(|constraint| constraint.remove_last_device(requested));
+        let ClaimRequest { claim, details } = taken.claim_request;
+        let all = self.constraints.get_mut(claim).into_iter().flatten();
+        all.take(constraints).for_each(|constraint| constraint.remove_last_device(details));
         let Some((node_device, _)) = self.device_at(taken.node_device).filter(|_| taken.has_counters) else {
             return;
         };
@@ -188,9 +187,8 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         device: &Device<'d>,
     ) -> Option<usize> {
         let driver = self.device_at(node_device).and_then(|(at, _)| self.pools.pools.get(at.pool))?.driver;
-        let requested = RequestName::from_claim_request(claim_request);
         let mut all = self.constraints.get_mut(claim_request.claim)?.iter_mut();
-        all.position(|constraint| !constraint.try_add_device(requested, driver, device.body))
+        all.position(|constraint| !constraint.try_add_device(claim_request.details, driver, device.body))
     }
 
     /// True if shares of the device are already allocated, so that its counters are already consumed.

@@ -35,13 +35,11 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             driver: pool.driver,
             pool: pool.name,
             device: device.name,
-            key: device.key,
             admin_access: details.admin_access,
             is_share: taken.is_share,
             consumed_capacity: taken.consumed.clone(),
-            tolerations: details.tolerations(),
+            tolerations: details.body.tolerations(),
             binding_conditions: device.body.binding_conditions(),
-            binding_failure_conditions: device.body.binding_failure_conditions(),
         })
     }
 

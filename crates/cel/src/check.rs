@@ -16,34 +16,39 @@ use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use super::unify::{Unifier, most_general};
 
-/// The results of type checking, by node: its type, and the overloads of calls.
+/// The results of type checking, by node.
 pub(super) struct TypeCheckResult {
-    types: Vec<Option<Type>>,
-    overloads: Vec<Vec<&'static Overload>>,
-    /// For each node, whether it is a selection that is a declared name as a whole, such as `google.protobuf.Duration`.
-    declared_names: Vec<bool>,
-    unknown: Type,
+    nodes: Vec<CheckedNode>,
+}
+
+/// What is found out about a node: its type, and the overloads of a call.
+#[derive(Clone, Default)]
+struct CheckedNode {
+    found: Option<Type>,
+    overloads: Vec<&'static Overload>,
+    /// True if it is a selection that is a declared name as a whole, such as `google.protobuf.Duration`.
+    is_declared_name: bool,
 }
 
 impl TypeCheckResult {
     /// The type of a node; `dyn` for nodes that a macro consumed, which have no type of their own.
     pub(super) fn type_of(&self, id: NodeId) -> &Type {
-        self.types.get(id.index()).and_then(Option::as_ref).unwrap_or(&self.unknown)
+        self.nodes.get(id.index()).and_then(|node| node.found.as_ref()).unwrap_or(&Type::Dyn)
     }
 
     /// True if the node has a type: false for nodes that a macro replaced.
     pub(super) fn is_typed(&self, id: NodeId) -> bool {
-        self.types.get(id.index()).is_some_and(Option::is_some)
+        self.nodes.get(id.index()).is_some_and(|node| node.found.is_some())
     }
 
     /// True if a selection `a.b` is not a field of `a` but a declared name, such as that of a type.
     pub(super) fn is_declared_name(&self, id: NodeId) -> bool {
-        self.declared_names.get(id.index()).is_some_and(|is_name| *is_name)
+        self.nodes.get(id.index()).is_some_and(|node| node.is_declared_name)
     }
 
     /// The overloads that a call may resolve to when it runs; empty for other nodes.
     pub(super) fn overloads(&self, id: NodeId) -> &[&'static Overload] {
-        self.overloads.get(id.index()).map_or(&[], Vec::as_slice)
+        self.nodes.get(id.index()).map_or(&[], |node| node.overloads.as_slice())
     }
 }
 
@@ -55,21 +60,15 @@ pub(super) fn check_types(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> 
         env,
         issues,
         unifier: Unifier::new(),
-        types: vec![None; tree.len()],
-        overloads: vec![Vec::new(); tree.len()],
-        declared_names: vec![false; tree.len()],
+        nodes: vec![CheckedNode::default(); tree.len()],
         variables: Vec::new(),
     };
     checker.check_node(tree.root());
-    let Checker { mut unifier, types, overloads, declared_names, .. } = checker;
-    let types =
-        types.into_iter().map(|found| found.map(|found| unifier.resolve_free_as_dyn(&found))).collect();
-    (!unifier.is_exhausted()).then_some(TypeCheckResult {
-        types,
-        overloads,
-        declared_names,
-        unknown: Type::Dyn,
-    })
+    let Checker { mut unifier, mut nodes, .. } = checker;
+    for found in nodes.iter_mut().filter_map(|node| node.found.as_mut()) {
+        *found = unifier.resolve_free_as_dyn(found);
+    }
+    (!unifier.is_exhausted()).then_some(TypeCheckResult { nodes })
 }
 
 /// The state of a type check: the types found so far, and the loop variables in scope.
@@ -78,9 +77,7 @@ struct Checker<'t, 'i> {
     env: CelEnv,
     issues: &'t mut Issues<'i>,
     unifier: Unifier,
-    types: Vec<Option<Type>>,
-    overloads: Vec<Vec<&'static Overload>>,
-    declared_names: Vec<bool>,
+    nodes: Vec<CheckedNode>,
     /// Loop variables in scope with their types, innermost last.
     variables: Vec<(&'t str, Type)>,
 }
@@ -88,7 +85,7 @@ struct Checker<'t, 'i> {
 impl<'t> Checker<'t, '_> {
     /// Checks a node and everything below it, unless that was done before, and returns its type.
     fn check_node(&mut self, id: NodeId) -> Type {
-        if let Some(Some(known)) = self.types.get(id.index()) {
+        if let Some(CheckedNode { found: Some(known), .. }) = self.nodes.get(id.index()) {
             return known.clone();
         }
         let tree = self.tree;
@@ -105,10 +102,16 @@ impl<'t> Checker<'t, '_> {
             ExprKind::Struct { name, fields } => self.check_message(id, name, fields),
             ExprKind::Loop(body) => self.check_loop(body),
         };
-        if let Some(slot) = self.types.get_mut(id.index()) {
-            *slot = Some(found.clone());
+        if let Some(node) = self.nodes.get_mut(id.index()) {
+            node.found = Some(found.clone());
         }
         found
+    }
+
+    fn set_overloads(&mut self, id: NodeId, overloads: Vec<&'static Overload>) {
+        if let Some(node) = self.nodes.get_mut(id.index()) {
+            node.overloads = overloads;
+        }
     }
 
     fn report(&mut self, id: NodeId, message: impl Into<String>) {
@@ -153,8 +156,8 @@ impl<'t> Checker<'t, '_> {
             && let Some(name) = self.tree.qualified_name(id)
             && let Some(found) = self.lookup_qualified(&name)
         {
-            if let Some(slot) = self.declared_names.get_mut(id.index()) {
-                *slot = true;
+            if let Some(node) = self.nodes.get_mut(id.index()) {
+                node.is_declared_name = true;
             }
             return found;
         }
@@ -217,9 +220,7 @@ impl<'t> Checker<'t, '_> {
         let tree = self.tree;
         let ExprKind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
         let found = self.field_type(id, operand, field, true);
-        if let Some(slot) = self.overloads.get_mut(id.index()) {
-            *slot = functions::overloads("_?._", self.env).collect();
-        }
+        self.set_overloads(id, functions::overloads("_?._", self.env).collect());
         self.unifier.resolve_bound(&found)
     }
 
@@ -232,10 +233,7 @@ impl<'t> Checker<'t, '_> {
                 result = Type::Error;
             }
         }
-        let matching = functions::overloads(function, self.env).collect();
-        if let Some(slot) = self.overloads.get_mut(id.index()) {
-            *slot = matching;
-        }
+        self.set_overloads(id, functions::overloads(function, self.env).collect());
         result
     }
 
@@ -263,9 +261,7 @@ impl<'t> Checker<'t, '_> {
                 Some(_) => Type::Dyn,
             });
         }
-        if let Some(slot) = self.overloads.get_mut(id.index()) {
-            *slot = matching;
-        }
+        self.set_overloads(id, matching);
         result.unwrap_or_else(|| {
             // Of what has an error already, policies have no second one: `authorizer.group('').resource('pods')`.
             let is_known = self.env.scope == Scope::Request && found.first() == Some(&Type::Error);
@@ -295,14 +291,7 @@ impl<'t> Checker<'t, '_> {
 
     /// Reports that a node has another type than expected.
     fn report_type_mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
-        self.report(
-            id,
-            format!(
-                "expected type '{}' but found '{}'",
-                expected.compile_error_spelling(),
-                found.compile_error_spelling()
-            ),
-        );
+        self.report(id, expected.mismatch_message(found));
     }
 
     fn check_list(&mut self, elements: &[Element]) -> Type {

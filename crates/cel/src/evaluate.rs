@@ -11,7 +11,6 @@ mod calls;
 mod collections;
 mod compare;
 mod device;
-pub(crate) mod fold;
 mod foreign;
 mod library;
 mod loops;
@@ -25,16 +24,16 @@ mod value;
 
 pub use device::{AttributeValue, Device};
 pub use foreign::{CallError, LibraryValue, PlainValue};
-pub(crate) use library::formatting::read_precision;
+pub(crate) use library::formatting::{clause_rule, read_precision};
+pub(crate) use planner::program_error_message;
 
 use plan::Plan;
 use run::Evaluation;
 use value::{EvalFailure, Value};
 
-use super::issue::Issues;
-use super::outcome::{self, CelEnv, ExpressionPurpose};
-use super::scan::{self, ParseNeeds};
-use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, syntax};
+use super::outcome::{CelEnv, ExpressionPurpose, Outcome};
+use super::tree::Literal;
+use super::{DEEP_STACK, MAX_COST, check_result_type, needs_deep_stack};
 
 /// Behaviors of the evaluation that differ between releases.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
@@ -120,6 +119,16 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
+impl From<Outcome> for CompileError {
+    fn from(outcome: Outcome) -> CompileError {
+        CompileError(match outcome {
+            Outcome::CompileError(text) | Outcome::WrongType(text) | Outcome::ProgramError(text) => text,
+            Outcome::Unchecked(reason) => reason.to_owned(),
+            Outcome::Accepted { .. } | Outcome::TooComplex { .. } => String::new(),
+        })
+    }
+}
+
 /// The reason why the evaluation of a selector has no result for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationError {
@@ -141,22 +150,9 @@ impl std::fmt::Display for EvaluationError {
 impl Program {
     /// Compiles a device selector.
     pub fn compile(expression: &str, behaviour: &Behaviour) -> Result<Program, CompileError> {
-        let shape = scan::find_parse_needs(expression);
-        match shape {
-            ParseNeeds::TooLong => {
-                Err(CompileError("longer than any expression that the API server reads".to_owned()))
-            }
-            ParseNeeds::Flat => compile_here(expression, behaviour, false),
-            ParseNeeds::Refused(reason) => {
-                let mut issues =
-                    syntax::parse(expression, behaviour.env).err().unwrap_or_else(|| Issues::new(expression));
-                if issues.is_empty() {
-                    issues.report_unpositioned(reason);
-                }
-                Err(CompileError(issues.into_message(usize::MAX)))
-            }
-            ParseNeeds::Deep => stacker::grow(DEEP_STACK, || compile_here(expression, behaviour, true)),
-        }
+        let is_deep = needs_deep_stack(expression, behaviour.env, usize::MAX)?;
+        let compile = || compile_here(expression, behaviour, is_deep);
+        if is_deep { stacker::grow(DEEP_STACK, compile) } else { compile() }
     }
 
     /// Evaluates the selector for a device.
@@ -191,22 +187,16 @@ impl Program {
 }
 
 fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Result<Program, CompileError> {
-    let env = behaviour.env;
-    let (tree, checked) = match check_types(expression, env) {
-        Ok(Some(typed)) => typed,
-        Ok(None) => return Err(CompileError(TYPES_TOO_LARGE.to_owned())),
-        Err(issues) => return Err(CompileError(issues.into_message(usize::MAX))),
-    };
-    if let Some(detail) =
-        outcome::wrong_type_message(checked.type_of(tree.root()), ExpressionPurpose::Selector, env)
-    {
-        return Err(CompileError(detail));
-    }
-    if let Some(detail) = fold::program_error_message(&tree, &checked, env) {
-        return Err(CompileError(detail));
-    }
-    let plan = planner::plan_expression(&tree, &checked, behaviour);
+    let selector = ExpressionPurpose::Selector;
+    let (tree, checked) = check_result_type(expression, selector, behaviour.env, usize::MAX)?;
+    let plan = planner::plan_expression(&tree, &checked, behaviour, true).map_err(CompileError)?;
     Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
+}
+
+/// True if converting a literal by `function`, such as `duration`, fails.
+pub(crate) fn conversion_fails(function: &str, literal: &Literal) -> bool {
+    let converted = library::conversions::convert(function, &planner::literal_value(literal));
+    converted.is_none_or(|converted| converted.is_err())
 }
 
 /// The message for a result that is not a boolean, which depends on its type.
@@ -225,13 +215,7 @@ fn no_boolean(value: &Value) -> String {
         Value::Type(_) => "type conversion not supported for 'type'".to_owned(),
         Value::Optional(None) => "optional.none() dereference".to_owned(),
         Value::Optional(Some(inner)) => return no_boolean_named(value.type_name(), &no_boolean(inner)),
-        Value::Bool(_)
-        | Value::Quantity(_)
-        | Value::Semver(_)
-        | Value::Ip(_)
-        | Value::Cidr(_)
-        | Value::Url(_)
-        | Value::Format(_) => {
+        _ => {
             let name = value.go_type().trim_start_matches('*').trim_start_matches("cel.");
             format!("type conversion error from '{name}' to 'bool'")
         }

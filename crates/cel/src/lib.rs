@@ -42,7 +42,7 @@ pub use outcome::{
 };
 
 use check::TypeCheckResult;
-use evaluate::fold;
+use evaluate::program_error_message;
 use issue::Issues;
 use scan::ParseNeeds;
 use tree::Tree;
@@ -82,18 +82,38 @@ pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> Outco
 
 /// [`check`] for a caller that reads at most `max_detail` bytes of an error.
 fn check_within(expression: &str, target: ExpressionPurpose, env: CelEnv, max_detail: usize) -> Outcome {
-    let shape = scan::find_parse_needs(expression);
-    match shape {
-        ParseNeeds::TooLong => Outcome::Unchecked("longer than any expression that the API server reads"),
-        ParseNeeds::Flat => check_here(expression, target, env, max_detail),
+    let check = || check_here(expression, target, env, max_detail);
+    let cost = needs_deep_stack(expression, env, max_detail).and_then(|is_deep| {
+        if !is_deep {
+            return check();
+        }
+        // Whatever code that was not made for this depth does, the caller goes on.
+        let checked = std::panic::catch_unwind(|| stacker::grow(DEEP_STACK, check));
+        checked.unwrap_or(Err(Outcome::Unchecked("the checker failed")))
+    });
+    match cost {
+        Ok(cost) if cost > MAX_COST => Outcome::TooComplex { cost },
+        Ok(cost) => Outcome::Accepted { cost },
+        Err(outcome) => outcome,
+    }
+}
+
+/// True if an expression is within the server's limits, but requires a stack of [`DEEP_STACK`] bytes. The outcome if
+/// it exceeds them.
+fn needs_deep_stack(expression: &str, env: CelEnv, max_detail: usize) -> Result<bool, Outcome> {
+    match scan::find_parse_needs(expression) {
+        ParseNeeds::Flat => Ok(false),
+        ParseNeeds::Deep => Ok(true),
+        ParseNeeds::TooLong => {
+            Err(Outcome::Unchecked("longer than any expression that the API server reads"))
+        }
         ParseNeeds::Refused(reason) => {
             let mut issues = syntax::parse(expression, env).err().unwrap_or_else(|| Issues::new(expression));
             if issues.is_empty() {
                 issues.report_unpositioned(reason);
             }
-            Outcome::CompileError(issues.into_message(max_detail))
+            Err(Outcome::CompileError(issues.into_message(max_detail)))
         }
-        ParseNeeds::Deep => check_on_deep_stack(expression, target, env, max_detail),
     }
 }
 
@@ -107,33 +127,35 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-/// [`check_here`] on a stack of [`DEEP_STACK`] bytes; a panic gives `Unchecked`.
-fn check_on_deep_stack(
+/// The cost of an expression. Checks it on the present stack: syntax, types, literals, result type, constants and
+/// cost, in this order.
+fn check_here(
     expression: &str,
     target: ExpressionPurpose,
     env: CelEnv,
     max_detail: usize,
-) -> Outcome {
-    let check = || stacker::grow(DEEP_STACK, || check_here(expression, target, env, max_detail));
-    // Whatever code that was not made for this depth does, the caller goes on.
-    std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
+) -> Result<u64, Outcome> {
+    let (tree, checked) = check_result_type(expression, target, env, max_detail)?;
+    match program_error_message(&tree, &checked, env) {
+        Some(detail) => Err(Outcome::ProgramError(detail)),
+        None => Ok(cost::estimate(&tree, &checked, env)),
+    }
 }
 
-/// Checks an expression on the present stack: syntax, types, literals, result type, constants and cost, in this order.
-fn check_here(expression: &str, target: ExpressionPurpose, env: CelEnv, max_detail: usize) -> Outcome {
-    let (tree, checked) = match check_types(expression, env) {
-        Ok(Some(typed)) => typed,
-        Ok(None) => return Outcome::Unchecked(TYPES_TOO_LARGE),
-        Err(issues) => return Outcome::CompileError(issues.into_message(max_detail)),
-    };
-    if let Some(detail) = outcome::wrong_type_message(checked.type_of(tree.root()), target, env) {
-        return Outcome::WrongType(detail);
+/// The tree with its types, after checking literals and the type of the result.
+fn check_result_type(
+    expression: &str,
+    target: ExpressionPurpose,
+    env: CelEnv,
+    max_detail: usize,
+) -> Result<(Tree, TypeCheckResult), Outcome> {
+    let typed = check_types(expression, env)
+        .map_err(|issues| Outcome::CompileError(issues.into_message(max_detail)))?;
+    let (tree, checked) = typed.ok_or(Outcome::Unchecked(TYPES_TOO_LARGE))?;
+    match outcome::wrong_type_message(checked.type_of(tree.root()), target, env) {
+        Some(detail) => Err(Outcome::WrongType(detail)),
+        None => Ok((tree, checked)),
     }
-    if let Some(detail) = fold::program_error_message(&tree, &checked, env) {
-        return Outcome::ProgramError(detail);
-    }
-    let cost = cost::estimate(&tree, &checked, env);
-    if cost > MAX_COST { Outcome::TooComplex { cost } } else { Outcome::Accepted { cost } }
 }
 
 /// The tree with its types, after checking literals; `None` if the types are too large.
@@ -169,7 +191,7 @@ impl Expression {
         let (tree, checked) = typed.ok_or_else(|| whole(TYPES_TOO_LARGE.to_owned()))?;
         let result = checked.type_of(tree.root());
         let failure = outcome::wrong_type_message(result, target, *env)
-            .or_else(|| fold::program_error_message(&tree, &checked, *env));
+            .or_else(|| program_error_message(&tree, &checked, *env));
         let has_unknown_type = result.is_dyn_or_error();
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }

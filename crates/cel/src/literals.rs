@@ -5,7 +5,7 @@
 //! value shows when the expression runs.
 
 use super::check::TypeCheckResult;
-use super::evaluate::fold;
+use super::evaluate;
 use super::issue::Issues;
 use super::outcome::{CelEnv, Scope};
 use super::regex;
@@ -55,7 +55,7 @@ fn invalid_literal_argument(
     let first = *args.first()?;
     let ExprKind::Literal(literal) = tree.kind(first) else { return None };
     let is_bad = match (function, literal) {
-        ("duration" | "timestamp", _) => fold::conversion_fails(function, literal, env),
+        ("duration" | "timestamp", _) => evaluate::conversion_fails(function, literal),
         // Policies have an engine of their own, with other limits. It checks their patterns.
         ("matches", Literal::String(pattern)) if env.scope == Scope::Device => !regex::is_valid(pattern),
         _ => false,
@@ -71,7 +71,7 @@ fn check_one_type(tree: &Tree, checked: &TypeCheckResult, elements: &[Element], 
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
     if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
-        issues.report(tree.error_offset(id), type_mismatch_message(expected, found));
+        issues.report(tree.error_offset(id), expected.mismatch_message(found));
     }
 }
 
@@ -84,10 +84,10 @@ fn check_entry_types(tree: &Tree, checked: &TypeCheckResult, entries: &[MapEntry
     for entry in entries {
         let (found_key, found_value) = types(entry);
         if !is_equivalent(key, found_key) {
-            issues.report(tree.error_offset(entry.key), type_mismatch_message(key, found_key));
+            issues.report(tree.error_offset(entry.key), key.mismatch_message(found_key));
         }
         if !is_equivalent(value, found_value) {
-            issues.report(tree.error_offset(entry.value), type_mismatch_message(value, found_value));
+            issues.report(tree.error_offset(entry.value), value.mismatch_message(found_value));
         }
     }
 }
@@ -115,15 +115,6 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
         }
         (left, right) => left == right,
     }
-}
-
-/// The message that a type differs from the expected one.
-fn type_mismatch_message(expected: &Type, found: &Type) -> String {
-    format!(
-        "expected type '{}' but found '{}'",
-        expected.compile_error_spelling(),
-        found.compile_error_spelling()
-    )
 }
 
 /// For each node, whether it is inside an argument of `format`, where lists may contain mixed types.

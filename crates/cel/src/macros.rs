@@ -52,32 +52,23 @@ pub(super) fn expand(
             let names = builder.two_names(*first, *second);
             Some(builder.expand_quantifier(function, range, names, *predicate))
         }
-        ("map", Some(range), [variable, transform]) => {
+        ("map", Some(range), [variable, rest @ ..]) => {
+            let (filter, transform) = filter_and_transform(rest)?;
             let names = builder.one_name(*variable, "argument is not an identifier");
-            Some(builder.expand_to_list(range, names, None, *transform))
-        }
-        ("map", Some(range), [variable, filter, transform]) => {
-            let names = builder.one_name(*variable, "argument is not an identifier");
-            Some(builder.expand_to_list(range, names, Some(*filter), *transform))
+            Some(builder.expand_to_list(range, names, filter, transform))
         }
         ("filter", Some(range), [variable, filter]) => {
             let names = builder.one_name(*variable, "argument is not an identifier");
             Some(builder.expand_to_list(range, names, Some(*filter), *variable))
         }
-        ("transformList", Some(range), [first, second, rest @ ..]) => {
+        ("transformList" | "transformMap" | "transformMapEntry", Some(range), [first, second, rest @ ..]) => {
             let (filter, transform) = filter_and_transform(rest)?;
             let names = builder.two_names(*first, *second);
-            Some(builder.expand_to_list(range, names, filter, transform))
-        }
-        ("transformMap", Some(range), [first, second, rest @ ..]) => {
-            let (filter, transform) = filter_and_transform(rest)?;
-            let names = builder.two_names(*first, *second);
-            Some(builder.expand_to_map(range, names, filter, &[*first, transform]))
-        }
-        ("transformMapEntry", Some(range), [first, second, rest @ ..]) => {
-            let (filter, transform) = filter_and_transform(rest)?;
-            let names = builder.two_names(*first, *second);
-            Some(builder.expand_to_map(range, names, filter, &[transform]))
+            Some(match function {
+                "transformList" => builder.expand_to_list(range, names, filter, transform),
+                "transformMap" => builder.expand_to_map(range, names, filter, &[*first, transform]),
+                _ => builder.expand_to_map(range, names, filter, &[transform]),
+            })
         }
         ("optMap" | "optFlatMap", Some(target), [name, transform]) => {
             Some(builder.expand_opt_map(function, target, *name, *transform))
@@ -229,21 +220,14 @@ impl MacroExpander<'_, '_> {
         predicate: NodeId,
     ) -> NodeId {
         let parts = match function {
-            "all" => {
-                let init = self.add_literal(Literal::Bool(true));
+            "all" | "exists" => {
+                let is_all = function == "all";
+                let init = self.add_literal(Literal::Bool(is_all));
                 let accumulator = self.add_ident(ACCUMULATOR);
-                let condition = self.add_call("@not_strictly_false", &[accumulator]);
+                let goes_on = if is_all { accumulator } else { self.add_call("!_", &[accumulator]) };
+                let condition = self.add_call("@not_strictly_false", &[goes_on]);
                 let accumulator = self.add_ident(ACCUMULATOR);
-                let step = self.add_call("_&&_", &[accumulator, predicate]);
-                [init, condition, step, self.add_ident(ACCUMULATOR)]
-            }
-            "exists" => {
-                let init = self.add_literal(Literal::Bool(false));
-                let accumulator = self.add_ident(ACCUMULATOR);
-                let not = self.add_call("!_", &[accumulator]);
-                let condition = self.add_call("@not_strictly_false", &[not]);
-                let accumulator = self.add_ident(ACCUMULATOR);
-                let step = self.add_call("_||_", &[accumulator, predicate]);
+                let step = self.add_call(if is_all { "_&&_" } else { "_||_" }, &[accumulator, predicate]);
                 [init, condition, step, self.add_ident(ACCUMULATOR)]
             }
             _ => {

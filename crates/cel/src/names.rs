@@ -171,28 +171,3 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
         _ => return None,
     })
 }
-
-/// True if the type is registered under this name when the program is created. Some names that the checker
-/// knows are not: the device types, and messages that become plain values.
-pub(super) fn is_registered_type(name: &str) -> bool {
-    matches!(
-        name,
-        "bool"
-            | "int"
-            | "uint"
-            | "double"
-            | "string"
-            | "bytes"
-            | "null_type"
-            | "type"
-            | "list"
-            | "map"
-            | "google.protobuf.Duration"
-            | "google.protobuf.Timestamp"
-            | "google.protobuf.Empty"
-            | "google.protobuf.Struct.FieldsEntry"
-            | types::OPTIONAL
-            | types::IP
-            | types::CIDR
-    )
-}

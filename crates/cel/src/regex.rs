@@ -50,7 +50,7 @@ pub fn is_valid(pattern: &str) -> bool {
 
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
 pub fn program_size(pattern: &str) -> Result<u64, PatternError> {
-    parse_whole(pattern).map(|parser| parser.group.into_node().instruction_count())
+    parse_whole(pattern).map(|parser| parser.group.into_node().size)
 }
 
 /// Parses a pattern; returns it in the syntax of the `regex` crate.
@@ -216,16 +216,14 @@ impl<'p> Parser<'p> {
         &mut self,
         before: &'p str,
         last_repeat: Option<&'p str>,
-        low: Option<u64>,
-        high: RepeatBound,
+        low: u64,
+        high: Option<u64>,
     ) -> Result<(), PatternError> {
-        let (low, high) = match (low, high) {
-            (Some(low), RepeatBound::None) if low <= MAX_REPEAT => (low, None),
-            (Some(low), RepeatBound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
-            _ => return pattern_error("invalid repeat count", part_before(before, self.rest)),
-        };
+        if low > MAX_REPEAT || high.is_some_and(|high| high < low || high > MAX_REPEAT) {
+            return pattern_error("invalid repeat count", part_before(before, self.rest));
+        }
         let node = self.repeat_last(before, last_repeat, |node| node.repeated(low, high))?;
-        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.max_copies() > MAX_REPEAT {
+        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.copies > MAX_REPEAT {
             return pattern_error("invalid repeat count", part_before(before, self.rest));
         }
         Ok(())
@@ -305,37 +303,28 @@ impl<'p> Parser<'p> {
     }
 }
 
-/// The upper count of a repetition.
-enum RepeatBound {
-    At(u64),
-    /// No upper bound, as in `{2,}`.
-    None,
-    TooLarge,
-}
-
 /// The counts of a repetition `{2}`, `{2,}` or `{2,5}` at the start of a text, and what follows it; `None` for anything
-/// else, which is literal. A count too large for an integer is `None` or `TooLarge`.
-fn read_counts(text: &str) -> Option<(Option<u64>, RepeatBound, &str)> {
+/// else, which is literal. The upper count is `None` if there is none.
+fn read_counts(text: &str) -> Option<(u64, Option<u64>, &str)> {
     let (low, rest) = read_count(text.get(1..)?)?;
     if let Some(rest) = rest.strip_prefix('}') {
-        let high = low.map_or(RepeatBound::TooLarge, RepeatBound::At);
-        return Some((low, high, rest));
+        return Some((low, Some(low), rest));
     }
     let rest = rest.strip_prefix(',')?;
     if let Some(rest) = rest.strip_prefix('}') {
-        return Some((low, RepeatBound::None, rest));
+        return Some((low, None, rest));
     }
     let (high, rest) = read_count(rest)?;
-    Some((low, high.map_or(RepeatBound::TooLarge, RepeatBound::At), rest.strip_prefix('}')?))
+    Some((low, Some(high), rest.strip_prefix('}')?))
 }
 
-/// The number at the start of a text and what follows it; `None` if there is none. Its value is `None` if it is too
-/// large.
-fn read_count(text: &str) -> Option<(Option<u64>, &str)> {
+/// The number at the start of a text and what follows it; `None` if there is none. What does not fit into 64 bits is
+/// the largest number, which is more than any repetition can have.
+fn read_count(text: &str) -> Option<(u64, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at_checked(length)?;
     if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {
         return None;
     }
-    Some((digits.parse().ok(), rest))
+    Some((digits.parse().unwrap_or(u64::MAX), rest))
 }

@@ -226,7 +226,7 @@ impl Scanner {
 
 /// Whether a backslash in a string starts an escape sequence.
 #[derive(Clone, Copy, PartialEq)]
-enum Escapes {
+pub(super) enum Escapes {
     Read,
     Ignore,
 }

@@ -66,21 +66,15 @@ impl SizeRange {
     /// The size of the result of `replace`: the maximum replaces the shortest matches with the longest
     /// replacements, the minimum the other way round. upstream v1.34 `EstimateCallCost`, case replace
     pub(super) fn size_after_replace(self, old: SizeRange, new: SizeRange) -> SizeRange {
-        let longest = if old.min == 0 {
-            self.max.saturating_add(1).saturating_mul(new.max).saturating_add(self.max)
-        } else if new.max <= old.min {
-            self.max
-        } else {
-            divide_rounding_up(self.max, old.min).saturating_mul(new.max)
+        let replaced = |length: u64, old: u64, new: u64, is_kept: bool| match old {
+            0 => length.saturating_add(1).saturating_mul(new).saturating_add(length),
+            _ if is_kept => length,
+            _ => divide_rounding_up(length, old).saturating_mul(new),
         };
-        let shortest = if old.max == 0 {
-            self.min.saturating_add(1).saturating_mul(new.min).saturating_add(self.min)
-        } else if old.max <= new.min {
-            self.min
-        } else {
-            divide_rounding_up(self.min, old.max).saturating_mul(new.min)
-        };
-        SizeRange { min: shortest, max: longest }
+        SizeRange {
+            min: replaced(self.min, old.max, new.min, old.max <= new.min),
+            max: replaced(self.max, old.min, new.max, new.max <= old.min),
+        }
     }
 }
 

@@ -52,6 +52,25 @@ pub(super) enum ExprKind {
     Loop(Box<Loop>),
 }
 
+impl ExprKind {
+    fn children_mut(&mut self) -> Vec<&mut NodeId> {
+        match self {
+            ExprKind::Missing | ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
+            ExprKind::Select { operand, .. } => vec![operand],
+            ExprKind::Call { target, args, .. } => target.iter_mut().chain(args).collect(),
+            ExprKind::List { elements } => elements.iter_mut().map(|element| &mut element.value).collect(),
+            ExprKind::Map { entries } => {
+                entries.iter_mut().flat_map(|entry| [&mut entry.key, &mut entry.value]).collect()
+            }
+            ExprKind::Struct { fields, .. } => fields.iter_mut().map(|field| &mut field.value).collect(),
+            ExprKind::Loop(body) => {
+                let Loop { range, init, condition, step, result, .. } = &mut **body;
+                vec![range, init, condition, step, result]
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Null,
@@ -151,61 +170,17 @@ impl Tree {
 
     /// The nodes directly below this one.
     pub(super) fn children(&self, id: NodeId) -> Vec<NodeId> {
-        match self.kind(id) {
-            ExprKind::Missing | ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
-            ExprKind::Select { operand, .. } => vec![*operand],
-            ExprKind::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
-            ExprKind::List { elements } => elements.iter().map(|element| element.value).collect(),
-            ExprKind::Map { entries } => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
-            ExprKind::Struct { fields, .. } => fields.iter().map(|field| field.value).collect(),
-            ExprKind::Loop(body) => vec![body.range, body.init, body.condition, body.step, body.result],
-        }
+        self.kind(id).clone().children_mut().into_iter().map(|child| *child).collect()
     }
 
     /// Adds a copy of a node and everything below it, and returns it. If a macro uses its target twice, the
     /// server checks and charges both.
     pub(super) fn copy_subtree(&mut self, id: NodeId) -> NodeId {
         let at = self.error_offset(id);
-        let kind = match self.kind(id).clone() {
-            ExprKind::Select { operand, field, presence_test } => {
-                ExprKind::Select { operand: self.copy_subtree(operand), field, presence_test }
-            }
-            ExprKind::Call { function, target, args } => {
-                let target = target.map(|target| self.copy_subtree(target));
-                ExprKind::Call {
-                    function,
-                    target,
-                    args: args.into_iter().map(|arg| self.copy_subtree(arg)).collect(),
-                }
-            }
-            ExprKind::List { elements } => {
-                let copy = |element: Element| Element { value: self.copy_subtree(element.value), ..element };
-                ExprKind::List { elements: elements.into_iter().map(copy).collect() }
-            }
-            ExprKind::Map { entries } => {
-                let copy = |entry: MapEntry| MapEntry {
-                    key: self.copy_subtree(entry.key),
-                    value: self.copy_subtree(entry.value),
-                    ..entry
-                };
-                ExprKind::Map { entries: entries.into_iter().map(copy).collect() }
-            }
-            ExprKind::Struct { name, fields } => {
-                let copy =
-                    |field: StructField| StructField { value: self.copy_subtree(field.value), ..field };
-                ExprKind::Struct { name, fields: fields.into_iter().map(copy).collect() }
-            }
-            ExprKind::Loop(body) => {
-                let mut body = *body;
-                for part in
-                    [&mut body.range, &mut body.init, &mut body.condition, &mut body.step, &mut body.result]
-                {
-                    *part = self.copy_subtree(*part);
-                }
-                ExprKind::Loop(Box::new(body))
-            }
-            leaf => leaf,
-        };
+        let mut kind = self.kind(id).clone();
+        for child in kind.children_mut() {
+            *child = self.copy_subtree(*child);
+        }
         self.add(at, kind)
     }
 

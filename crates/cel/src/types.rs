@@ -121,6 +121,12 @@ impl Type {
         text
     }
 
+    /// The compilation error for a value of another type.
+    pub(super) fn mismatch_message(&self, found: &Type) -> String {
+        let (expected, found) = (self.compile_error_spelling(), found.compile_error_spelling());
+        format!("expected type '{expected}' but found '{found}'")
+    }
+
     /// Appends the type in one of the two spellings.
     fn write_spelled(&self, spelling: &Spelling, text: &mut String) {
         // A type can be exponentially larger than its expression; nobody reads such a message.

@@ -281,7 +281,7 @@ impl<'d> Value<'d> {
             Some(node) if node.kind == ValueKind::Array => node.next,
             _ => self.at + 1,
         };
-        Items::new(self.doc, self.at + 1, end)
+        Items { doc: self.doc, at: self.at + 1, end }
     }
 
     /// The members of an object, in document order, duplicates included; none for anything else.
@@ -290,7 +290,7 @@ impl<'d> Value<'d> {
             Some(node) if node.kind == ValueKind::Object => node.next,
             _ => self.at + 1,
         };
-        Members::new(self.doc, self.at + 1, end)
+        Members { doc: self.doc, at: self.at + 1, end }
     }
 
     /// The key and the value of the member `key`, the last one if it is there more than once; `None` if there is none.
@@ -321,7 +321,7 @@ impl<'d> Value<'d> {
     /// Converts a key to [`ObjectKey`], which can be compared quickly with many names.
     #[inline]
     pub fn as_key(self) -> ObjectKey<'d> {
-        ObjectKey::new(self, self.node().map_or(0, |node| node.name))
+        ObjectKey { value: self, number: self.node().map_or(0, |node| node.name) }
     }
 
     /// The number of nodes of this value and of everything in it, keys included; 0 if it is absent.

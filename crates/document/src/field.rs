@@ -154,21 +154,20 @@ pub enum PathStyle {
 impl OwnedSegment {
     /// Converts a segment to an owned one; `None` for the root.
     fn from_segment(seg: Segment<'_>) -> Option<OwnedSegment> {
+        let everywhere = Visibility::Everywhere { limit: 0 };
+        let field = |name| SegmentName::Field(truncated_key(name).into());
+        let key = |name| SegmentName::Key(truncated_key(name).into());
         let (name, visibility) = match seg {
             Segment::Root => return None,
-            Segment::Field(name) => {
-                (SegmentName::Field(truncated_key(name).into()), Visibility::Everywhere { limit: 0 })
-            }
-            Segment::WireField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::Wire),
-            Segment::HubField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::Hub),
-            Segment::UserField(name) => (SegmentName::Field(truncated_key(name).into()), Visibility::User),
-            Segment::Index(index) => (SegmentName::Index(index), Visibility::Everywhere { limit: 0 }),
+            Segment::Field(name) => (field(name), everywhere),
+            Segment::WireField(name) => (field(name), Visibility::Wire),
+            Segment::HubField(name) => (field(name), Visibility::Hub),
+            Segment::UserField(name) => (field(name), Visibility::User),
+            Segment::Index(index) => (SegmentName::Index(index), everywhere),
             Segment::UserIndex(index) => (SegmentName::Index(index), Visibility::User),
             Segment::Moved { from, to } => (SegmentName::Index(from), Visibility::Moved { to }),
-            Segment::Key(key, limit) => {
-                (SegmentName::Key(truncated_key(key).into()), Visibility::Everywhere { limit })
-            }
-            Segment::UserKey(key) => (SegmentName::Key(truncated_key(key).into()), Visibility::User),
+            Segment::Key(name, limit) => (key(name), Visibility::Everywhere { limit }),
+            Segment::UserKey(name) => (key(name), Visibility::User),
         };
         Some(OwnedSegment { name, visibility })
     }

@@ -56,36 +56,24 @@ pub enum ErrorType {
 impl ErrorType {
     /// The reason in `status.details.causes[].reason`.
     pub fn cause(self) -> &'static str {
-        match self {
-            ErrorType::Required => "FieldValueRequired",
-            ErrorType::Invalid => "FieldValueInvalid",
-            ErrorType::NotSupported => "FieldValueNotSupported",
-            ErrorType::Duplicate => "FieldValueDuplicate",
-            ErrorType::Forbidden => "FieldValueForbidden",
-            ErrorType::NotFound => "FieldValueNotFound",
-            ErrorType::TooLong => "FieldValueTooLong",
-            ErrorType::TooShort => "FieldValueTooShort",
-            ErrorType::TooMany | ErrorType::LeftOut => "FieldValueTooMany",
-            ErrorType::TooFew => "FieldValueTooFew",
-            ErrorType::TypeInvalid => "FieldValueTypeInvalid",
-            ErrorType::Internal => "InternalError",
-        }
+        self.cause_and_prefix().0
     }
 
-    /// The beginning of the API server's message.
-    fn message_prefix(self) -> &'static str {
+    /// The cause, and the beginning of the API server's message.
+    fn cause_and_prefix(self) -> (&'static str, &'static str) {
         match self {
-            ErrorType::Required => "Required value",
-            ErrorType::Invalid | ErrorType::TypeInvalid => "Invalid value",
-            ErrorType::NotSupported => "Unsupported value",
-            ErrorType::Duplicate => "Duplicate value",
-            ErrorType::Forbidden => "Forbidden",
-            ErrorType::NotFound => "Not found",
-            ErrorType::TooLong => "Too long",
-            ErrorType::TooShort => "Too short",
-            ErrorType::TooMany | ErrorType::LeftOut => "Too many",
-            ErrorType::TooFew => "Too few",
-            ErrorType::Internal => "Internal error",
+            ErrorType::Required => ("FieldValueRequired", "Required value"),
+            ErrorType::Invalid => ("FieldValueInvalid", "Invalid value"),
+            ErrorType::NotSupported => ("FieldValueNotSupported", "Unsupported value"),
+            ErrorType::Duplicate => ("FieldValueDuplicate", "Duplicate value"),
+            ErrorType::Forbidden => ("FieldValueForbidden", "Forbidden"),
+            ErrorType::NotFound => ("FieldValueNotFound", "Not found"),
+            ErrorType::TooLong => ("FieldValueTooLong", "Too long"),
+            ErrorType::TooShort => ("FieldValueTooShort", "Too short"),
+            ErrorType::TooMany | ErrorType::LeftOut => ("FieldValueTooMany", "Too many"),
+            ErrorType::TooFew => ("FieldValueTooFew", "Too few"),
+            ErrorType::TypeInvalid => ("FieldValueTypeInvalid", "Invalid value"),
+            ErrorType::Internal => ("InternalError", "Internal error"),
         }
     }
 
@@ -239,7 +227,7 @@ impl Finding {
         if self.kind == ErrorType::LeftOut {
             return self.detail.to_string();
         }
-        let mut out = self.kind.message_prefix().to_owned();
+        let mut out = self.kind.cause_and_prefix().1.to_owned();
         if self.kind.shows_value() {
             _ = write!(out, ": {}", self.value);
         }

@@ -10,7 +10,6 @@
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
 use crate::plan::PlanInput;
-use crate::plan::grace_seconds;
 use crate::selection::SelectedDevices;
 use crate::stay::StayExplanation;
 use crate::units::PodUnit;
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    ClusterChange, Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, StoredObject,
+    ClusterChange, Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, StoredObject, grace_period,
 };
 
 /// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
@@ -30,14 +29,6 @@ const WAVE_GAP_SECONDS: i64 = 30;
 /// Number of simulated rounds in which only some of the movers that do not fit are removed from the plan; after
 /// that, all of them are removed at once.
 const PARTIAL_REMOVAL_ROUNDS: usize = 4;
-
-/// Whether the plan moves a pod or unit, after the simulation of its replacement.
-#[derive(Clone, Debug)]
-pub(crate) enum MoverDecision {
-    Moves,
-    /// The pods of the mover stay. The number is the index of the pod that causes it.
-    Stays(StayExplanation, usize),
-}
 
 /// A mover whose replacement does not fit.
 struct UnfittingMover {
@@ -61,7 +52,8 @@ pub(crate) struct FitSimulation<'a, 'p, 'd> {
 
 /// Which movers can move, and where their replacements go.
 pub(crate) struct FitResult {
-    pub(crate) fits: Vec<MoverDecision>,
+    /// For each mover, why its pods stay, and the index of the pod that causes it; `None` if they move.
+    pub(crate) stays: Vec<Option<(StayExplanation, usize)>>,
     pub(crate) waves: Vec<MoverWave>,
     /// For each pod that moves, the nodes of its replacement in the simulated runs, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
@@ -71,10 +63,10 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     /// Simulates the drain repeatedly and removes movers from the plan until every replacement fits.
     pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [MovingPods]) -> FitResult {
         let options = self.input.request.options;
-        let mut fits: Vec<MoverDecision> = movers.iter().map(|_| MoverDecision::Moves).collect();
+        let mut stays: Vec<Option<(StayExplanation, usize)>> = vec![None; movers.len()];
         let mut nodes = BTreeMap::new();
         for round in 0.. {
-            let is_moving = |index: usize| matches!(fits.get(index), Some(MoverDecision::Moves));
+            let is_moving = |index: usize| stays.get(index).is_some_and(Option::is_none);
             let planned =
                 assign_waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
             let mut misfits = if self.input.missing.is_empty() {
@@ -86,7 +78,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 self.unknown_misfits(movers, &is_moving)
             };
             if misfits.is_empty() {
-                return FitResult { fits, waves: planned, nodes };
+                return FitResult { stays, waves: planned, nodes };
             }
             if round < PARTIAL_REMOVAL_ROUNDS {
                 remove_retriable_misfits(&mut misfits);
@@ -97,14 +89,14 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 match movers.get_mut(misfit.mover) {
                     Some(mover) if options.move_unknown && is_unknown => mover.kind = WaveSharing::Alone,
                     _ => {
-                        if let Some(fit) = fits.get_mut(misfit.mover) {
-                            *fit = MoverDecision::Stays(misfit.stay, misfit.pod);
+                        if let Some(stay) = stays.get_mut(misfit.mover) {
+                            *stay = Some((misfit.stay, misfit.pod));
                         }
                     }
                 }
             }
         }
-        FitResult { fits, waves: Vec::new(), nodes }
+        FitResult { stays, waves: Vec::new(), nodes }
     }
 
     /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
@@ -123,7 +115,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 for pod in self.pods_of(mover).chain(restarted) {
                     let (namespace, name) = (pod.namespace(), pod.name());
                     steps.push(ClusterChange::Evict { namespace, name, with_group: unit.is_some() });
-                    grace = grace.max(grace_seconds(pod));
+                    grace = grace.max(grace_period(pod.value.get("spec")));
                 }
             }
             steps.push(ClusterChange::Wait(grace.saturating_add(WAVE_GAP_SECONDS)));

@@ -9,10 +9,9 @@ use crate::request::{DrainRequest, MoveOptions};
 use crate::stay::{StayExplanation, namespaced_name, stop_command};
 use crate::users::{ClaimWithPods, PodWithClaims};
 use tollgate_api::profile::Version;
-use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, Toleration, View as _};
+use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, View as _};
 use tollgate_document::doc::Value;
-use tollgate_engine::tolerance::{TaintFields, TolerationFields, matches};
-use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, workload_of};
+use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, tolerates, workload_of};
 
 /// Annotations that ask not to disrupt a pod, each with the value that has this meaning.
 const DO_NOT_DISRUPT: [(&str, &str); 2] =
@@ -79,7 +78,7 @@ impl<'d> MoveChecks<'_, 'd> {
     /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
     /// replacement use the drained devices again.
     fn check_tolerations(&self, pod: StoredObject<'d>, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
-        let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
+        let key = &self.request.key;
         let tolerating = |claim: Claim<'d>, version: Version| {
             let in_spec = requests_with_names(claim, version).into_iter().flat_map(|(name, body)| {
                 body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
@@ -92,7 +91,7 @@ impl<'d> MoveChecks<'_, 'd> {
                         .iter()
                         .map(move |toleration| (result.request().to_owned(), toleration))
                 });
-            in_spec.chain(in_results).find(|(_, toleration)| matches(toleration_fields(*toleration), taint))
+            in_spec.chain(in_results).find(|(_, toleration)| tolerates(*toleration, key, "", "NoSchedule"))
         };
         let template = claim_template_name(pod, held.claim.name());
         let source = template.map(|name| format!("ResourceClaimTemplate {}/{name}", pod.namespace()));
@@ -107,8 +106,7 @@ impl<'d> MoveChecks<'_, 'd> {
         };
         let (object, (name, toleration)) = in_claim.or_else(in_template)?;
         let why = format!(
-            "Request {name} of {object} tolerates the taint {}:NoSchedule, so its replacement can get these devices again.",
-            self.request.key
+            "Request {name} of {object} tolerates the taint {key}:NoSchedule, so its replacement can get these devices again."
         );
         let location = source.unwrap_or_else(|| format!("the claims of pod {}", namespaced_name(pod)));
         let other_key =
@@ -294,14 +292,4 @@ fn requests_with_names<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, R
         }));
     }
     all
-}
-
-/// The key, operator, value and effect of a toleration, in the form that taints are matched with.
-fn toleration_fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
-    TolerationFields {
-        key: toleration.key(),
-        operator: toleration.operator(),
-        value: toleration.value(),
-        effect: toleration.effect(),
-    }
 }

@@ -1,7 +1,7 @@
 //! Computes the plan of a drain: rules, pods, waves.
 
 use crate::budgets::Budgets;
-use crate::fit::{FitResult, FitSimulation, MoverDecision};
+use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
 use crate::notes::state_notes;
 use crate::outcome::{DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave};
@@ -19,12 +19,9 @@ use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{
     Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State, StoredObject, WorkloadName,
-    controllers_of, job_failure_reason, workload_of,
+    controllers_of, grace_period, job_failure_reason, workload_of,
 };
 use tollgate_formats::count::count_with_noun;
-
-/// Grace period of a pod without `terminationGracePeriodSeconds`.
-const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// Everything that a drain plan is computed from.
 #[derive(Clone, Copy)]
@@ -76,9 +73,9 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
         units: &units,
         budgets: &budgets,
     };
-    let FitResult { fits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
-    for (mover, fit) in movers.iter().zip(fits) {
-        let MoverDecision::Stays(stay, culprit) = fit else { continue };
+    let FitResult { stays: misfits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
+    for (mover, misfit) in movers.iter().zip(misfits) {
+        let Some((stay, culprit)) = misfit else { continue };
         mark_group_staying(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
     }
 
@@ -143,12 +140,13 @@ fn mark_pods_of_failing_jobs<'d>(
         jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
     }
     for (job, indices) in jobs.into_values() {
-        let Some(reason) = job_failure_reason(job, indices.len()) else { continue };
+        let count = i64::try_from(indices.len()).unwrap_or(i64::MAX);
+        let Some(reason) = job_failure_reason(job, count) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
         let lost = count_with_noun(indices.len(), "pod");
         let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
         let failed = status.get("failed").int().unwrap_or(0);
-        let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
+        let needed = failed.saturating_add(count);
         let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
             format!(
                 r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
@@ -295,13 +293,10 @@ impl PlanAssembler<'_, '_> {
             name: pod.name().to_owned(),
             uid: pod.uid().to_owned(),
             node: node_of(pod).to_owned(),
-            workload: workload_of(self.state, pod).map(|workload| WorkloadName {
-                kind: workload.kind.to_owned(),
-                name: workload.name.to_owned(),
-            }),
+            workload: workload_of(self.state, pod).map(WorkloadName::from),
             devices: used.devices.iter().cloned().collect(),
             claims: claims.map(|claim| claim.claim.name().to_owned()).collect(),
-            grace_seconds: grace_seconds(pod).unsigned_abs(),
+            grace_seconds: grace_period(pod.value.get("spec")).unsigned_abs(),
             budgets: budgets
                 .filter_map(|budget| self.budgets.get(*budget))
                 .map(crate::outcome::Budget::namespaced_name)
@@ -318,10 +313,4 @@ fn is_ready(pod: StoredObject<'_>) -> bool {
     conditions
         .find(|condition| condition.get("type").str() == "Ready")
         .is_none_or(|ready| ready.get("status").str() == "True")
-}
-
-/// The pod's termination grace period.
-pub(crate) fn grace_seconds(pod: StoredObject<'_>) -> i64 {
-    let grace = pod.value.get("spec").get("terminationGracePeriodSeconds").int();
-    grace.unwrap_or(DEFAULT_GRACE_SECONDS).max(0)
 }

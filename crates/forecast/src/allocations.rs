@@ -214,9 +214,9 @@ fn read_claims<'p>(
 /// The devices held by claims in one simulated run.
 #[derive(Debug)]
 pub(crate) struct SimulatedDevices<'p> {
-    plan: &'p Plan<'p>,
+    pub(crate) plan: &'p Plan<'p>,
     pub(crate) era: Era,
-    usage: DeviceUsage<'p>,
+    pub(crate) usage: DeviceUsage<'p>,
     /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
     /// The value of `clock` when devices that several nodes can use last changed.
@@ -233,15 +233,6 @@ impl<'p> SimulatedDevices<'p> {
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
         let found = HashMap::default();
         Some(SimulatedDevices { plan, era, usage, changed: vec![0; nodes], changed_all: 0, clock: 0, found })
-    }
-
-    pub(crate) fn plan(&self) -> &'p Plan<'p> {
-        self.plan
-    }
-
-    /// The devices that claims hold now.
-    pub(crate) fn usage(&self) -> &DeviceUsage<'p> {
-        &self.usage
     }
 
     /// Records that a claim was allocated (`is_held`) or deallocated.

@@ -257,7 +257,7 @@ impl<'p> Simulation<'_, 'p> {
         };
         let cycle = match SchedulingCycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
-            Err(rejection) => return rejected(rejection.text),
+            Err(text) => return rejected(text),
         };
         if claims.is_in_use {
             return rejected(CLAIM_IN_USE);
@@ -298,14 +298,10 @@ impl<'p> Simulation<'_, 'p> {
                     scores.push(score);
                     found.push(allocations);
                 }
-                DeviceVerdict::Rejected(text) => diagnosis.add_message(node, text, false),
+                DeviceVerdict::Rejected(text) => diagnosis.add_message(text),
                 DeviceVerdict::ClaimElsewhere(claims) => {
                     elsewhere.extend(claims);
-                    diagnosis.add_message(
-                        node,
-                        UnschedulableReason::ClaimElsewhere.scheduler_message(),
-                        false,
-                    );
+                    diagnosis.add_message(UnschedulableReason::ClaimElsewhere.scheduler_message());
                 }
                 DeviceVerdict::Failed(message) => return AttemptResult::Pending(scheduler_error(message)),
                 DeviceVerdict::NotModelled(what) => return AttemptResult::NotModelled(what),

@@ -23,7 +23,6 @@ pub(crate) struct PlanBuilder<'d> {
     taints: Snapshot,
     /// The Pod objects of the initial state.
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
-    waiting: Vec<StoredObject<'d>>,
     /// Evictions that the steps of the plan request.
     asked: Vec<PlannedEviction>,
 }
@@ -43,8 +42,7 @@ impl<'d> PlanBuilder<'d> {
     /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
         let taints = snapshot_of_slices_and_rules(&state, &plan.release);
-        let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
-        PlanBuilder { plan, state, taints, objects, waiting, asked }
+        PlanBuilder { plan, state, taints, objects: HashMap::default(), asked: Vec::new() }
     }
 
     /// Processes the steps, and returns the finished plan.
@@ -96,36 +94,27 @@ impl<'d> PlanBuilder<'d> {
         for claim in self.state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
             tables.add_stored_claim(claim);
         }
-        for pod in self.state.objects_of_kind(ObjectKind::Pod).iter() {
-            let node = pod.value.get("spec").get("nodeName").str();
-            if PodNeeds::is_finished(pod.value) {
-                continue;
+        let node_of = |pod: &StoredObject<'d>| pod.value.get("spec").get("nodeName").str();
+        let pods = self.state.objects_of_kind(ObjectKind::Pod).iter();
+        let (bound_pods, mut waiting_pods): (Vec<_>, Vec<_>) =
+            pods.filter(|pod| !PodNeeds::is_finished(pod.value)).partition(|pod| !node_of(pod).is_empty());
+        // Read before the stages, because their labels matter to others; followed after the given ones.
+        waiting_pods.retain(|pod| !pod.value.get("metadata").get("deletionTimestamp").exists());
+        waiting_pods.sort_by_key(|pod| pod.value.get("metadata").get("creationTimestamp").str());
+        for pod in bound_pods.into_iter().chain(waiting_pods) {
+            let node = Some(node_of(&pod)).filter(|node| !node.is_empty());
+            let mut source = PodSource::from_object(pod.value);
+            if node.is_none() {
+                source.controller_selector = JobTable::spreading_selector(&self.state, pod);
             }
-            if node.is_empty() {
-                if !pod.value.get("metadata").get("deletionTimestamp").exists() {
-                    self.waiting.push(pod);
-                }
-                continue;
-            }
-            let source = PodSource::from_object(pod.value);
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
             tables.by_uid.insert(pod.uid(), index);
             tables.by_name.insert((pod.namespace(), pod.name()), index);
             self.objects.insert(index, pod);
-            bound.push((index, node));
-        }
-        // Read before the stages, because their labels matter to others; followed after the given ones.
-        self.waiting.sort_by_key(|pod| pod.value.get("metadata").get("creationTimestamp").str());
-        for pod in &self.waiting {
-            let source = PodSource {
-                controller_selector: JobTable::spreading_selector(&self.state, *pod),
-                ..PodSource::from_object(pod.value)
-            };
-            let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
-            tables.by_uid.insert(pod.uid(), index);
-            tables.by_name.insert((pod.namespace(), pod.name()), index);
-            self.objects.insert(index, *pod);
-            waiting.push(index);
+            match node {
+                Some(node) => bound.push((index, node)),
+                None => waiting.push(index),
+            }
         }
         let allocations = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
         self.plan.has_timestamps = allocations.into_iter().any(|held| held.has_timestamp);
@@ -161,7 +150,7 @@ impl<'d> PlanBuilder<'d> {
             ObjectKind::Pod => {
                 let pod =
                     self.add_created_pod(&PodSource::from_object(value), Some(object.name()), object.name());
-                self.track_pod(pod, Origin::Given, None, Some(object));
+                self.track_pod(pod, Origin::Given, Some(object));
                 actions.push(Action::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
@@ -210,28 +199,17 @@ impl<'d> PlanBuilder<'d> {
         tables.add_pod(catalog, source, name, Value::absent())
     }
 
-    /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
-    fn track_pod(
-        &mut self,
-        pod: PodIndex,
-        origin: Origin,
-        replaced: Option<StoredObject<'d>>,
-        object: Option<StoredObject<'d>>,
-    ) {
-        let workload = object.and_then(|object| workload_of(&self.state, object));
-        let name = object.filter(|_| replaced.is_none()).map(|object| object.name().to_owned());
-        self.track_pod_as(
-            pod,
-            origin,
-            replaced,
-            name,
-            workload.map(|workload| WorkloadName {
-                kind: workload.kind.to_owned(),
-                name: workload.name.to_owned(),
-            }),
-        );
+    /// Adds a pod whose outcome is reported.
+    fn track_pod(&mut self, pod: PodIndex, origin: Origin, object: Option<StoredObject<'d>>) {
+        let workload = object.and_then(|object| self.workload_name(object));
+        self.track_pod_as(pod, origin, None, object.map(|object| object.name().to_owned()), workload);
     }
 
+    fn workload_name(&self, object: StoredObject<'d>) -> Option<WorkloadName> {
+        workload_of(&self.state, object).map(WorkloadName::from)
+    }
+
+    /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
     fn track_pod_as(
         &mut self,
         pod: PodIndex,
@@ -340,19 +318,8 @@ impl<'d> PlanBuilder<'d> {
             let count = disrupted.get(&number).copied().unwrap_or(0);
             let fails = controllers.jobs.get(number).is_some_and(|job| job.fails_after(count));
             if count > 0 && fails {
-                let workload = workload_of(&self.state, object);
-                tracked.push(TrackedPod {
-                    namespace: object.namespace().to_owned(),
-                    name: None,
-                    origin: Origin::Replacement,
-                    replaces: Some(object.name().to_owned()),
-                    workload: workload.map(|workload| WorkloadName {
-                        kind: workload.kind.to_owned(),
-                        name: workload.name.to_owned(),
-                    }),
-                    not_modelled: Vec::new(),
-                    pod: None,
-                });
+                let workload = workload_of(&self.state, object).map(WorkloadName::from);
+                tracked.push(TrackedPod::without_replacement(object, workload));
             }
         }
     }
@@ -391,10 +358,7 @@ impl<'d> PlanBuilder<'d> {
             let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
             let replacement = self.add_created_pod(&source, certain.as_deref(), &made);
-            let workload = workload_of(&self.state, object).map(|workload| WorkloadName {
-                kind: workload.kind.to_owned(),
-                name: workload.name.to_owned(),
-            });
+            let workload = self.workload_name(object);
             self.track_pod_as(replacement, Origin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
                 entry.controller = controller.clone();
@@ -405,15 +369,7 @@ impl<'d> PlanBuilder<'d> {
             replacement
         });
         if replacement.is_none() {
-            self.plan.tracked.push(TrackedPod {
-                namespace: object.namespace().to_owned(),
-                name: None,
-                origin: Origin::Replacement,
-                replaces: Some(object.name().to_owned()),
-                workload: None,
-                not_modelled: Vec::new(),
-                pod: None,
-            });
+            self.plan.tracked.push(TrackedPod::without_replacement(object, None));
         }
         let is_ordered = JobTable::creates_pods_in_order(&self.state, object);
         let eviction = InitialPodEviction { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
@@ -424,7 +380,7 @@ impl<'d> PlanBuilder<'d> {
     fn track_pending_pods(&mut self) {
         for pod in self.plan.waiting.clone() {
             let object = self.objects.get(&pod).copied();
-            self.track_pod(pod, Origin::Waiting, None, object);
+            self.track_pod(pod, Origin::Waiting, object);
             if let Some(object) = object {
                 let controller = self.plan.controllers.controller_of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {

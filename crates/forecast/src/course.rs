@@ -191,9 +191,8 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn apply_action(&mut self, action: &Action<'p>) {
         match action {
             Action::CreatePod(pod) => {
-                let tracked = self.plan.tables.pods.get(*pod).and_then(|entry| entry.tracked);
-                let tracked = tracked.and_then(|tracked| self.plan.tracked.get(tracked));
-                let named = tracked.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
+                let named =
+                    self.plan.tracked_pod(*pod).and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
                 let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
@@ -329,8 +328,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn create_in_random_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
-            let tracked = self.plan.tables.pods.get(pod).and_then(|pod| pod.tracked);
-            let tracked = tracked.and_then(|tracked| self.plan.tracked.get(tracked));
+            let tracked = self.plan.tracked_pod(pod);
             let workload =
                 tracked.and_then(|pod| pod.workload.as_ref()).map(|workload| workload.name.as_str());
             match workloads.iter_mut().find(|(name, _)| name.is_some() && *name == workload) {

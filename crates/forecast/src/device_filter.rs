@@ -107,7 +107,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         self.noted = claim_set;
         let era = self.devices.era;
         let asked = claim_set.map(|claim_set| self.cache.unmodelled_features(era, claim_set));
-        let devices = self.devices.plan().eras.devices.get(era.devices);
+        let devices = self.devices.plan.eras.devices.get(era.devices);
         let allocated = self
             .claims
             .allocated
@@ -129,7 +129,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         if !self.has_extended {
             return (self.claim_set, None);
         }
-        let plan = self.devices.plan();
+        let plan = self.devices.plan;
         let era = self.devices.era;
         let resources = cycle.delegated_requests(node).map(|(name, _)| name);
         let Some(spec) = plan.extended.claim_for_resources(self.pod, era.classes, resources) else {

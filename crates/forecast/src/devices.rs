@@ -196,7 +196,7 @@ pub fn report_devices_cached<'d>(
         *newest = published.pool_generation().max(*newest);
     }
     let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
-    let mut single_node = SingleNodeFinder::new(&nodes);
+    let mut single_node = SingleNodeFinder { nodes: &nodes, last: None };
     let candidates = inventory.published_devices().map(|published| published.candidate);
     let classes_of_devices = memory.classes_of(&classes, &profile.selectors, candidates);
     for (published, (classes, class_errors)) in inventory.published_devices().zip(classes_of_devices) {
@@ -238,11 +238,8 @@ pub fn report_devices_cached<'d>(
     }
     devices.extend(holders.unpublished());
     // Stable: devices of a slice stay in its order.
-    devices.sort_by(|one, other| {
-        let order = |device: &ReportedDevice<'d>| {
-            (device.driver, device.pool, device.slice.is_none(), device.slice.unwrap_or_default())
-        };
-        order(one).cmp(&order(other))
+    devices.sort_by_key(|device| {
+        (device.driver, device.pool, device.slice.is_none(), device.slice.unwrap_or_default())
     });
     let reported =
         |class: CompiledClass<'d>| ReportedClass { name: class.name, error: class.selectors.err() };
@@ -322,11 +319,7 @@ struct SingleNodeFinder<'n, 'd> {
     last: Option<(&'d str, Option<&'d str>)>,
 }
 
-impl<'n, 'd> SingleNodeFinder<'n, 'd> {
-    fn new(nodes: &'n Nodes<'d>) -> SingleNodeFinder<'n, 'd> {
-        SingleNodeFinder { nodes, last: None }
-    }
-
+impl<'d> SingleNodeFinder<'_, 'd> {
     /// The only node that can use the device; `None` if there are several or none.
     fn only_node_of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
         let selection = device.nodes();

@@ -14,8 +14,9 @@ use crate::held::ClaimAllocation;
 use crate::nodes::PodId;
 use crate::outcome::EvictedPod;
 use crate::plan::Plan;
-use crate::tables::{Controller, PodEntry, PodIndex};
+use crate::tables::{Controller, PodIndex};
 use std::sync::Arc;
+use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
 /// After this number of evictions, a pod without a grace period is considered to be evicted forever.
@@ -52,7 +53,7 @@ pub(crate) struct PendingDeletion<'p> {
 }
 
 /// The evictions of a pod that was bound in this simulated run.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Evictions {
     pub(crate) times: u32,
     /// The placement of the pod before each of its evictions.
@@ -64,7 +65,7 @@ pub(crate) struct Evictions {
 impl Evictions {
     /// No evictions, for a reported pod that shares the placement of another pod.
     pub(crate) fn sharing_placement(place: FinalPodState) -> Evictions {
-        Evictions { times: 0, placements: vec![place], is_endless: false }
+        Evictions { placements: vec![place], ..Evictions::default() }
     }
 
     /// The placement of the pod before its last eviction.
@@ -73,11 +74,9 @@ impl Evictions {
     }
 }
 
-impl PodEntry<'_> {
-    /// Seconds from the deletion of the pod until it is gone.
-    pub(crate) fn grace_period(&self) -> i64 {
-        self.spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
-    }
+/// Seconds from the deletion of a pod with this spec until it is gone.
+pub fn grace_period(spec: Value<'_>) -> i64 {
+    spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
 }
 
 impl Plan<'_> {
@@ -87,7 +86,7 @@ impl Plan<'_> {
         let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
         for pod in evicted.chain(tracked) {
             if let Some(entry) = self.tables.pods.get_mut(pod)
-                && entry.grace_period() > 0
+                && grace_period(entry.spec) > 0
             {
                 entry.terminating = self.catalog.add_terminating(entry.needs);
             }
@@ -142,14 +141,10 @@ impl<'p> Simulation<'_, 'p> {
     fn evict_bound_pod(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
         let place = self.final_state(pod);
         let entry = self.plan.tables.pods.get(pod)?;
-        let evictions = self.evictions.entry(pod).or_insert_with(|| Evictions {
-            times: 0,
-            placements: Vec::new(),
-            is_endless: false,
-        });
+        let evictions = self.evictions.entry(pod).or_default();
         evictions.times += 1;
         // A pod that is gone at once finds everything as it was.
-        let is_back = entry.grace_period() == 0 || evictions.placements.contains(&place);
+        let is_back = grace_period(entry.spec) == 0 || evictions.placements.contains(&place);
         evictions.placements.push(place);
         let is_replaced = entry.controller != Controller::None;
         let limit = if is_back { MAX_EVICTIONS_WITHOUT_GRACE } else { MAX_EVICTIONS_WITH_GRACE };
@@ -182,7 +177,7 @@ impl<'p> Simulation<'_, 'p> {
         let now = self.now;
         let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
         let (node, grace_period) = match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => (Some(*node), entry.grace_period()),
+            Some(PodState::Bound(node)) => (Some(*node), grace_period(entry.spec)),
             // No kubelet has it yet.
             Some(PodState::Binding(node)) => (Some(*node), 0),
             _ => (None, 0),

@@ -101,7 +101,7 @@ impl<'p> Simulation<'_, 'p> {
         let inventory = &plan.eras.devices.get(era.devices)?.inventory;
         let nodes = plan.eras.nodes.get(era.nodes)?;
         let places: Vec<Node<'p>> = nodes.iter().map(|(_, info)| info.node).collect();
-        let obstacles = inventory.device_obstacles(self.devices.usage(), Some(&places));
+        let obstacles = inventory.device_obstacles(&self.devices.usage, Some(&places));
         let cycle = SchedulingCycle::start(
             &self.occupancy,
             self.fits.get(era.nodes)?,
@@ -148,8 +148,7 @@ impl<'p> Simulation<'_, 'p> {
         let mut taints = device.taints_with_rules().map(|(taint, _)| taint);
         if !self.all_selectors_match(request.selectors(), device.candidate) {
             tally.not_selected += 1;
-        } else if self.devices.usage().is_held_exclusively(device.key())
-            && request.admin_access() != Some(true)
+        } else if self.devices.usage.is_held_exclusively(device.key()) && request.admin_access() != Some(true)
         {
             tally.in_use += 1;
         } else if taints.any(|taint| {

@@ -39,6 +39,7 @@ pub use devices::{
     BlockedBy, ClaimUser, ClassCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
     ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_cached,
 };
+pub use evictions::grace_period;
 pub use forecast::RunOutcome;
 pub use outcome::{
     EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Origin, PlacedClaim, PlacedDevice,
@@ -49,4 +50,5 @@ pub use player::RunSimulator;
 pub use restart::{GROUP_KINDS, GroupRestart, UnitName, effects_of_lost_pods, job_failure_reason, unit_of};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
+pub use tollgate_allocator::tolerates;
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

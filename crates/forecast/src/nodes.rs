@@ -26,7 +26,6 @@ mod reason;
 mod resources;
 mod score;
 mod selector;
-mod semantics;
 mod spread;
 mod unmodelled;
 
@@ -34,7 +33,7 @@ mod unmodelled;
 mod tests;
 
 pub use catalog::{Catalog, PodId};
-pub use cycle::{PreFilterRejection, SchedulingCycle, feasible_nodes_to_find};
+pub use cycle::{SchedulingCycle, feasible_nodes_to_find};
 pub use fit::NodeFitCache;
 pub use node::{NodeIndex, NodeInfo, Nodes};
 pub use occupancy::Occupancy;
@@ -42,7 +41,6 @@ pub use pod::{PodNeeds, PodSource};
 pub use reason::{Diagnosis, Rejection, RejectionReason};
 pub use resources::{DelegatedResources, Requests, ResourceId};
 pub use selector::label_selector_matches;
-pub use semantics::FilterSemantics;
 
 /// The scheduler's message if the cluster has no nodes.
 pub const NO_NODES: &str = "no nodes available to schedule pods";

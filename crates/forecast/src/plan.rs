@@ -8,10 +8,10 @@ use crate::controllers::JobTable;
 use crate::eras::{Era, Eras};
 use crate::extended::ExtendedClaims;
 use crate::missing::missing_kinds;
-use crate::nodes::{Catalog, FilterSemantics};
+use crate::nodes::Catalog;
 use crate::outcome::{Origin, WorkloadName};
 use crate::player::RunSimulator;
-use crate::state::{ObjectKind, State};
+use crate::state::{ObjectKind, State, StoredObject};
 use crate::tables::{ClaimIndex, PodAndClaimTables, PodIndex, SpecEntry};
 use tollgate_allocator::{AllocatorSemantics, DEFAULT_MAX_STEPS};
 use tollgate_api::profile::Profile;
@@ -144,6 +144,21 @@ pub(crate) struct TrackedPod {
     pub(crate) pod: Option<PodIndex>,
 }
 
+impl TrackedPod {
+    /// A pod of the initial state that is lost, and not made again.
+    pub(crate) fn without_replacement(lost: StoredObject<'_>, workload: Option<WorkloadName>) -> TrackedPod {
+        TrackedPod {
+            namespace: lost.namespace().to_owned(),
+            name: None,
+            origin: Origin::Replacement,
+            replaces: Some(lost.name().to_owned()),
+            workload,
+            not_modelled: Vec::new(),
+            pod: None,
+        }
+    }
+}
+
 impl<'d> Plan<'d> {
     /// Builds a plan from a state and steps, which are processed in order.
     pub fn new(
@@ -157,13 +172,10 @@ impl<'d> Plan<'d> {
             _ => None,
         });
         let namespaces = state.objects_of_kind(ObjectKind::Namespace).iter().map(|namespace| namespace.value);
-        let filters = FilterSemantics {
-            namespace_selector_sees_no_labels: release.semantics.namespace_selector_sees_no_labels,
-        };
         let plan = Plan {
             release,
             settings,
-            catalog: Catalog::new(filters, namespaces.chain(given)),
+            catalog: Catalog::new(release.semantics, namespaces.chain(given)),
             tables: PodAndClaimTables::default(),
             eras: Eras::default(),
             extended: ExtendedClaims::default(),
@@ -182,6 +194,11 @@ impl<'d> Plan<'d> {
         let mut plan = PlanBuilder::new(plan, state).build(steps);
         plan.note_missing(absent, lists_kinds);
         plan
+    }
+
+    /// What is reported of a pod, if anything.
+    pub(crate) fn tracked_pod(&self, pod: PodIndex) -> Option<&TrackedPod> {
+        self.tracked.get(self.tables.pods.get(pod)?.tracked?)
     }
 
     /// A player that simulates runs of this plan one after the other and caches their common data.

@@ -12,6 +12,7 @@ mod leader_worker_set;
 
 pub use job_set::job_failure_reason;
 
+use crate::nodes::PodNeeds;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +72,7 @@ pub fn effects_of_lost_pods<'d>(
     let lost = pods.iter().filter(|pod| is_lost(pod.namespace(), pod.name()));
     let affected: BTreeSet<GroupKey<'d>> = lost.flat_map(|pod| group_keys(state, pod)).collect();
     let mut members: BTreeMap<GroupKey<'d>, Vec<GroupMember<'d>>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| !is_finished(*pod) && !affected.is_empty()) {
+    for pod in pods.iter().filter(|pod| !PodNeeds::is_finished(pod.value) && !affected.is_empty()) {
         let is_lost = is_lost(pod.namespace(), pod.name());
         for group in group_keys(state, pod).into_iter().filter(|group| affected.contains(group)) {
             members.entry(group).or_default().push(GroupMember { pod, is_lost });
@@ -103,23 +104,21 @@ pub struct UnitName<'d> {
 
 /// The unit of a pod, if the state contains its JobSet or LeaderWorkerSet.
 pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
-    let is_unit = |kind: &ObjectKind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
-    let groups = group_keys(state, pod).into_iter();
-    groups
-        .filter(|(kind, _, _)| is_unit(kind))
-        .map(|(kind, namespace, name)| {
-            let is_set = kind == ObjectKind::LeaderWorkerSet;
-            let index = if is_set { leader_worker_set::group_index(pod) } else { "" };
-            UnitName { kind, namespace, name, index }
-        })
-        .next()
+    let (kind, namespace, name) = set_of(state, pod)?;
+    let is_indexed = kind == ObjectKind::LeaderWorkerSet;
+    let index = if is_indexed { leader_worker_set::group_index(pod) } else { "" };
+    Some(UnitName { kind, namespace, name, index })
+}
+
+/// The JobSet or LeaderWorkerSet of a pod, if the state contains it.
+fn set_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<GroupKey<'d>> {
+    let is_set = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
+    let (kind, set) = controllers_of(state, pod).find(|(kind, _)| is_set(*kind))?;
+    Some((kind, pod.namespace(), set.name()))
 }
 
 /// The groups of a pod that the state contains: at most one JobSet or LeaderWorkerSet, and one PodGroup.
 fn group_keys<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> {
-    let is_group = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
-    let owner = controllers_of(state, pod).find(|(kind, _)| is_group(*kind));
-    let owner = owner.map(|(kind, owner)| (kind, pod.namespace(), owner.name()));
     let (spec, labels) = (pod.value.get("spec"), pod.value.get("metadata").get("labels"));
     let named = [
         (ObjectKind::PodGroup, spec.get("schedulingGroup").get("podGroupName").str()),
@@ -128,12 +127,7 @@ fn group_keys<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>>
     let exists =
         |(kind, name): &(ObjectKind, &str)| state.objects_of_kind(*kind).get(pod.namespace(), name).is_some();
     let named = named.into_iter().filter(exists).map(|(kind, name)| (kind, pod.namespace(), name));
-    owner.into_iter().chain(named).collect()
-}
-
-/// True if the pod has ended and no longer counts in its group.
-fn is_finished(pod: StoredObject<'_>) -> bool {
-    matches!(pod.value.get("status").get("phase").str(), "Succeeded" | "Failed")
+    set_of(state, pod).into_iter().chain(named).collect()
 }
 
 /// The effect on the pods of a PodGroup: none, because gang scheduling does not affect running pods.

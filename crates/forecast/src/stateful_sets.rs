@@ -5,6 +5,7 @@
 //! speed depends on the API server. Where evictions can be that far apart, the order is random.
 
 use crate::course::{PodState, Simulation};
+use crate::evictions::grace_period;
 use crate::plan::{InitialPodEviction, Plan};
 use crate::random::Random;
 use crate::tables::{PodIndex, Predecessor};
@@ -73,7 +74,7 @@ impl Plan<'_> {
         together.retain(|time, evictions| {
             let is_same = |other: &&InitialPodEviction| other.is_by_taint && (other.stage, other.at) == *time;
             let is_gone_at_once = |eviction: &&InitialPodEviction| {
-                self.tables.pods.get(eviction.pod).is_some_and(|pod| pod.grace_period() == 0)
+                self.tables.pods.get(eviction.pod).is_some_and(|pod| grace_period(pod.spec) == 0)
             };
             evictions.len() > 1
                 && (evictions.iter().any(is_gone_at_once)

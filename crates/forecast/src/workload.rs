@@ -6,6 +6,7 @@
 //! Invariant: the result is the last owner that is known by name. The search ends at an owner that the state does not
 //! contain, or that has another UID, because then the original owner was deleted.
 
+use crate::outcome::WorkloadName;
 use crate::state::{ObjectKind, State, StoredObject};
 use std::fmt;
 use tollgate_document::doc::Value;
@@ -27,6 +28,12 @@ pub struct Workload<'d> {
 impl fmt::Display for Workload<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+impl From<Workload<'_>> for WorkloadName {
+    fn from(workload: Workload<'_>) -> WorkloadName {
+        WorkloadName { kind: workload.kind.to_owned(), name: workload.name.to_owned() }
     }
 }
 

@@ -8,6 +8,7 @@
 mod duration;
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 pub use duration::{DurationError, parse_duration};
 
@@ -90,24 +91,15 @@ fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     let mut rest = text;
     let year = read_year(&mut rest)?;
     skip_literal(&mut rest, "-")?;
-    let month = read_two_digits(&mut rest, "01")?;
-    if !(1..=12).contains(&month) {
-        return Err(TimeError::Range("month"));
-    }
+    let month = read_number(&mut rest, "01", 1..=12, "month")?;
     skip_literal(&mut rest, "-")?;
-    let day = read_two_digits(&mut rest, "02")?;
+    let day = read_number(&mut rest, "02", 0..=99, "day")?;
     skip_literal(&mut rest, "T")?;
     let hour = read_hour(&mut rest)?;
     skip_literal(&mut rest, ":")?;
-    let minute = read_two_digits(&mut rest, "04")?;
-    if minute > 59 {
-        return Err(TimeError::Range("minute"));
-    }
+    let minute = read_number(&mut rest, "04", 0..=59, "minute")?;
     skip_literal(&mut rest, ":")?;
-    let second = read_two_digits(&mut rest, "05")?;
-    if second > 59 {
-        return Err(TimeError::Range("second"));
-    }
+    let second = read_number(&mut rest, "05", 0..=59, "second")?;
     let nanos = read_fraction(&mut rest);
     let offset = read_offset(&mut rest)?;
     if !rest.is_empty() {
@@ -138,13 +130,18 @@ fn read_year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     Err(TimeError::Shape { rest, element: "2006" })
 }
 
-/// Reads two digits and moves `rest` past them; `element` names them in the error.
-fn read_two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, TimeError<'a>> {
+/// Reads two digits and moves `rest` past them; `element` and `name` name them in the errors.
+fn read_number<'a>(
+    rest: &mut &'a [u8],
+    element: &'static str,
+    range: RangeInclusive<i64>,
+    name: &'static str,
+) -> Result<i64, TimeError<'a>> {
     if let [a, b, after @ ..] = *rest
         && let Some(number) = two_digit_number(*a, *b)
     {
         *rest = after;
-        return Ok(number);
+        return if range.contains(&number) { Ok(number) } else { Err(TimeError::Range(name)) };
     }
     Err(TimeError::Shape { rest, element })
 }

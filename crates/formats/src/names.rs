@@ -11,8 +11,8 @@ mod shapes;
 mod texts;
 mod uuid;
 
-pub use semver::is_semver;
-pub use shapes::{is_c_identifier, is_condition_reason};
+pub use semver::{is_semver, split_optional};
+pub use shapes::{is_c_identifier, is_condition_reason, is_subdomain};
 pub use texts::{
     INVALID_C_IDENTIFIER, INVALID_CIDR, INVALID_CONDITION_REASON, INVALID_EXTENDED_RESOURCE,
     INVALID_LABEL_VALUE, INVALID_LABEL1123, INVALID_SEMVER, INVALID_SUBDOMAIN, INVALID_SUBDOMAIN_CASELESS,
@@ -65,7 +65,7 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
                     LengthUnit::Bytes => "prefix part must be no more than 253 bytes",
                 }));
             }
-            if !shapes::is_subdomain(prefix) {
+            if !is_subdomain(prefix) {
                 report(Cow::Borrowed(texts::INVALID_PREFIX_PART));
             }
         }
@@ -87,7 +87,7 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
 /// True if [`check_label_key`] reports nothing. One pass: nearly every key is fine.
 pub fn is_label_key(value: &str) -> bool {
     let (prefix, name) = split_prefix(value);
-    let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
+    let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && is_subdomain(prefix));
     prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
 }
 
@@ -98,11 +98,6 @@ pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
         Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),
         None => (None, value),
     }
-}
-
-/// True if `value` is a DNS-1123 subdomain, of any length.
-pub fn is_subdomain(value: &str) -> bool {
-    shapes::is_subdomain(value)
 }
 
 /// Reports what is wrong with a label value; nothing for an empty one.
@@ -121,7 +116,7 @@ pub fn check_dns_label(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Pro
         report(Cow::Borrowed(too_long_label(unit)));
     }
     if !shapes::is_label(value) {
-        report(Cow::Borrowed(if shapes::is_subdomain(value) { NO_DOTS } else { INVALID_LABEL1123 }));
+        report(Cow::Borrowed(if is_subdomain(value) { NO_DOTS } else { INVALID_LABEL1123 }));
     }
 }
 
@@ -135,7 +130,7 @@ pub fn check_dns_subdomain(value: &str, unit: LengthUnit, report: &mut dyn FnMut
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
-    if !shapes::is_subdomain(value) {
+    if !is_subdomain(value) {
         report(Cow::Borrowed(INVALID_SUBDOMAIN));
     }
 }
@@ -215,7 +210,7 @@ const QUOTA_PREFIX: &str = "requests.";
 fn is_quota_key(value: &str) -> bool {
     value.split_once('/').is_some_and(|(prefix, name)| {
         prefix.len() + QUOTA_PREFIX.len() <= SUBDOMAIN_MAX
-            && shapes::is_subdomain(prefix)
+            && is_subdomain(prefix)
             && name.len() <= LABEL_MAX
             && shapes::is_qualified(name)
     })

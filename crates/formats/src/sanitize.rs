@@ -50,7 +50,17 @@ pub fn replace_unsafe(text: &str) -> Cow<'_, str> {
 
 /// The text with unsafe characters, except line breaks, replaced, and with commands of CI servers made harmless.
 pub fn sanitize_text(text: &str) -> Cow<'_, str> {
-    let text = replace_unsafe(text);
+    without_commands(replace_unsafe(text))
+}
+
+/// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
+/// servers made harmless.
+pub fn sanitize_line(name: &str) -> Cow<'_, str> {
+    without_commands(replace_chars(name, is_unsafe))
+}
+
+/// The text with commands of CI servers made harmless.
+fn without_commands(text: Cow<'_, str>) -> Cow<'_, str> {
     if !has_ci_command(&text) {
         return text;
     }
@@ -58,18 +68,6 @@ pub fn sanitize_text(text: &str) -> Cow<'_, str> {
     for line in text.split_inclusive('\n') {
         push_without_commands(&mut out, line);
     }
-    out.into()
-}
-
-/// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
-/// servers made harmless.
-pub fn sanitize_line(name: &str) -> Cow<'_, str> {
-    let name = replace_chars(name, is_unsafe);
-    if !has_ci_command(&name) {
-        return name;
-    }
-    let mut out = String::with_capacity(name.len() + 8);
-    push_without_commands(&mut out, &name);
     out.into()
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use tollgate_allocator::{
     AllocatedDevice, AllocationOutcome, Allocator, AllocatorSemantics, Candidate, ClaimsToAllocate, Classes,
-    DeviceUsage, Inventory, Node, NodePools, SelectorError, Selectors, UnallocatedClaim,
+    DeviceHolding, DeviceUsage, Inventory, Node, NodePools, SelectorError, Selectors, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, Class, NodeSelector, Slice, TaintRule, View as _};
@@ -241,6 +241,13 @@ fn first_device<'d>(
     }
 }
 
+/// The usage that an allocated device adds.
+fn holding<'d>(inventory: &Inventory<'d>, device: &AllocatedDevice<'d>) -> DeviceHolding<'d> {
+    let key = inventory.device_key(device.driver, device.pool, device.device).unwrap();
+    let consumed = device.consumed_capacity.iter().map(|(name, amount)| (*name, amount.nano_value()));
+    DeviceHolding { device: key, is_share: device.is_share, consumed: consumed.collect() }
+}
+
 #[test]
 fn held_devices_are_given_back() {
     let text = slice(r#""devices":[{"name":"d0"},{"name":"d1"}]"#);
@@ -256,11 +263,11 @@ fn held_devices_are_given_back() {
     let mut usage = DeviceUsage::default();
     let mut given = Vec::new();
     while let Some(device) = first_device(&inventory, &usage, &pools, &claims) {
-        usage.add_holding(&device.holding().unwrap());
+        usage.add_holding(&holding(&inventory, &device));
         given.push(device);
     }
     assert_eq!(given.iter().map(|device| device.device).collect::<Vec<_>>(), ["d0", "d1"]);
-    usage.remove_holding(&given.first().and_then(AllocatedDevice::holding).unwrap());
+    usage.remove_holding(&holding(&inventory, given.first().unwrap()));
     assert_eq!(first_device(&inventory, &usage, &pools, &claims).unwrap().device, "d0");
 }
 

@@ -188,10 +188,9 @@ impl<'t> Estimator<'t> {
             ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(DeclaredType::List(_))) => {
                 Estimate::of_unknown_size(size_ignoring_path(list).max_read_cost(1.0))
             }
-            ("matches", Some(text), [pattern]) => {
-                Estimate::of_unknown_size(pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern)))
-            }
-            ("matches", None, [text, pattern]) if self.env.matches_function_has_cost => {
+            ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern])
+                if call.target.is_some() || self.env.matches_function_has_cost =>
+            {
                 Estimate::of_unknown_size(pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern)))
             }
             ("contains", Some(text), [part]) => Estimate::of_unknown_size(

@@ -95,9 +95,10 @@ impl Evaluation<'_> {
                 self.resolve(*attribute)?
             }
         };
-        match key {
-            Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(key),
-            other => eval_error(format!("invalid qualifier type: {}", other.go_type())),
+        if key.is_index() {
+            Ok(key)
+        } else {
+            eval_error(format!("invalid qualifier type: {}", key.go_type()))
         }
     }
 }

@@ -5,50 +5,61 @@
 
 use std::collections::BTreeSet;
 
-use super::collections::Key;
-use super::compare;
+use super::collections::{Key, equal_numbers};
 use super::library::{self, CallContext};
 use super::plan::{ArgumentGuard, Call, StepId, StepKind};
-use super::planner::Planner;
-use super::value::Value;
-use crate::number;
-
-use super::fold;
+use super::planner::{Planned, Planner};
+use super::value::{EvalFailure, Value};
 use crate::functions;
+use crate::number;
+use crate::outcome::Scope;
 use crate::overload::Overload;
+use crate::regex;
 use crate::tree::NodeId;
 
 impl Planner<'_> {
     /// Adds the step of a function call. The conversion of a constant is computed now, and a constant pattern is
-    /// compiled now.
+    /// compiled now; the error is the first that the server finds then.
     pub(super) fn plan_function(
         &mut self,
         id: NodeId,
         name: &'static str,
         overloads: &[&'static Overload],
         args: Vec<StepId>,
-    ) -> StepId {
+    ) -> Planned {
         let overload = if let [only] = overloads { Some(*only) } else { None };
         if let (("@in", [arg, list]), Some(_)) = ((name, args.as_slice()), overload)
             && let Some(kind) = self.constant_membership_step(*arg, *list)
         {
-            return self.add(id, kind);
+            return Ok(self.add(id, kind));
         }
         let (guard, stops_early) = self.argument_guard(name, overload);
-        if let ([arg], true) = (args.as_slice(), fold::is_conversion(name))
-            && let Some(constant) = self.constant_of(*arg).cloned()
-        {
-            let context = CallContext::of(self.behaviour);
-            if let Ok(value) = library::call_with_guard(&guard, name, &[constant], &context) {
-                return self.add_constant_step(id, value);
+        if let ([arg], true) = (args.as_slice(), is_conversion(name)) {
+            if let Some(constant) = self.constant_of(*arg).cloned() {
+                let context = CallContext::of(self.behaviour);
+                return match library::call_with_guard(&guard, name, &[constant], &context) {
+                    Ok(value) => Ok(self.add_constant_step(id, value)),
+                    Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => Err(text.to_string()),
+                    Err(EvalFailure::Unsupported(what)) => Err(what.to_owned()),
+                };
+            }
+            if !matches!(name, "dyn" | "type")
+                && let Some([from, _]) = self.constant_type(*arg)
+            {
+                return Err(format!("no such overload: {name}({from})"));
             }
         }
         let pattern = args.get(1).and_then(|pattern| self.constant_of(*pattern)?.as_str());
         let pattern = pattern.filter(|_| matches!(name, "matches" | "find" | "findAll"));
+        // Policies have an engine of their own, with other limits. It checks their patterns.
+        if let (Some(pattern), Scope::Device) = (pattern, self.behaviour.env.scope) {
+            regex::program_size(pattern).map_err(|error| error.to_string())?;
+        }
+        let pattern = pattern.filter(|_| self.is_run);
         let pattern = pattern.and_then(|pattern| library::patterns::compile(pattern).ok());
         let stops_early = stops_early || pattern.is_some();
         let call = Call { function: name, overload, args, stops_early, guard, pattern };
-        self.add(id, StepKind::Call(Box::new(call)))
+        Ok(self.add(id, StepKind::Call(Box::new(call))))
     }
 
     /// The check of a function's arguments, and whether it is called with all of them at once.
@@ -61,16 +72,19 @@ impl Planner<'_> {
             return (guard, false);
         }
         let is_unguarded = matches!(name, "contains" | "startsWith" | "endsWith" | "flatten");
-        let all: Vec<_> = functions::overloads(name, self.behaviour.env).collect();
         match overload {
             Some(_) if is_unguarded => (ArgumentGuard::None, false),
             Some(only) => (ArgumentGuard::Overloads(vec![only]), only.params.len() > 2 || name == "format"),
             None if is_unguarded => (ArgumentGuard::None, true),
-            None => (ArgumentGuard::Overloads(all), true),
+            None => {
+                let all = functions::overloads(name, self.behaviour.env).collect();
+                (ArgumentGuard::Overloads(all), true)
+            }
         }
     }
 
-    /// The step for `x in [1, 2]`, if all elements of the list are plain constants.
+    /// The step for `x in [1, 2]`, if all elements of the list are plain constants. It makes no set for a plan that is
+    /// not run.
     fn constant_membership_step(&self, arg: StepId, list: StepId) -> Option<StepKind> {
         let Value::List(list) = self.constant_of(list)? else { return None };
         let items = list.items().ok()?;
@@ -78,30 +92,25 @@ impl Planner<'_> {
             return Some(StepKind::Constant(Value::Bool(false)));
         }
         let mut set = BTreeSet::new();
-        for item in items.iter() {
-            let also = match item {
-                Value::Bool(_) | Value::String(_) => [None, None],
-                Value::Int(value) => [
-                    Some(Value::Double(number::double_of_int(*value))),
-                    u64::try_from(*value).ok().map(Value::Uint),
-                ],
-                Value::Uint(value) => [
-                    Some(Value::Double(number::double_of_uint(*value))),
-                    i64::try_from(*value).ok().map(Value::Int),
-                ],
-                Value::Double(value) => [
-                    compare::lossless_int(*value).map(Value::Int),
-                    compare::lossless_uint(*value).map(Value::Uint),
-                ],
+        for item in items.iter().filter(|_| self.is_run) {
+            let as_double = match item {
+                Value::Bool(_) | Value::String(_) | Value::Double(_) => None,
+                Value::Int(value) => Some(Value::Double(number::double_of_int(*value))),
+                Value::Uint(value) => Some(Value::Double(number::double_of_uint(*value))),
                 _ => return None,
             };
-            set.extend(
-                [Some(item), also[0].as_ref(), also[1].as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .flat_map(Key::from_value),
-            );
+            set.extend([Some(item), as_double.as_ref()].into_iter().flatten().flat_map(Key::from_value));
+            set.extend(equal_numbers(item));
         }
         Some(StepKind::Member { arg, set })
     }
+}
+
+/// True for the functions that the server calls on constants when it makes a program. cel-go
+/// `overloads.IsTypeConversionFunction`
+fn is_conversion(function: &str) -> bool {
+    matches!(
+        function,
+        "bool" | "bytes" | "double" | "duration" | "dyn" | "int" | "string" | "timestamp" | "type" | "uint"
+    )
 }

@@ -4,7 +4,7 @@
 //! and only what is read costs anything. A loop fills its list or map in place.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::value::{EvalFailure, Value, cost_limit_exceeded, go_panic_failure};
 
@@ -39,7 +39,7 @@ impl List {
         match self {
             List::Items(items) => items.len(),
             List::Joined(sum) => sum.size,
-            List::Growing(items) => items.lock().unwrap_or_else(PoisonError::into_inner).len(),
+            List::Growing(items) => lock(items).len(),
         }
     }
 
@@ -48,9 +48,7 @@ impl List {
         loop {
             match list {
                 List::Items(items) => return items.get(index).cloned(),
-                List::Growing(items) => {
-                    return items.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned();
-                }
+                List::Growing(items) => return lock(items).get(index).cloned(),
                 List::Joined(sum) => match index.checked_sub(sum.left.len()) {
                     Some(rest) => (list, index) = (&sum.right, rest),
                     None => list = &sum.left,
@@ -63,9 +61,7 @@ impl List {
     pub(super) fn items(&self) -> Result<Arc<Vec<Value>>, EvalFailure> {
         match self {
             List::Items(items) => Ok(Arc::clone(items)),
-            List::Growing(items) => {
-                Ok(Arc::new(items.lock().unwrap_or_else(PoisonError::into_inner).clone()))
-            }
+            List::Growing(items) => Ok(Arc::new(lock(items).clone())),
             List::Joined(sum) if sum.size > MAX_READ_ELEMENTS => Err(cost_limit_exceeded()),
             List::Joined(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
         }
@@ -74,7 +70,7 @@ impl List {
     pub(super) fn concat(&self, other: &List) -> Result<List, EvalFailure> {
         if let List::Growing(items) = self {
             let more = other.items()?;
-            items.lock().unwrap_or_else(PoisonError::into_inner).extend(more.iter().cloned());
+            lock(items).extend(more.iter().cloned());
             return Ok(self.clone());
         }
         Ok(match (self.len(), other.len()) {
@@ -91,9 +87,7 @@ impl List {
     /// Converts the items that a loop has collected into a list, after the loop has ended.
     pub(super) fn into_fixed(self) -> List {
         match self {
-            List::Growing(items) => {
-                List::from_items(items.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            }
+            List::Growing(items) => List::from_items(lock(&items).clone()),
             other => other,
         }
     }
@@ -201,7 +195,7 @@ impl Map {
     fn with_pairs<T>(&self, look: impl FnOnce(&Pairs) -> T) -> T {
         match &self.entries {
             Entries::Fixed(pairs) => look(pairs),
-            Entries::Growing(pairs) => look(&pairs.lock().unwrap_or_else(PoisonError::into_inner)),
+            Entries::Growing(pairs) => look(&lock(pairs)),
         }
     }
 
@@ -241,7 +235,7 @@ impl Map {
     pub(super) fn insert_if_growing(&self, key: &Value, value: &Value) -> Result<bool, EvalFailure> {
         let Entries::Growing(pairs) = &self.entries else { return Ok(false) };
         let entry = (key.clone(), value.clone());
-        pairs.lock().unwrap_or_else(PoisonError::into_inner).insert(Key::from_value(key)?, entry);
+        lock(pairs).insert(Key::from_value(key)?, entry);
         Ok(true)
     }
 
@@ -264,7 +258,7 @@ impl Map {
 }
 
 /// The keys of other number types under which a number is looked up as well.
-fn equal_numbers(key: &Value) -> Vec<Key> {
+pub(super) fn equal_numbers(key: &Value) -> Vec<Key> {
     match key {
         Value::Double(value) => {
             let int = super::compare::lossless_int(*value).map(Key::Int);
@@ -274,4 +268,8 @@ fn equal_numbers(key: &Value) -> Vec<Key> {
         Value::Uint(value) => i64::try_from(*value).map(Key::Int).into_iter().collect(),
         _ => Vec::new(),
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

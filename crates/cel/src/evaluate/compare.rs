@@ -74,15 +74,7 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
         (Value::Url(a), Value::Url(b)) => a.to_string() == b.to_string(),
         (Value::Format(a), Value::Format(b)) => a.title == b.title,
-        (
-            Value::Quantity(_)
-            | Value::Semver(_)
-            | Value::Ip(_)
-            | Value::Cidr(_)
-            | Value::Url(_)
-            | Value::Format(_),
-            _,
-        ) => return no_such_overload(),
+        _ if left.is_opaque() => return no_such_overload(),
         _ => false,
     })
 }
@@ -151,7 +143,7 @@ pub(super) fn has_order(value: &Value) -> bool {
         )
 }
 
-fn is_number(value: &Value) -> bool {
+pub(super) fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 

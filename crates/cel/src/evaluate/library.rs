@@ -66,12 +66,18 @@ pub(super) fn call_by_name(name: &str, args: &[Value], context: &CallContext<'_>
 pub(super) fn operand_guard(name: &str) -> Option<ArgumentGuard> {
     Some(match name {
         "_+_" => ArgumentGuard::Operand(Value::has_add),
-        "_-_" => ArgumentGuard::Operand(operators::can_subtract),
-        "_*_" | "_/_" => ArgumentGuard::Operand(operators::can_multiply),
+        "_-_" => ArgumentGuard::Operand(|value| {
+            compare::is_number(value) || matches!(value, Value::Duration(_) | Value::Timestamp(_))
+        }),
+        "_*_" | "_/_" => ArgumentGuard::Operand(compare::is_number),
         "_%_" => ArgumentGuard::Operand(|value| matches!(value, Value::Int(_) | Value::Uint(_))),
-        "-_" => ArgumentGuard::Operand(operators::can_negate),
+        "-_" => ArgumentGuard::Operand(|value| {
+            matches!(value, Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Duration(_))
+        }),
         "_<_" | "_<=_" | "_>_" | "_>=_" => ArgumentGuard::Operand(compare::has_order),
-        "size" => ArgumentGuard::Operand(operators::has_size),
+        "size" => ArgumentGuard::Operand(|value| {
+            matches!(value, Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))
+        }),
         "matches" => ArgumentGuard::Operand(|value| matches!(value, Value::String(_))),
         "sort" | "@sortByAssociatedKeys" => ArgumentGuard::Operand(|value| matches!(value, Value::List(_))),
         "@in" | "!_" | "type" | "dyn" | "@not_strictly_false" => ArgumentGuard::None,
@@ -147,16 +153,11 @@ fn has_declared_type(value: &Value, declared: &DeclaredType) -> bool {
 pub(super) fn go_value_text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Uint(value) => value.to_string(),
-        Value::Double(value) => crate::number::text_of_double(*value),
         Value::String(text) => (**text).to_owned(),
         Value::Bytes(bytes) => {
             let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
             format!("[{}]", bytes.join(" "))
         }
-        Value::Type(name) => (*name).to_owned(),
         Value::List(list) => match list.items() {
             Ok(items) => {
                 let items: Vec<String> = items.iter().map(go_value_text).collect();
@@ -176,11 +177,7 @@ pub(super) fn go_value_text(value: &Value) -> String {
         Value::Optional(Some(inner)) => format!("optional({})", go_value_text(inner)),
         Value::Quantity(quantity) => quantity.text(),
         Value::Semver(version) => version.to_string(),
-        Value::Ip(address) => address.to_string(),
-        Value::Cidr(prefix) => prefix.to_string(),
         Value::Url(url) => url.to_string(),
-        Value::Duration(_) | Value::Timestamp(_) | Value::Format(_) => {
-            conversions::converted_text(value).unwrap_or_default()
-        }
+        _ => conversions::converted_text(value).unwrap_or_default(),
     }
 }

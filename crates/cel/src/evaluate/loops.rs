@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::collections::{List, Map};
 use super::plan::LoopStep;
 use super::run::{Evaluation, check_not_cancelled};
-use super::value::{EvalFailure, Evaluated, Value, eval_error, go_panic_failure, no_such_overload};
+use super::value::{Evaluated, Value, eval_error, go_panic_failure, no_such_overload};
 
 /// The values of the variables of a loop during one iteration.
 pub(super) struct LoopScope<'p> {
@@ -20,12 +20,6 @@ pub(super) struct LoopScope<'p> {
     second: Option<Value>,
     /// True after the loop, when only the accumulator is visible.
     is_result: bool,
-}
-
-/// Result of one iteration of a loop.
-enum IterationResult {
-    GoOn,
-    Stop,
 }
 
 impl<'p> Evaluation<'p> {
@@ -74,8 +68,15 @@ impl<'p> Evaluation<'p> {
             if let Some(scope) = self.scopes.last_mut() {
                 (scope.first, scope.second) = (Some(first), second);
             }
-            if let IterationResult::Stop = self.run_iteration(body)? {
+            let condition = self.eval(body.condition);
+            check_not_cancelled(&condition)?;
+            if matches!(condition, Ok(Value::Bool(false))) {
                 break;
+            }
+            let step = self.eval(body.step);
+            check_not_cancelled(&step)?;
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.accumulated = Some(step);
             }
         }
         self.scopes.truncate(depth);
@@ -83,20 +84,6 @@ impl<'p> Evaluation<'p> {
             scope.is_result = true;
         }
         self.eval(body.result)
-    }
-
-    fn run_iteration(&mut self, body: &'p LoopStep) -> Result<IterationResult, EvalFailure> {
-        let condition = self.eval(body.condition);
-        check_not_cancelled(&condition)?;
-        if matches!(condition, Ok(Value::Bool(false))) {
-            return Ok(IterationResult::Stop);
-        }
-        let step = self.eval(body.step);
-        check_not_cancelled(&step)?;
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.accumulated = Some(step);
-        }
-        Ok(IterationResult::GoOn)
     }
 
     /// The value of a variable.

@@ -1,22 +1,25 @@
 //! Makes the plan of a checked expression: resolves calls, computes constants, joins selections.
 //!
-//! Call it only where `fold` found nothing wrong. What cannot be computed here is left for later, so planning does not
-//! fail. cel-go `interpreter/planner.go`, `interpreter/decorators.go`
+//! The server converts constants and compiles constant patterns right away, so their errors are errors of the object.
+//! The order of the walk is the server's, because the first error is the one reported. upstream v1.36
+//! `CompileCELExpression`, "program instantiation failed"; cel-go `interpreter/planner.go`, `interpreter/decorators.go`
 
 use std::sync::Arc;
 
-use super::Behaviour;
 use super::collections::{Key, Map, MapKind};
 use super::plan::{
     Attribute, AttributeBase, AttributeId, LoopStep, Plan, Qualifier, QualifierKey, Step, StepId, StepKind,
 };
 use super::value::Value;
+use super::{BEHAVIOUR_V1_37, Behaviour};
 use crate::check::TypeCheckResult;
 use crate::names;
+use crate::outcome::CelEnv;
 use crate::tree::{ExprKind, Literal, Loop, NodeId, Tree};
 use crate::types::Type;
 
-/// The types that an expression can name as a value, such as `int`.
+/// The types that an expression can name as a value, such as `int`. Some names that the checker knows are not
+/// registered when the program is made: the device types, and messages that become plain values.
 const TYPE_NAMES: [&str; 17] = [
     "bool",
     "int",
@@ -37,19 +40,36 @@ const TYPE_NAMES: [&str; 17] = [
     crate::types::CIDR,
 ];
 
-/// Makes the plan of a checked expression.
-pub(super) fn plan_expression(tree: &Tree, checked: &TypeCheckResult, behaviour: &Behaviour) -> Plan {
+/// Makes the plan of a checked expression. Returns the API server's message if it cannot turn the expression into a
+/// program, because a constant cannot be computed.
+pub(super) fn plan_expression(
+    tree: &Tree,
+    checked: &TypeCheckResult,
+    behaviour: &Behaviour,
+    is_run: bool,
+) -> Result<Plan, String> {
     let planned = vec![None; tree.len()];
-    let mut planner = Planner { tree, checked, behaviour, plan: Plan::default(), planned };
-    let root = planner.plan(tree.root());
+    let mut planner = Planner { tree, checked, behaviour, is_run, plan: Plan::default(), planned };
+    let root =
+        planner.plan(tree.root()).map_err(|problem| format!("program instantiation failed: {problem}"))?;
     planner.plan.root = root.0;
-    planner.plan
+    Ok(planner.plan)
 }
+
+/// The error of [`plan_expression`]; `None` if the API server can turn the expression into a program.
+pub(crate) fn program_error_message(tree: &Tree, checked: &TypeCheckResult, env: CelEnv) -> Option<String> {
+    plan_expression(tree, checked, &Behaviour { env, ..BEHAVIOUR_V1_37 }, false).err()
+}
+
+/// The step of a node. The error is the server's message.
+pub(super) type Planned = Result<StepId, String>;
 
 pub(super) struct Planner<'t> {
     tree: &'t Tree,
     checked: &'t TypeCheckResult,
     pub(super) behaviour: &'t Behaviour,
+    /// True if the plan will be run. Otherwise only its errors matter, so it has no patterns and no qualifiers.
+    pub(super) is_run: bool,
     plan: Plan,
     /// The step of each planned node. A node that two others use is planned once, because nested ones would
     /// double each time.
@@ -57,59 +77,54 @@ pub(super) struct Planner<'t> {
 }
 
 impl Planner<'_> {
-    fn plan(&mut self, id: NodeId) -> StepId {
+    fn plan(&mut self, id: NodeId) -> Planned {
         if let Some(Some(known)) = self.planned.get(id.index()) {
-            return *known;
+            return Ok(*known);
         }
-        let step = self.plan_kind(id);
+        let step = self.plan_kind(id)?;
         if let Some(slot) = self.planned.get_mut(id.index()) {
             *slot = Some(step);
         }
-        step
+        Ok(step)
     }
 
-    fn plan_kind(&mut self, id: NodeId) -> StepId {
+    fn plan_kind(&mut self, id: NodeId) -> Planned {
         let tree = self.tree;
-        match tree.kind(id) {
-            ExprKind::Missing => self.add_constant_step(id, Value::Null),
-            ExprKind::Literal(literal) => self.add_constant_step(id, literal_value(literal)),
-            ExprKind::Ident(name) => self.plan_name(id, name),
+        let kind = match tree.kind(id) {
+            ExprKind::Missing => StepKind::Constant(Value::Null),
+            ExprKind::Literal(literal) => StepKind::Constant(literal_value(literal)),
+            ExprKind::Ident(name) => return self.plan_name(id, name),
             ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
-                self.plan_name(id, &tree.qualified_name(id).unwrap_or_default())
+                return self.plan_name(id, &tree.qualified_name(id).unwrap_or_default());
             }
             ExprKind::Select { operand, field, presence_test } => {
-                let operand = self.plan(*operand);
+                let operand = self.plan(*operand)?;
                 let key = QualifierKey::Constant(Value::string(field.as_str()));
-                self.plan_qualifier(operand, id, key, false, *presence_test)
+                return Ok(self.plan_qualifier(operand, id, key, false, *presence_test));
             }
-            ExprKind::Call { target, args, .. } => self.plan_call(id, *target, args),
+            ExprKind::Call { target, args, .. } => return self.plan_call(id, *target, args),
             ExprKind::List { elements } => {
-                let elements = elements.iter().map(|element| (self.plan(element.value), element.optional));
-                let elements: Vec<_> = elements.collect();
-                match self.constant_list(&elements) {
-                    Some(list) => self.add_constant_step(id, list),
-                    None => self.add(id, StepKind::List(elements)),
-                }
+                let elements = elements.iter().map(|each| Ok((self.plan(each.value)?, each.optional)));
+                let elements = elements.collect::<Result<Vec<_>, String>>()?;
+                self.constant_list(&elements).map_or(StepKind::List(elements), StepKind::Constant)
             }
             ExprKind::Map { entries } => {
-                let entry = |planner: &mut Self, entry: &crate::tree::MapEntry| {
-                    (planner.plan(entry.key), planner.plan(entry.value), entry.optional)
-                };
-                let entries: Vec<_> = entries.iter().map(|each| entry(self, each)).collect();
-                match self.constant_map(&entries) {
-                    Some(map) => self.add_constant_step(id, map),
-                    None => self.add(id, StepKind::Map(entries)),
-                }
+                let entries = entries
+                    .iter()
+                    .map(|each| Ok((self.plan(each.key)?, self.plan(each.value)?, each.optional)));
+                let entries = entries.collect::<Result<Vec<_>, String>>()?;
+                self.constant_map(&entries).map_or(StepKind::Map(entries), StepKind::Constant)
             }
             ExprKind::Struct { name, fields } => {
                 let fields =
-                    fields.iter().map(|each| (each.name.clone(), self.plan(each.value), each.optional));
-                let fields = fields.collect();
+                    fields.iter().map(|each| Ok((each.name.clone(), self.plan(each.value)?, each.optional)));
+                let fields = fields.collect::<Result<_, String>>()?;
                 let name = name.strip_prefix('.').unwrap_or(name).to_owned();
-                self.add(id, StepKind::Message { name, fields })
+                StepKind::Message { name, fields }
             }
-            ExprKind::Loop(body) => self.plan_loop(id, body),
-        }
+            ExprKind::Loop(body) => self.loop_step(body)?,
+        };
+        Ok(self.add(id, kind))
     }
 
     pub(super) fn add(&mut self, id: NodeId, kind: StepKind) -> StepId {
@@ -143,20 +158,42 @@ impl Planner<'_> {
         Some(Value::Map(Arc::new(Map::from_pairs(entries.collect::<Option<_>>()?, MapKind::Values))))
     }
 
-    fn plan_name(&mut self, id: NodeId, name: &str) -> StepId {
+    /// The names of a constant's type in CEL and in Go; `None` if the step is no constant for the server. Lists and
+    /// maps of constants are, even those that are built when they are needed.
+    pub(super) fn constant_type(&self, id: StepId) -> Option<[&'static str; 2]> {
+        let is_constant = |id: &StepId| self.constant_type(*id).is_some();
+        match &self.plan.step(id)?.kind {
+            StepKind::Constant(value) => Some([value.type_name(), value.go_type()]),
+            StepKind::List(elements) => elements
+                .iter()
+                .all(|(element, _)| is_constant(element))
+                .then_some(["list", "*types.baseList"]),
+            StepKind::Map(entries) => {
+                let mut parts = entries.iter().flat_map(|(key, value, _)| [key, value]);
+                parts.all(is_constant).then_some(["map", "*types.baseMap"])
+            }
+            StepKind::Call(call) => match (call.function, call.args.as_slice()) {
+                ("dyn", [arg]) => self.constant_type(*arg),
+                ("type", [arg]) => is_constant(arg).then_some(["type", "*types.Type"]),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn plan_name(&mut self, id: NodeId, name: &str) -> Planned {
         let plain = name.strip_prefix('.').unwrap_or(name);
-        match self.checked.type_of(id) {
+        Ok(match self.checked.type_of(id) {
             Type::Meta(_) | Type::AnyMeta => match TYPE_NAMES.iter().find(|name| **name == plain) {
                 Some(name) => self.add_constant_step(id, Value::Type(name)),
-                // There is no such type when the program is made, and `fold` said so.
-                None => self.add_constant_step(id, Value::Null),
+                None => return Err(format!("reference to undefined type: {plain}")),
             },
             Type::Int if plain == names::NULL_VALUE => self.add_constant_step(id, Value::Int(0)),
             _ => {
                 let is_global = plain.len() < name.len() && self.behaviour.env.scoped_names;
                 self.add_attribute_step(id, AttributeBase::Variable { name: plain.into(), is_global })
             }
-        }
+        })
     }
 
     fn add_attribute_step(&mut self, id: NodeId, base: AttributeBase) -> StepId {
@@ -193,7 +230,9 @@ impl Planner<'_> {
     ) -> StepId {
         let is_step = self.attribute_of(operand).is_some() && !only_tests;
         let attribute = self.attribute_for_step(operand);
-        self.add_qualifier(attribute, &Qualifier { id, key, is_optional, only_tests });
+        if self.is_run {
+            self.add_qualifier(attribute, &Qualifier { id, key, is_optional, only_tests });
+        }
         match (is_step, only_tests) {
             (true, _) => operand,
             (false, true) => self.add(id, StepKind::Presence(attribute)),
@@ -211,11 +250,11 @@ impl Planner<'_> {
         }
     }
 
-    fn plan_loop(&mut self, id: NodeId, body: &Loop) -> StepId {
-        let (init, range) = (self.plan(body.init), self.plan(body.range));
-        let (condition, step) = (self.plan(body.condition), self.plan(body.step));
-        let result = self.plan(body.result);
-        let looped = LoopStep {
+    fn loop_step(&mut self, body: &Loop) -> Result<StepKind, String> {
+        let (init, range) = (self.plan(body.init)?, self.plan(body.range)?);
+        let (condition, step) = (self.plan(body.condition)?, self.plan(body.step)?);
+        let result = self.plan(body.result)?;
+        Ok(StepKind::Loop(Box::new(LoopStep {
             range,
             variable: body.variable.as_str().into(),
             second_variable: body.second_variable.as_deref().map(Arc::from),
@@ -224,18 +263,17 @@ impl Planner<'_> {
             condition,
             step,
             result,
-        };
-        self.add(id, StepKind::Loop(Box::new(looped)))
+        })))
     }
 
-    fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> StepId {
+    fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
         let checked = self.checked;
         let overloads = checked.overloads(id);
-        let Some(first) = overloads.first() else { return self.add_constant_step(id, Value::Null) };
+        let Some(first) = overloads.first() else { return Ok(self.add_constant_step(id, Value::Null)) };
         let target = target.filter(|_| first.is_member());
-        let args: Vec<StepId> =
-            target.into_iter().chain(args.iter().copied()).map(|arg| self.plan(arg)).collect();
-        match (first.name, args.as_slice()) {
+        let args = target.into_iter().chain(args.iter().copied()).map(|arg| self.plan(arg));
+        let args = args.collect::<Result<Vec<StepId>, _>>()?;
+        Ok(match (first.name, args.as_slice()) {
             ("_&&_", _) => self.add(id, StepKind::And(args)),
             ("_||_", _) => self.add(id, StepKind::Or(args)),
             ("_?_:_", &[condition, truthy, falsy]) => {
@@ -246,23 +284,24 @@ impl Planner<'_> {
                 self.add(id, StepKind::Equal { args: [left, right], is_negated: name == "_!=_" })
             }
             (name @ ("_[_]" | "_[?_]" | "_?._"), &[operand, index]) => {
-                let key = self.index_key(id, index);
+                let key = self.index_key(id, index)?;
                 self.plan_qualifier(operand, id, key, name != "_[_]", false)
             }
             (name @ ("or" | "orValue"), &[left, right]) => {
                 self.add(id, StepKind::OptionalOr { left, right, is_value: name == "orValue" })
             }
-            (name, _) => self.plan_function(id, name, overloads, args),
-        }
+            (name, _) => return self.plan_function(id, name, overloads, args),
+        })
     }
 
-    fn index_key(&mut self, id: NodeId, index: StepId) -> QualifierKey {
-        if let Some(constant) = self.constant_of(index) {
-            return QualifierKey::Constant(constant.clone());
-        }
-        match self.attribute_of(index) {
-            Some(attribute) => QualifierKey::Attribute(attribute),
-            None => QualifierKey::Computed(self.add_attribute(id, AttributeBase::Step(index))),
+    fn index_key(&mut self, id: NodeId, index: StepId) -> Result<QualifierKey, String> {
+        match (self.constant_of(index), self.constant_type(index)) {
+            (Some(constant), _) if constant.is_index() => Ok(QualifierKey::Constant(constant.clone())),
+            (_, Some([_, go_type])) => Err(format!("invalid qualifier type: {go_type}")),
+            (_, None) => Ok(match self.attribute_of(index) {
+                Some(attribute) => QualifierKey::Attribute(attribute),
+                None => QualifierKey::Computed(self.add_attribute(id, AttributeBase::Step(index))),
+            }),
         }
     }
 }

@@ -72,9 +72,21 @@ impl<'p> Evaluation<'p> {
             StepKind::OptionalOr { left, right, is_value } => {
                 self.eval_optional_or(step.id, [*left, *right], *is_value)
             }
-            StepKind::List(elements) => self.eval_list(step.id, elements),
-            StepKind::Map(entries) => self.eval_map(step.id, entries),
-            StepKind::Message { name, fields } => self.eval_message(step.id, name, fields),
+            StepKind::List(elements) => {
+                let value = self.build_list(elements);
+                let parts = elements.iter().map(|(element, _)| *element);
+                self.meter_created(step.id, value, parts, size::CREATE_LIST_COST)
+            }
+            StepKind::Map(entries) => {
+                let value = self.build_map(entries);
+                let parts = entries.iter().flat_map(|(key, value, _)| [*key, *value]);
+                self.meter_created(step.id, value, parts, size::CREATE_MAP_COST)
+            }
+            StepKind::Message { name, fields } => {
+                let value = self.build_message(name, fields);
+                let parts = fields.iter().map(|(_, value, _)| *value);
+                self.meter_created(step.id, value, parts, size::CREATE_STRUCT_COST)
+            }
             StepKind::Loop(body) => {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
@@ -150,6 +162,10 @@ impl<'p> Evaluation<'p> {
     }
 
     fn eval_call(&mut self, id: NodeId, call: &Call) -> Evaluated {
+        let behaviour = self.context.behaviour;
+        let cost = |args: &[Option<Value>], result: Option<&Value>| {
+            library::cost::call_cost(call.function, call.overload, args, result, behaviour)
+        };
         let mut args = Vec::with_capacity(call.args.len());
         let mut problem = None;
         for arg in &call.args {
@@ -166,14 +182,7 @@ impl<'p> Evaluation<'p> {
         }
         if problem.is_none() && library::cost::cost_ignores_result(call.function) {
             let remembered: Vec<Option<Value>> = args.iter().cloned().map(Some).collect();
-            let cost = library::cost::call_cost(
-                call.function,
-                call.overload,
-                &remembered,
-                None,
-                self.context.behaviour,
-            )?;
-            self.meter.check_affordable(cost)?;
+            self.meter.check_affordable(cost(&remembered, None)?)?;
         }
         let value = match (problem, call.function) {
             // The one function that takes an error for an answer.
@@ -186,15 +195,7 @@ impl<'p> Evaluation<'p> {
         };
         check_not_cancelled(&value)?;
         if let Some(args) = self.meter.take_args(self.plan, &call.args) {
-            let result = value.as_ref().ok();
-            let cost = library::cost::call_cost(
-                call.function,
-                call.overload,
-                &args,
-                result,
-                self.context.behaviour,
-            )?;
-            self.meter.add(cost);
+            self.meter.add(cost(&args, value.as_ref().ok())?);
         }
         self.meter_value(id, value)
     }
@@ -210,41 +211,28 @@ impl<'p> Evaluation<'p> {
         self.meter_value(id, value)
     }
 
-    fn eval_list(&mut self, id: NodeId, elements: &[(StepId, bool)]) -> Evaluated {
-        let mut items = Vec::with_capacity(elements.len());
-        let mut problem = None;
-        for (element, is_optional) in elements {
-            let value = self.eval(*element);
-            check_not_cancelled(&value)?;
-            match (value, is_optional) {
-                (Ok(Value::Optional(inner)), true) => items.extend(inner.map(|inner| (*inner).clone())),
-                (Ok(value), true) => {
-                    let text = library::go_value_text(&value);
-                    problem = eval_error::<Value>(format!(
-                        "cannot initialize optional list element from non-optional value {text}"
-                    ))
-                    .err();
-                }
-                (Ok(value), false) => items.push(value),
-                (Err(failure), _) => problem = Some(failure),
-            }
-            if problem.is_some() {
-                break;
-            }
-        }
-        let ids: Vec<StepId> = elements.iter().map(|(element, _)| *element).collect();
-        self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_LIST_COST);
-        self.meter_value(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
+    /// Charges for a list, map or message, and for its parts.
+    fn meter_created(
+        &mut self,
+        id: NodeId,
+        value: Evaluated,
+        parts: impl Iterator<Item = StepId>,
+        cost: u64,
+    ) -> Evaluated {
+        check_not_cancelled(&value)?;
+        let parts: Vec<StepId> = parts.collect();
+        self.meter.take_args(self.plan, &parts);
+        self.meter.add(cost);
+        self.meter_value(id, value)
     }
 
-    fn eval_map(&mut self, id: NodeId, entries: &[(StepId, StepId, bool)]) -> Evaluated {
-        let value = self.build_map(entries);
-        check_not_cancelled(&value)?;
-        let ids: Vec<StepId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
-        self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_MAP_COST);
-        self.meter_value(id, value)
+    fn build_list(&mut self, elements: &[(StepId, bool)]) -> Evaluated {
+        let mut items = Vec::with_capacity(elements.len());
+        for (element, is_optional) in elements {
+            let value = self.eval(*element)?;
+            items.extend(present_value(value, *is_optional, || "list element".to_owned())?);
+        }
+        Ok(Value::list(items))
     }
 
     fn build_map(&mut self, entries: &[(StepId, StepId, bool)]) -> Evaluated {
@@ -252,50 +240,41 @@ impl<'p> Evaluation<'p> {
         for (key, value, is_optional) in entries {
             let key = self.eval(*key)?;
             let value = self.eval(*value)?;
-            let value = match (value, is_optional) {
-                (Value::Optional(Some(inner)), true) => (*inner).clone(),
-                (Value::Optional(None), true) => {
-                    pairs.remove(&Key::from_value(&key)?);
-                    continue;
-                }
-                (value, true) => {
-                    let (key, value) = (library::go_value_text(&key), library::go_value_text(&value));
-                    return eval_error(format!(
-                        "cannot initialize optional entry '{key}' from non-optional value {value}"
-                    ));
-                }
-                (value, false) => value,
-            };
-            pairs.insert(Key::from_value(&key)?, (key, value));
+            let name = || format!("entry '{}'", library::go_value_text(&key));
+            match present_value(value, *is_optional, name)? {
+                Some(value) => _ = pairs.insert(Key::from_value(&key)?, (key, value)),
+                None => _ = pairs.remove(&Key::from_value(&key)?),
+            }
         }
         Ok(Value::Map(Arc::new(Map::from_pairs(pairs, MapKind::Values))))
-    }
-
-    fn eval_message(&mut self, id: NodeId, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
-        let value = self.build_message(name, fields);
-        check_not_cancelled(&value)?;
-        let ids: Vec<StepId> = fields.iter().map(|(_, value, _)| *value).collect();
-        self.meter.take_args(self.plan, &ids);
-        self.meter.add(size::CREATE_STRUCT_COST);
-        self.meter_value(id, value)
     }
 
     fn build_message(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
         let mut values = BTreeMap::new();
         for (field, value, is_optional) in fields {
-            match (self.eval(*value)?, is_optional) {
-                (Value::Optional(Some(inner)), true) => _ = values.insert(field.as_str(), (*inner).clone()),
-                (Value::Optional(None), true) => _ = values.remove(field.as_str()),
-                (value, true) => {
-                    let value = library::go_value_text(&value);
-                    return eval_error(format!(
-                        "cannot initialize optional entry '{field}' from non-optional value {value}"
-                    ));
-                }
-                (value, false) => _ = values.insert(field, value),
+            let value = self.eval(*value)?;
+            match present_value(value, *is_optional, || format!("entry '{field}'"))? {
+                Some(value) => _ = values.insert(field.as_str(), value),
+                None => _ = values.remove(field.as_str()),
             }
         }
         library::messages::build(name, &values)
+    }
+}
+
+/// The value of a part of a list, map or message; `None` if the part is written with `?` and is absent.
+fn present_value(
+    value: Value,
+    is_optional: bool,
+    part: impl FnOnce() -> String,
+) -> Result<Option<Value>, EvalFailure> {
+    match (value, is_optional) {
+        (value, false) => Ok(Some(value)),
+        (Value::Optional(inner), true) => Ok(inner.map(|inner| (*inner).clone())),
+        (value, true) => {
+            let (part, text) = (part(), library::go_value_text(&value));
+            eval_error(format!("cannot initialize optional {part} from non-optional value {text}"))
+        }
     }
 }
 

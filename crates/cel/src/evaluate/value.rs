@@ -6,16 +6,18 @@
 //! Invariant: values are immutable, but for quantities, which some functions change in place as upstream's do, and for
 //! the list or map that a loop is still filling.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tollgate_formats::gotime::Timestamp;
 
 use super::collections::{List, Map};
 use super::library::formats::NamedFormat;
-use super::library::net::{Address, CidrPrefix};
+use super::library::net::CidrPrefix;
 use super::library::quantity::SharedQuantity;
 use super::library::semver::Semver;
 use super::library::url::Url;
+use crate::types;
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
@@ -36,7 +38,7 @@ pub(super) enum Value {
     Optional(Option<Arc<Value>>),
     Quantity(SharedQuantity),
     Semver(Arc<Semver>),
-    Ip(Address),
+    Ip(IpAddr),
     Cidr(CidrPrefix),
     Url(Arc<Url>),
     Format(&'static NamedFormat),
@@ -105,6 +107,11 @@ impl Value {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
+    /// True if the type of the value can be that of an index.
+    pub(super) fn is_index(&self) -> bool {
+        matches!(self, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
+    }
+
     /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
     pub(super) fn without_offset_or_origin(self) -> Value {
         match self {
@@ -117,54 +124,52 @@ impl Value {
         }
     }
 
+    /// The name of the type at run time.
     pub(super) fn type_name(&self) -> &'static str {
+        self.type_names().0
+    }
+
+    /// Go's name of the type, which is in some errors.
+    pub(super) fn go_type(&self) -> &'static str {
+        self.type_names().1
+    }
+
+    fn type_names(&self) -> (&'static str, &'static str) {
         match self {
-            Value::Null => "null_type",
-            Value::Bool(_) => "bool",
-            Value::Int(_) => "int",
-            Value::Uint(_) => "uint",
-            Value::Double(_) => "double",
-            Value::String(_) => "string",
-            Value::Bytes(_) => "bytes",
-            Value::Duration(_) => "google.protobuf.Duration",
-            Value::Timestamp(_) => "google.protobuf.Timestamp",
-            Value::Type(_) => "type",
-            Value::List(_) => "list",
-            Value::Map(_) => "map",
-            Value::Optional(_) => crate::types::OPTIONAL,
-            Value::Quantity(_) => crate::types::QUANTITY,
-            Value::Semver(_) => crate::types::SEMVER,
-            Value::Ip(_) => crate::types::IP,
-            Value::Cidr(_) => crate::types::CIDR,
-            Value::Url(_) => crate::types::URL,
-            Value::Format(_) => crate::types::FORMAT,
+            Value::Null => ("null_type", "types.Null"),
+            Value::Bool(_) => ("bool", "types.Bool"),
+            Value::Int(_) => ("int", "types.Int"),
+            Value::Uint(_) => ("uint", "types.Uint"),
+            Value::Double(_) => ("double", "types.Double"),
+            Value::String(_) => ("string", "types.String"),
+            Value::Bytes(_) => ("bytes", "types.Bytes"),
+            Value::Duration(_) => ("google.protobuf.Duration", "types.Duration"),
+            Value::Timestamp(_) => ("google.protobuf.Timestamp", "types.Timestamp"),
+            Value::Type(_) => ("type", "*types.Type"),
+            Value::List(list) => ("list", list.go_type()),
+            Value::Map(map) => ("map", map.go_type()),
+            Value::Optional(_) => (types::OPTIONAL, "*types.Optional"),
+            Value::Quantity(quantity) if quantity.is_computed => (types::QUANTITY, "*cel.Quantity"),
+            Value::Quantity(_) => (types::QUANTITY, "cel.Quantity"),
+            Value::Semver(_) => (types::SEMVER, "cel.Semver"),
+            Value::Ip(_) => (types::IP, "cel.IP"),
+            Value::Cidr(_) => (types::CIDR, "cel.CIDR"),
+            Value::Url(_) => (types::URL, "cel.URL"),
+            Value::Format(_) => (types::FORMAT, "cel.Format"),
         }
     }
 
-    /// Formats the type like Go's `%T`.
-    pub(super) fn go_type(&self) -> &'static str {
-        match self {
-            Value::Null => "types.Null",
-            Value::Bool(_) => "types.Bool",
-            Value::Int(_) => "types.Int",
-            Value::Uint(_) => "types.Uint",
-            Value::Double(_) => "types.Double",
-            Value::String(_) => "types.String",
-            Value::Bytes(_) => "types.Bytes",
-            Value::Duration(_) => "types.Duration",
-            Value::Timestamp(_) => "types.Timestamp",
-            Value::Type(_) => "*types.Type",
-            Value::List(list) => list.go_type(),
-            Value::Map(map) => map.go_type(),
-            Value::Optional(_) => "*types.Optional",
-            Value::Quantity(quantity) if quantity.is_computed => "*cel.Quantity",
-            Value::Quantity(_) => "cel.Quantity",
-            Value::Semver(_) => "cel.Semver",
-            Value::Ip(_) => "cel.IP",
-            Value::Cidr(_) => "cel.CIDR",
-            Value::Url(_) => "cel.URL",
-            Value::Format(_) => "cel.Format",
-        }
+    /// True for values of the Kubernetes libraries, which can be compared with values of their own type only.
+    pub(super) fn is_opaque(&self) -> bool {
+        matches!(
+            self,
+            Value::Quantity(_)
+                | Value::Semver(_)
+                | Value::Ip(_)
+                | Value::Cidr(_)
+                | Value::Url(_)
+                | Value::Format(_)
+        )
     }
 
     /// True if the Go type has a method `Add`. The error of a failed type assertion names the first missing
@@ -190,7 +195,8 @@ impl Value {
             Value::Bytes(bytes) => bytes.len(),
             Value::List(list) => list.len(),
             Value::Map(map) => map.len(),
-            Value::Ip(address) => address.cost_bytes(),
+            Value::Ip(IpAddr::V4(_)) => 4,
+            Value::Ip(IpAddr::V6(_)) => 16,
             Value::Cidr(prefix) => prefix.cost_bytes(),
             _ => 1,
         };

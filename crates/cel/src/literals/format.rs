@@ -4,7 +4,7 @@
 //! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
 
 use crate::check::TypeCheckResult;
-use crate::evaluate::read_precision;
+use crate::evaluate::{clause_rule, read_precision};
 use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
@@ -75,49 +75,28 @@ impl FormatArguments<'_> {
         let found = self.checked.type_of(arg).unwrapped();
         // The server reads a byte for a character.
         let verb = clause.bytes().next().map_or('\0', char::from);
-        let (fits, rule) = match verb {
-            's' => return self.check_string_argument(arg),
-            'd' => (matches!(found, Type::Int | Type::Uint), "decimal clause can only be used on integers"),
-            'o' => (matches!(found, Type::Int | Type::Uint), "octal clause can only be used on integers"),
-            'f' => (
-                matches!(found, Type::Double | Type::String),
-                "fixed-point clause can only be used on doubles",
-            ),
-            'e' => (
-                matches!(found, Type::Double | Type::String),
-                "scientific clause can only be used on doubles",
-            ),
-            'b' => (
-                matches!(found, Type::Int | Type::Uint | Type::Bool),
-                "only integers and bools can be formatted as binary",
-            ),
-            'x' | 'X' => (
-                matches!(found, Type::Int | Type::Uint | Type::String | Type::Bytes),
-                "only integers, byte buffers, and strings can be formatted as hex",
-            ),
-            other => {
-                let message =
-                    format!("could not parse formatting clause: unrecognized formatting clause \"{other}\"");
-                return Err((None, message));
-            }
+        let rule = clause_rule(verb).map_err(|problem| (None, problem))?;
+        let fits = match verb {
+            's' => return self.check_string_argument(arg, rule),
+            'd' | 'o' => matches!(found, Type::Int | Type::Uint),
+            'f' | 'e' => matches!(found, Type::Double | Type::String),
+            'b' => matches!(found, Type::Int | Type::Uint | Type::Bool),
+            _ => matches!(found, Type::Int | Type::Uint | Type::String | Type::Bytes),
         };
         if fits || *found == Type::Dyn { Ok(()) } else { Err(self.wrong_argument(arg, rule)) }
     }
 
     /// Checks the argument of `%s`, which takes nearly everything, and everything in lists and maps that are written
     /// out.
-    fn check_string_argument(&self, arg: NodeId) -> Result<(), FormatError> {
+    fn check_string_argument(&self, arg: NodeId, rule: &str) -> Result<(), FormatError> {
         let found = self.checked.type_of(arg);
         if matches!(found, Type::Named(_) | Type::Optional(_) | Type::Any) {
-            return Err(self.wrong_argument(
-                arg,
-                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
-                 durations, and timestamps",
-            ));
+            return Err(self.wrong_argument(arg, rule));
         }
         match self.tree.kind(arg) {
             ExprKind::List { .. } | ExprKind::Map { .. } => {
-                self.tree.children(arg).into_iter().try_for_each(|child| self.check_string_argument(child))
+                let mut children = self.tree.children(arg).into_iter();
+                children.try_for_each(|child| self.check_string_argument(child, rule))
             }
             _ => Ok(()),
         }

@@ -13,8 +13,10 @@ const MAX_PROGRAM_INSTRUCTIONS: u64 = (128 << 20) / 40;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeSize {
     height: u32,
-    size: u64,
-    copies: u64,
+    /// The number of instructions of its program.
+    pub(super) size: u64,
+    /// The most copies that nested repetitions make of something inside.
+    pub(super) copies: u64,
     /// For a literal character, whether it matches in either case; `None` for other parts of a pattern.
     literal: Option<bool>,
     /// True if the part matches exactly one character. Alternatives of such parts form one class.
@@ -35,16 +37,6 @@ impl NodeSize {
     /// A literal character. It matches in either case if `folds` is true.
     pub(super) fn literal(folds: bool) -> NodeSize {
         NodeSize { literal: Some(folds), ..NodeSize::class() }
-    }
-
-    /// The most copies that nested repetitions make of something inside.
-    pub(super) fn max_copies(self) -> u64 {
-        self.copies
-    }
-
-    /// The number of instructions of its program.
-    pub(super) fn instruction_count(self) -> u64 {
-        self.size
     }
 
     pub(super) fn is_too_high(self) -> bool {

@@ -4,6 +4,7 @@
 //! Invariant: every step moves forward, and tokens and errors begin and end between characters.
 
 use super::token::{Token, TokenKind};
+use crate::scan::Escapes;
 
 /// A token, or bytes with which no token begins.
 pub(super) enum Lexed {
@@ -169,13 +170,6 @@ fn exponent_length(rest: &[u8]) -> Option<usize> {
         0 => None,
         digits => Some(sign + digits),
     }
-}
-
-/// Whether a backslash in a string starts an escape sequence.
-#[derive(Clone, Copy, PartialEq)]
-enum Escapes {
-    Read,
-    Ignore,
 }
 
 /// The length of the string literal at the start of the text, or the number of valid bytes if it is

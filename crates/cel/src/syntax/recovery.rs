@@ -96,18 +96,12 @@ impl Parser<'_> {
 
     /// Reports an error, unless the parser is still recovering from another one.
     pub(super) fn report(&mut self, fault: &RuleError) -> Result<(), LimitExceeded> {
-        if self.recovering {
-            return Ok(());
-        }
-        self.recovering = true;
         match fault.kind {
-            RuleErrorKind::Mismatch(expected) => {
-                let token = self.peek(0)?;
-                let message =
-                    format!("mismatched input {} expecting {}", self.quote(token), expected.describe());
-                self.syntax_error(token.start, &message)
-            }
+            RuleErrorKind::Mismatch(expected) => self
+                .report_token(|token| format!("mismatched input {token} expecting {}", expected.describe())),
+            RuleErrorKind::NoAlternative { .. } if self.recovering => Ok(()),
             RuleErrorKind::NoAlternative { further } => {
+                self.recovering = true;
                 let at = self.peek(further)?.start;
                 let input = self.upcoming_text(further)?;
                 let message = match input.get(1..).filter(|rest| matches!(*rest, "true" | "false" | "null")) {
@@ -122,24 +116,22 @@ impl Parser<'_> {
 
     /// Reports that the current token is one too many.
     pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
-        if self.recovering {
-            return Ok(());
-        }
-        self.recovering = true;
-        let token = self.peek(0)?;
-        let message = format!("extraneous input {} expecting {}", self.quote(token), expected.describe());
-        self.syntax_error(token.start, &message)
+        self.report_token(|token| format!("extraneous input {token} expecting {}", expected.describe()))
     }
 
     /// Reports that a token is missing before the current one.
     pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
+        self.report_token(|token| format!("missing {} at {token}", expected.describe()))
+    }
+
+    /// Reports an error about the current token, unless the parser is still recovering from another one.
+    fn report_token(&mut self, message: impl FnOnce(&str) -> String) -> Result<(), LimitExceeded> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
         let token = self.peek(0)?;
-        let message = format!("missing {} at {}", expected.describe(), self.quote(token));
-        self.syntax_error(token.start, &message)
+        self.syntax_error(token.start, &message(&self.quote(token)))
     }
 
     /// The text of a token in quotes, for messages.

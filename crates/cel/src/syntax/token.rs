@@ -1,7 +1,5 @@
 //! Kinds of tokens, in the order in which the server's parser numbers and lists them, and sets of them.
 
-use std::fmt::Write as _;
-
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -131,17 +129,9 @@ impl TokenSet {
 
     /// The names of the kinds as messages list them: `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
     pub(super) fn describe(self) -> String {
-        let mut names = TOKEN_NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
-        let mut text = names.next().map_or("", |(_, name)| name).to_owned();
-        let several = names.next().map(|(_, name)| name);
-        if let Some(second) = several {
-            // Writing to a string does not fail.
-            let _ = write!(text, ", {second}");
-            for (_, name) in names {
-                let _ = write!(text, ", {name}");
-            }
-            return format!("{{{text}}}");
-        }
-        text
+        let names = TOKEN_NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
+        let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+        let text = names.join(", ");
+        if names.len() > 1 { format!("{{{text}}}") } else { text }
     }
 }

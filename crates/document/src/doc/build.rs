@@ -172,23 +172,10 @@ impl<'a> Builder<'a> {
     /// Writes a copy of a value and everything in it, including spans. If the value belongs to another source, its
     /// texts are copied as well.
     pub fn copy(&mut self, value: Value<'_>) {
-        match value.kind() {
-            ValueKind::Array | ValueKind::Object => {
-                self.open(value.kind(), value.span());
-                // A container's descendants are one range of the tape; re-open and close by `next`.
-                self.copy_children(value);
-                self.close(value.span().end);
-            }
-            _ => self.copy_scalar(value),
-        }
-    }
-
-    /// Writes copies of everything in a container, but not the container itself.
-    fn copy_children(&mut self, value: Value<'_>) {
-        let first = value.at + 1;
-        let end = value.node().map_or(first, |node| node.next);
+        // A value and its descendants are one range of the tape.
+        let end = value.node().map_or(value.at + 1, |node| node.next);
         let mut ends: Vec<u32> = Vec::new();
-        let mut at = first;
+        let mut at = value.at;
         while at < end {
             while ends.last().is_some_and(|&close| close <= at) {
                 ends.pop();

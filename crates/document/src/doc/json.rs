@@ -314,6 +314,11 @@ impl<'a> Reader<'a> {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
         self.read_string(out)?;
+        self.skip_colon()
+    }
+
+    /// Moves past the colon after a key.
+    fn skip_colon(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.unexpected("after object key"));

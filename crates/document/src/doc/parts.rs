@@ -7,17 +7,12 @@ use super::{Doc, FieldName, Value};
 /// A key of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectKey<'d> {
-    value: Value<'d>,
+    pub(super) value: Value<'d>,
     /// The number of the key's [`FieldName`]; 0 if the key is not in the table of known names.
-    number: u8,
+    pub(super) number: u8,
 }
 
-impl<'d> ObjectKey<'d> {
-    #[inline]
-    pub(super) fn new(value: Value<'d>, number: u8) -> ObjectKey<'d> {
-        ObjectKey { value, number }
-    }
-
+impl ObjectKey<'_> {
     /// The number of the key's [`FieldName`]; `None` if the key is not in the table of known names, so that its text
     /// must be compared.
     #[inline]
@@ -35,16 +30,9 @@ impl<'d> ObjectKey<'d> {
 /// Iterator over the items of a list.
 #[derive(Clone)]
 pub struct Items<'d> {
-    doc: &'d Doc<'d>,
-    at: u32,
-    end: u32,
-}
-
-impl<'d> Items<'d> {
-    #[inline]
-    pub(super) fn new(doc: &'d Doc<'d>, at: u32, end: u32) -> Items<'d> {
-        Items { doc, at, end }
-    }
+    pub(super) doc: &'d Doc<'d>,
+    pub(super) at: u32,
+    pub(super) end: u32,
 }
 
 impl<'d> Iterator for Items<'d> {
@@ -63,16 +51,9 @@ impl<'d> Iterator for Items<'d> {
 /// Iterator over the members of an object.
 #[derive(Clone)]
 pub struct Members<'d> {
-    doc: &'d Doc<'d>,
-    at: u32,
-    end: u32,
-}
-
-impl<'d> Members<'d> {
-    #[inline]
-    pub(super) fn new(doc: &'d Doc<'d>, at: u32, end: u32) -> Members<'d> {
-        Members { doc, at, end }
-    }
+    pub(super) doc: &'d Doc<'d>,
+    pub(super) at: u32,
+    pub(super) end: u32,
 }
 
 impl<'d> Iterator for Members<'d> {

@@ -48,10 +48,9 @@ impl Finding {
             ErrorType::TooLong => "is too long".to_owned(),
             ErrorType::TooShort => "is too short".to_owned(),
             ErrorType::TooMany | ErrorType::TooFew => format!("has {value} items"),
-            ErrorType::Invalid | ErrorType::TypeInvalid if self.detail.is_empty() => {
-                format!("{value} is invalid")
-            }
-            ErrorType::Invalid | ErrorType::TypeInvalid if value.reads_well_in_sentence() => {
+            ErrorType::Invalid | ErrorType::TypeInvalid
+                if self.detail.is_empty() || value.reads_well_in_sentence() =>
+            {
                 format!("{value} is invalid")
             }
             _ => String::new(),

@@ -11,7 +11,7 @@ use crate::field::{FieldPath, SegmentName};
 /// Finds fields of one document by their paths; remembers the large containers that were searched before.
 #[derive(Debug, Default)]
 pub(super) struct PathLocator {
-    pub(super) index: ContainerIndex,
+    index: ContainerIndex,
 }
 
 impl PathLocator {
@@ -23,16 +23,7 @@ impl PathLocator {
         let mut at = doc.root();
         let mut held_by: Option<Value<'_>> = None;
         for step in path.user_steps() {
-            let (key, next) = match step {
-                SegmentName::Index(index) => (None, self.index.item(at, *index)),
-                SegmentName::Field(name) | SegmentName::Key(name) => match self.index.member(at, name) {
-                    Some((key, value)) => (Some(key), value),
-                    None => (None, Value::absent()),
-                },
-            };
-            if !next.exists() {
-                return held_by.unwrap_or(at).span();
-            }
+            let Some((key, next)) = self.follow(at, step) else { return held_by.unwrap_or(at).span() };
             (at, held_by) = (next, key);
         }
         match held_by {
@@ -55,11 +46,25 @@ impl PathLocator {
         up: usize,
     ) -> Option<Value<'d>> {
         let steps = path.user_steps().count().checked_sub(up)?;
-        let found = path.user_steps().take(steps).try_fold(doc.root(), |at, step| match step {
-            SegmentName::Index(index) => Some(self.index.item(at, *index)),
-            SegmentName::Field(name) | SegmentName::Key(name) => Some(self.index.member(at, name)?.1),
-        });
+        let found =
+            path.user_steps().take(steps).try_fold(doc.root(), |at, step| Some(self.follow(at, step)?.1));
         found.filter(|value| value.exists())
+    }
+
+    /// The value that one step leads to, with its key if it is a member of an object; `None` if there is none.
+    pub(super) fn follow<'d>(
+        &self,
+        at: Value<'d>,
+        step: &SegmentName,
+    ) -> Option<(Option<Value<'d>>, Value<'d>)> {
+        let (key, value) = match step {
+            SegmentName::Index(index) => (None, self.index.item(at, *index)),
+            SegmentName::Field(name) | SegmentName::Key(name) => {
+                let (key, value) = self.index.member(at, name)?;
+                (Some(key), value)
+            }
+        };
+        value.exists().then_some((key, value))
     }
 }
 

@@ -22,7 +22,7 @@ use std::ops::Range;
 use super::documents::Document;
 use super::span::{LineIndex, SourceLocation};
 use crate::doc::{Doc, Syntax, Value, ValueKind};
-use crate::field::{FieldPath, SegmentName};
+use crate::field::FieldPath;
 use crate::finding::{Applicability, Edit, Fix};
 
 /// A fix as edits of a text: for `--fix`, reports and code actions of editors.
@@ -164,18 +164,12 @@ impl<'d> Editor<'d> {
         let mut target = EditTarget { parent: Value::absent(), key: None, value: self.doc.root() };
         for step in path.user_steps() {
             let parent = target.value;
-            let (key, value) = match step {
-                SegmentName::Index(index) => (None, self.document.locator.index.item(parent, *index)),
-                SegmentName::Field(name) | SegmentName::Key(name) => {
-                    let (key, value) = self.document.locator.index.member(parent, name)?;
-                    (Some(key), value)
-                }
-            };
+            let (key, value) = self.document.locator.follow(parent, step)?;
             let is_own = |value: Value<'_>| {
                 let (inner, outer) = (value.span(), parent.span());
                 !shared.is_shared(value) && (inner.end <= inner.start || outer.start <= inner.start)
             };
-            if !value.exists() || !is_own(value) || key.is_some_and(|key| !is_own(key)) {
+            if !is_own(value) || key.is_some_and(|key| !is_own(key)) {
                 return None;
             }
             target = EditTarget { parent, key, value };

@@ -14,9 +14,9 @@ use super::node::NodeInfo;
 use super::pod::{PodNeeds, PodSource};
 use super::resources::{DelegatedResources, ResourceId, ResourceNames};
 use super::selector::Labels;
-use super::semantics::FilterSemantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
+use tollgate_allocator::AllocatorSemantics;
 use tollgate_document::doc::Value;
 
 /// Index of a pod in a catalog.
@@ -52,7 +52,7 @@ pub(super) struct PodClass<'d> {
 /// The scheduling requirements of all pods of a cluster.
 #[derive(Debug)]
 pub struct Catalog<'d> {
-    semantics: FilterSemantics,
+    semantics: AllocatorSemantics,
     pub(super) resources: ResourceNames<'d>,
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
     pods: Vec<PodNeeds<'d>>,
@@ -68,7 +68,10 @@ pub struct Catalog<'d> {
 
 impl<'d> Catalog<'d> {
     /// Creates an empty catalog for a cluster with these Namespace objects.
-    pub fn new(semantics: FilterSemantics, namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
+    pub fn new(
+        semantics: AllocatorSemantics,
+        namespaces: impl IntoIterator<Item = Value<'d>>,
+    ) -> Catalog<'d> {
         let labelled = namespaces.into_iter().map(|namespace| {
             let metadata = namespace.get("metadata");
             let name = metadata.get("name").str();
@@ -145,8 +148,8 @@ impl<'d> Catalog<'d> {
         self.resources.name(resource)
     }
 
-    pub(super) fn semantics(&self) -> FilterSemantics {
-        self.semantics
+    pub(super) fn semantics(&self) -> &AllocatorSemantics {
+        &self.semantics
     }
 
     pub(super) fn class(&self, class: PodClassId) -> &PodClass<'d> {

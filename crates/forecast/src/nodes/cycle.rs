@@ -24,12 +24,6 @@ pub fn feasible_nodes_to_find(candidates: usize) -> usize {
     (candidates * percentage / 100).max(MIN_NODES_TO_SAMPLE)
 }
 
-/// The pod was rejected before any node was checked. The message applies to all nodes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PreFilterRejection {
-    pub text: &'static str,
-}
-
 /// One attempt of the scheduler to find a node for one pod.
 #[derive(Debug)]
 pub struct SchedulingCycle<'a, 'c, 'd> {
@@ -53,10 +47,10 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         fits: &'a NodeFitCache<'c, 'd>,
         delegated: &'a DelegatedResources,
         pod: PodId,
-    ) -> Result<SchedulingCycle<'a, 'c, 'd>, PreFilterRejection> {
+    ) -> Result<SchedulingCycle<'a, 'c, 'd>, &'static str> {
         let (fit, plans) = (fits.node_fit(pod), fits.plans(pod));
         if let CandidateNodes::Rejected(text) = fit.candidates {
-            return Err(PreFilterRejection { text });
+            return Err(text);
         }
         let needs = occupancy.catalog().pod_needs(pod);
         Ok(SchedulingCycle {

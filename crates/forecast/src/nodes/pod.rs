@@ -21,8 +21,6 @@ pub struct PodSource<'d> {
     pub spec: Value<'d>,
     /// `status` of the pod; absent for a template.
     pub status: Value<'d>,
-    /// Labels that a controller adds to pods of a template.
-    pub further_labels: Vec<(&'d str, &'d str)>,
     /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod. The
     /// scheduler spreads its pods over nodes and zones, unless the pod has its own constraints.
     pub controller_selector: Option<Value<'d>>,
@@ -39,7 +37,6 @@ impl<'d> PodSource<'d> {
             metadata,
             spec: pod.get("spec"),
             status: pod.get("status"),
-            further_labels: Vec::new(),
             controller_selector: None,
             is_new: false,
         }
@@ -57,7 +54,6 @@ impl<'d> PodSource<'d> {
             metadata: template.get("metadata"),
             spec: template.get("spec"),
             status: Value::absent(),
-            further_labels: Vec::new(),
             controller_selector: None,
             is_new: false,
         }
@@ -115,7 +111,6 @@ pub struct PodNeeds<'d> {
     pub priority: Option<i64>,
     /// False for `preemptionPolicy: Never`.
     pub preempts: bool,
-    pub scheduler_name: &'d str,
     /// Names of scheduling gates. A pod with a gate is not scheduled.
     pub scheduling_gates: Vec<&'d str>,
     /// Short names of features of the pod that are not simulated, which make its outcome unknown.
@@ -125,7 +120,7 @@ pub struct PodNeeds<'d> {
 impl<'d> PodNeeds<'d> {
     pub(super) fn read(catalog: &mut Catalog<'d>, source: &PodSource<'d>) -> PodNeeds<'d> {
         let &PodSource { metadata, spec, status, .. } = source;
-        let labels = Labels::read(metadata.get("labels"), &source.further_labels);
+        let labels = Labels::read(metadata.get("labels"), &[]);
         let node_affinity = spec.get("affinity").get("nodeAffinity");
         let required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution");
         let preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution").items();
@@ -156,7 +151,6 @@ impl<'d> PodNeeds<'d> {
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
             priority: priority(spec),
             preempts: spec.get("preemptionPolicy").str() != "Never",
-            scheduler_name: or_if_empty(spec.get("schedulerName").str(), super::DEFAULT_SCHEDULER),
             scheduling_gates: spec
                 .get("schedulingGates")
                 .items()

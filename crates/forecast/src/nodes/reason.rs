@@ -99,7 +99,6 @@ impl Rejection {
 pub struct Diagnosis {
     counts: BTreeMap<RejectionReason, usize>,
     texts: BTreeMap<Cow<'static, str>, usize>,
-    nodes: usize,
     /// The nodes on which preemption could help.
     resolvable: Vec<NodeIndex>,
 }
@@ -110,35 +109,19 @@ impl Diagnosis {
         for &reason in rejection.reasons.as_slice() {
             *self.counts.entry(reason).or_insert(0) += 1;
         }
-        self.count_node(node, rejection.resolvable);
-    }
-
-    /// Counts a node rejected by another filter, with its message.
-    pub fn add_message(&mut self, node: NodeIndex, text: impl Into<Cow<'static, str>>, resolvable: bool) {
-        *self.texts.entry(text.into()).or_insert(0) += 1;
-        self.count_node(node, resolvable);
-    }
-
-    fn count_node(&mut self, node: NodeIndex, resolvable: bool) {
-        self.nodes += 1;
-        if resolvable {
+        if rejection.resolvable {
             self.resolvable.push(node);
         }
     }
 
-    /// Number of rejected nodes.
-    pub fn rejected_count(&self) -> usize {
-        self.nodes
+    /// Counts a node rejected by another filter, with its message. Preemption cannot help there.
+    pub fn add_message(&mut self, text: Cow<'static, str>) {
+        *self.texts.entry(text).or_insert(0) += 1;
     }
 
     /// The rejected nodes that could be used if other pods were removed.
     pub fn resolvable_nodes(&self) -> &[NodeIndex] {
         &self.resolvable
-    }
-
-    /// Number of nodes rejected for this reason.
-    pub fn nodes_with_reason(&self, reason: RejectionReason) -> usize {
-        self.counts.get(&reason).copied().unwrap_or(0)
     }
 
     /// The messages with their node counts, as in the scheduler's message. `not_looked_at` is the message and

@@ -159,8 +159,8 @@ impl<'d> ResourceAmounts<'d> {
     }
 
     /// Adds the defaults for missing resources.
-    fn with_defaults(mut self, defaults: &[(&'d str, i128)]) -> ResourceAmounts<'d> {
-        for &(name, amount) in defaults {
+    fn with_defaults(mut self, defaults: impl IntoIterator<Item = (&'d str, i128)>) -> ResourceAmounts<'d> {
+        for (name, amount) in defaults {
             if self.get(name).is_none() {
                 *self.amount_mut(name) = amount;
             }
@@ -171,13 +171,8 @@ impl<'d> ResourceAmounts<'d> {
 
 /// The requests of a container or pod with the API server's default: a missing request is set to the limit.
 fn requests_or_limits(resources: Value<'_>) -> ResourceAmounts<'_> {
-    let mut requests = ResourceAmounts::read(resources.get("requests"));
-    for (name, limit) in ResourceAmounts::read(resources.get("limits")).0 {
-        if requests.get(name).is_none() {
-            *requests.amount_mut(name) = limit;
-        }
-    }
-    requests
+    let limits = ResourceAmounts::read(resources.get("limits")).0;
+    ResourceAmounts::read(resources.get("requests")).with_defaults(limits)
 }
 
 /// The field from which the requests of a container are read.
@@ -259,17 +254,13 @@ fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     let mut requests = ResourceAmounts::read(resources.get("requests"));
     requests.0.retain(|&(name, _)| is_pod_level(name));
     let limits = ResourceAmounts::read(resources.get("limits"));
-    if !limits.is_empty() {
-        let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
-        let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
-        let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
-        for (name, amount) in defaults.filter(|(name, _)| is_pod_level(name)) {
-            if requests.get(name).is_none() {
-                *requests.amount_mut(name) = amount;
-            }
-        }
+    if limits.is_empty() {
+        return requests;
     }
-    requests
+    let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
+    let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
+    let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
+    requests.with_defaults(defaults.filter(|(name, _)| is_pod_level(name)))
 }
 
 /// True for resources that a pod can request as a whole (`spec.resources`).
@@ -303,7 +294,7 @@ fn sum_containers<'d>(
     assumed: &[(&'d str, i128)],
 ) -> ResourceAmounts<'d> {
     let requests = |container: Value<'d>, statuses| {
-        container_requests(container, status.get(statuses), source).with_defaults(assumed)
+        container_requests(container, status.get(statuses), source).with_defaults(assumed.iter().copied())
     };
     let mut running = ResourceAmounts::default();
     for container in spec.get("containers").items() {

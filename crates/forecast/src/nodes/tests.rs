@@ -1,6 +1,7 @@
 //! Filters and scores on small clusters: what the recorded cases in `tests/nodes` do not have.
 
 use super::*;
+use tollgate_allocator::AllocatorSemantics;
 use tollgate_document::doc::{Value, parse};
 
 /// Calls `look` with the scheduling cycle of `pod` in a cluster given as JSON: `nodes`, `classes`, bound
@@ -8,7 +9,7 @@ use tollgate_document::doc::{Value, parse};
 fn with_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &Catalog<'_>)) {
     let doc = parse(cluster).expect("the cluster is JSON");
     let root = doc.root();
-    let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+    let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
     let bound: Vec<_> = root.get("pods").items().map(|pod| (pod, read(&mut catalog, pod))).collect();
     let pod = read(&mut catalog, root.get("pod"));
     let nodes = Nodes::new(root.get("nodes").items().map(|node| catalog.read_node(node)).collect::<Vec<_>>());
@@ -128,7 +129,7 @@ fn a_removed_pod_leaves_nothing_behind() {
         r#"{"metadata": {"name": "n"}, "status": {"allocatable": {"pods": 1, "cpu": 1, "example.com/x": 1}}}"#,
     )
     .expect("the node is JSON");
-    let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+    let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
     let (first, second) = (read(&mut catalog, pod.root()), read(&mut catalog, pod.root()));
     let nodes = Nodes::new([catalog.read_node(object.root())]);
     let node = nodes.find("n").expect("the node exists");
@@ -152,7 +153,7 @@ fn what_is_not_modelled_is_named() {
     let spec = |spec: &str| -> Vec<&'static str> {
         let pod = format!(r#"{{"spec": {{{spec}}}}}"#);
         let pod = parse(&pod).expect("the pod is JSON");
-        let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+        let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
         let id = read(&mut catalog, pod.root());
         catalog.pod_needs(id).unmodelled.clone()
     };

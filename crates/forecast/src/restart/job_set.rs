@@ -15,12 +15,6 @@ const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 /// Default `backoffLimit` of a Job.
 const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
-/// A failed Job, with the reason in its condition.
-struct FailedJob<'d> {
-    job: StoredObject<'d>,
-    reason: &'static str,
-}
-
 /// What a JobSet does when one of its Jobs fails.
 enum JobSetAction<'d> {
     RestartAll,
@@ -45,8 +39,8 @@ pub(super) fn effect_of_lost_pods<'d>(
     let others: Vec<&'d str> =
         members.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
     let kept = || other_pods_phrase(others.len(), "", "keeps running", "keep running");
-    let failed = by_job.into_values().find_map(|(job, lost)| failed_job(job, lost));
-    let Some(FailedJob { job, reason }) = failed else {
+    let failed = by_job.into_values().find_map(|(job, lost)| Some((job, job_failure_reason(job, lost)?)));
+    let Some((job, reason)) = failed else {
         let effect = format!("{}, and the Job replaces what it loses", kept());
         return GroupEffect {
             policy: failure_policy_text(object),
@@ -80,11 +74,6 @@ pub(super) fn effect_of_lost_pods<'d>(
     GroupEffect { policy: failure_policy_text(object), effect: format!("{begin}: {what}"), restarted, fails }
 }
 
-/// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
-pub fn job_failure_reason(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
-    failed_job(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
-}
-
 /// The Job that owns a pod.
 fn job_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<StoredObject<'d>> {
     controllers_of(state, pod).find(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job)
@@ -99,24 +88,23 @@ fn failure_policy_text(object: StoredObject<'_>) -> String {
     format!("failurePolicy.maxRestarts: {}", policy.get("maxRestarts").int().unwrap_or(0))
 }
 
-/// The Job and the reason for which it fails after losing this number of pods; `None` if it continues.
-fn failed_job(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
+/// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
+pub fn job_failure_reason(job: StoredObject<'_>, lost: i64) -> Option<&'static str> {
     let spec = job.value.get("spec");
     let rule = spec.get("podFailurePolicy").get("rules").items().find(matches_eviction);
     match rule.map_or("Count", |rule| rule.get("action").str()) {
         "Ignore" => return None,
-        "FailJob" => return Some(FailedJob { job, reason: "PodFailurePolicy" }),
+        "FailJob" => return Some("PodFailurePolicy"),
         _ => {}
     }
     // Failures of one index are not in the state; a Job that allows none loses the index.
     if let Some(per_index) = spec.get("backoffLimitPerIndex").int() {
         let may_lose = spec.get("maxFailedIndexes").int().unwrap_or(i64::MAX);
-        return (per_index == 0 && lost > may_lose)
-            .then_some(FailedJob { job, reason: "MaxFailedIndexesExceeded" });
+        return (per_index == 0 && lost > may_lose).then_some("MaxFailedIndexesExceeded");
     }
     let failed = job.value.get("status").get("failed").int().unwrap_or(0);
     let limit = spec.get("backoffLimit").int().unwrap_or(DEFAULT_BACKOFF_LIMIT);
-    (failed.saturating_add(lost) > limit).then_some(FailedJob { job, reason: "BackoffLimitExceeded" })
+    (failed.saturating_add(lost) > limit).then_some("BackoffLimitExceeded")
 }
 
 /// True if the rule matches the condition that an eviction sets.

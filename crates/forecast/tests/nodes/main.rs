@@ -10,8 +10,7 @@ use std::io::Read as _;
 use tollgate_allocator::{AllocatorSemantics, condition};
 use tollgate_document::doc::{Value, parse};
 use tollgate_forecast::nodes::{
-    Catalog, Diagnosis, FilterSemantics, NodeFitCache, NodeIndex, Nodes, Occupancy, PodSource,
-    SchedulingCycle,
+    Catalog, Diagnosis, NodeFitCache, NodeIndex, Nodes, Occupancy, PodSource, SchedulingCycle,
 };
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
@@ -28,7 +27,7 @@ fn nodes_are_filtered_and_scored_as_by_the_scheduler() {
         // Where the older release said the same, it is written once.
         let older = if older.exists() { older } else { newer };
         for (release, semantics, result) in
-            [("1.36", FilterSemantics::V1_36, older), ("1.37", FilterSemantics::V1_37, newer)]
+            [("1.36", AllocatorSemantics::V1_36, older), ("1.37", AllocatorSemantics::V1_37_0, newer)]
         {
             let (expected, found) = (expectation(result), outcome(case, semantics));
             cases += 1;
@@ -67,7 +66,7 @@ fn expectation(result: Value<'_>) -> Outcome {
     }
 }
 
-fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
+fn outcome(case: Value<'_>, semantics: AllocatorSemantics) -> Outcome {
     let mut catalog = Catalog::new(semantics, case.get("namespaces").items());
     let bound: Vec<_> = case
         .get("pods")
@@ -89,8 +88,8 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
     let delegated = catalog.delegated_resources([]);
     let cycle = match SchedulingCycle::start(&occupancy, &fits, &delegated, pod) {
         Ok(cycle) => cycle,
-        Err(rejection) => {
-            let message = format!("0/{} nodes are available: {}.", nodes.len(), rejection.text);
+        Err(text) => {
+            let message = format!("0/{} nodes are available: {text}.", nodes.len());
             return Outcome { message, ..Outcome::default() };
         }
     };

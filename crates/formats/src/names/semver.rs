@@ -18,7 +18,7 @@ pub fn is_semver(value: &str) -> bool {
 }
 
 /// The parts before and after the first `at`; the whole value and `None` if there is none.
-fn split_optional(value: &str, at: char) -> (&str, Option<&str>) {
+pub fn split_optional(value: &str, at: char) -> (&str, Option<&str>) {
     match value.split_once(at) {
         Some((front, back)) => (front, Some(back)),
         None => (value, None),

@@ -45,8 +45,9 @@ pub(super) fn is_label(value: &str) -> bool {
     has_valid_edges(value, LOWER_OR_DIGIT, LOWER_OR_DIGIT | DASH)
 }
 
-/// True if the value is labels joined by single dots; neither they nor the value have a length limit here.
-pub(super) fn is_subdomain(value: &str) -> bool {
+/// True if `value` is a DNS-1123 subdomain: labels joined by single dots. Neither they nor the value have a length
+/// limit here.
+pub fn is_subdomain(value: &str) -> bool {
     // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
     // predicted, while a look-up would wait for the one before it.
     let mut last = DOT;

@@ -8,20 +8,15 @@ use std::cmp::Ordering;
 
 /// A number: digits times a power of ten. The digits are values 0 to 9, most significant first, without leading
 /// zeros; zero has none.
-#[derive(Clone, Debug)]
-pub(super) struct Decimal {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decimal<D = Vec<u8>> {
     pub(super) negative: bool,
-    pub(super) digits: Vec<u8>,
+    pub(super) digits: D,
     pub(super) exponent: i64,
 }
 
 /// A borrowed [`Decimal`], which also represents small integers without an allocation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DecimalView<'a> {
-    pub(super) negative: bool,
-    pub(super) digits: &'a [u8],
-    pub(super) exponent: i64,
-}
+pub(super) type DecimalView<'a> = Decimal<&'a [u8]>;
 
 /// Buffer for the digits of any `u64`.
 pub(super) type Buffer = [u8; 20];

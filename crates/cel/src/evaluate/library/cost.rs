@@ -46,17 +46,7 @@ fn match_cost(text: u64, pattern: u64) -> u64 {
 }
 
 pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[TrackedArg]) -> u64 {
-    let is_opaque = matches!(
-        args.first(),
-        Some(Some(
-            Value::Quantity(_)
-                | Value::Ip(_)
-                | Value::Cidr(_)
-                | Value::Format(_)
-                | Value::Url(_)
-                | Value::Semver(_)
-        ))
-    );
+    let is_opaque = matches!(args.first(), Some(Some(value)) if value.is_opaque());
     if is_opaque && !is_negated {
         return 1;
     }
@@ -178,33 +168,6 @@ fn kubernetes_call_cost(
             Some(Some(Value::Format(format))) => match_cost(arg_size(args.get(1)), format.pattern_size),
             _ => return None,
         },
-        "format.named"
-        | "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => 1,
         _ => return None,
     })
 }

@@ -62,38 +62,49 @@ pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), Stri
 fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, EvalFailure> {
     // The server reads a byte for a character.
     let verb = clause.bytes().next().map_or('\0', char::from);
-    let misfit =
-        |rule: &str| eval_error(format!("error during formatting: {rule}, was given {}", arg.type_name()));
+    let rule = clause_rule(verb).or_else(eval_error)?;
     match (verb, arg) {
         ('s', _) => match string_argument_text(arg) {
             Err(EvalFailure::Error(problem)) => eval_error(format!("error during formatting: {problem}")),
             other => other,
         },
         ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::converted_text(arg).unwrap_or_default()),
-        ('d', _) => misfit("decimal clause can only be used on integers"),
         ('b', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:b}"))),
         ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
         ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
-        ('b', _) => misfit("only integers and bools can be formatted as binary"),
         ('o', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:o}"))),
         ('o', Value::Uint(value)) => Ok(format!("{value:o}")),
-        ('o', _) => misfit("octal clause can only be used on integers"),
         ('x', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:x}"))),
         ('X', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:X}"))),
         ('x', Value::Uint(value)) => Ok(format!("{value:x}")),
         ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
         ('x' | 'X', Value::String(text)) => Ok(hex_text(text.as_bytes(), verb)),
         ('x' | 'X', Value::Bytes(bytes)) => Ok(hex_text(bytes, verb)),
-        ('x' | 'X', _) => misfit("only integers, byte buffers, and strings can be formatted as hex"),
-        ('f' | 'e', _) => match double_argument(arg) {
+        _ => match double_argument(arg).filter(|_| matches!(verb, 'f' | 'e')) {
             Some(value) => format_float(value, precision, verb),
-            None if verb == 'f' => misfit("fixed-point clause can only be used on doubles"),
-            None => misfit("scientific clause can only be used on doubles"),
+            None => eval_error(format!("error during formatting: {rule}, was given {}", arg.type_name())),
         },
-        (other, _) => eval_error(format!(
-            "could not parse formatting clause: unrecognized formatting clause \"{other}\""
-        )),
     }
+}
+
+/// What a formatting clause can be used on; the error for an unknown clause.
+pub(crate) fn clause_rule(verb: char) -> Result<&'static str, String> {
+    Ok(match verb {
+        's' => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
+             and timestamps"
+        }
+        'd' => "decimal clause can only be used on integers",
+        'o' => "octal clause can only be used on integers",
+        'f' => "fixed-point clause can only be used on doubles",
+        'e' => "scientific clause can only be used on doubles",
+        'b' => "only integers and bools can be formatted as binary",
+        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        other => {
+            let problem = "could not parse formatting clause: unrecognized formatting clause";
+            return Err(format!("{problem} \"{other}\""));
+        }
+    })
 }
 
 fn with_sign(value: i64, write: fn(u64) -> String) -> String {
@@ -157,11 +168,10 @@ fn string_argument_text(arg: &Value) -> Result<String, EvalFailure> {
         | Value::Duration(_)
         | Value::Timestamp(_)
         | Value::Type(_) => Ok(conversions::converted_text(arg).unwrap_or_default()),
-        other => eval_error(format!(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
-             and timestamps, was given {}",
-            other.type_name()
-        )),
+        other => {
+            let rule = clause_rule('s').unwrap_or_default();
+            eval_error(format!("{rule}, was given {}", other.type_name()))
+        }
     }
 }
 

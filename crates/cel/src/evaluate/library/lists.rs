@@ -220,31 +220,27 @@ fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Re
     match name {
         "sets.contains" => contains_all(&a, &b, context),
         "sets.equivalent" => Ok(contains_all(&a, &b, context)? && contains_all(&b, &a, context)?),
-        _ => {
-            for item in a.iter() {
-                if contains(&b, item, context)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
+        _ => any(a.iter(), |item| contains(&b, item, context)),
     }
 }
 
-fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, EvalFailure> {
-    for other in list {
-        if compare::is_equal(item, other, &context.work)? {
+/// True if one of the items is what is searched. Later ones are not looked at.
+pub(super) fn any<T>(
+    items: impl Iterator<Item = T>,
+    mut is_found: impl FnMut(T) -> Result<bool, EvalFailure>,
+) -> Result<bool, EvalFailure> {
+    for item in items {
+        if is_found(item)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
+fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, EvalFailure> {
+    any(list.iter(), |other| compare::is_equal(item, other, &context.work))
+}
+
 fn contains_all(list: &[Value], part: &[Value], context: &CallContext<'_>) -> Result<bool, EvalFailure> {
-    for item in part {
-        if !contains(list, item, context)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(!any(part.iter(), |item| Ok(!contains(list, item, context)?))?)
 }

@@ -7,20 +7,11 @@ use super::netparse;
 use crate::evaluate::value::{Evaluated, Value, eval_error};
 use tollgate_formats::gofmt::quote;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::evaluate) struct Address(IpAddr);
-
 /// An address and a number of bits; the address need not end where the bits do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::evaluate) struct CidrPrefix {
     address: IpAddr,
     bits: u8,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
 }
 
 impl fmt::Display for CidrPrefix {
@@ -29,45 +20,38 @@ impl fmt::Display for CidrPrefix {
     }
 }
 
-impl Address {
-    /// The size that costs are counted by.
-    pub(in crate::evaluate) fn cost_bytes(self) -> usize {
-        if self.0.is_ipv4() { 4 } else { 16 }
+fn parse_address(text: &str) -> Result<IpAddr, String> {
+    let (address, zone) = netparse::parse_address(text).map_err(|problem| {
+        format!("IP Address {} parse error during conversion from string: {problem}", quote(text))
+    })?;
+    if zone.is_some() {
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
     }
+    refuse_mapped_address(address, text)?;
+    Ok(address)
+}
 
-    fn parse(text: &str) -> Result<Address, String> {
-        let (address, zone) = netparse::parse_address(text).map_err(|problem| {
-            format!("IP Address {} parse error during conversion from string: {problem}", quote(text))
-        })?;
-        if zone.is_some() {
-            return Err(format!("IP address {} with zone value is not allowed", quote(text)));
-        }
-        refuse_mapped_address(address, text)?;
-        Ok(Address(address))
+fn is_link_local_unicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
     }
+}
 
-    fn is_link_local_unicast(self) -> bool {
-        match self.0 {
-            IpAddr::V4(address) => address.is_link_local(),
-            IpAddr::V6(address) => address.segments()[0] & 0xffc0 == 0xfe80,
-        }
+fn is_link_local_multicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => matches!(address.octets(), [224, 0, 0, _]),
+        IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
     }
+}
 
-    fn is_link_local_multicast(self) -> bool {
-        match self.0 {
-            IpAddr::V4(address) => matches!(address.octets(), [224, 0, 0, _]),
-            IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
-        }
-    }
-
-    fn is_global_unicast(self) -> bool {
-        let is_broadcast = matches!(self.0, IpAddr::V4(address) if address.is_broadcast());
-        !is_broadcast
-            && !self.0.is_unspecified()
-            && !self.0.is_loopback()
-            && !self.0.is_multicast()
-            && !self.is_link_local_unicast()
-    }
+fn is_global_unicast(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !is_broadcast
+        && !address.is_unspecified()
+        && !address.is_loopback()
+        && !address.is_multicast()
+        && !is_link_local_unicast(address)
 }
 
 impl CidrPrefix {
@@ -119,25 +103,24 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
 
 pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("ip", [Value::String(text)]) => Address::parse(text).map_or_else(eval_error, |ip| Ok(Value::Ip(ip))),
-        ("ip", [Value::Cidr(prefix)]) => Ok(Value::Ip(Address(prefix.address))),
-        ("isIP", [Value::String(text)]) => Ok(Value::Bool(Address::parse(text).is_ok())),
-        ("ip.isCanonical", [Value::String(text)]) => Address::parse(text)
+        ("ip", [Value::String(text)]) => parse_address(text).map_or_else(eval_error, |ip| Ok(Value::Ip(ip))),
+        ("ip", [Value::Cidr(prefix)]) => Ok(Value::Ip(prefix.address)),
+        ("isIP", [Value::String(text)]) => Ok(Value::Bool(parse_address(text).is_ok())),
+        ("ip.isCanonical", [Value::String(text)]) => parse_address(text)
             .map_or_else(eval_error, |address| Ok(Value::Bool(address.to_string() == **text))),
-        ("family", [Value::Ip(address)]) => Ok(Value::Int(if address.0.is_ipv4() { 4 } else { 6 })),
-        ("isUnspecified", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_unspecified())),
-        ("isLoopback", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_loopback())),
-        ("isLinkLocalMulticast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_multicast())),
-        ("isLinkLocalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_unicast())),
-        ("isGlobalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_global_unicast())),
+        ("family", [Value::Ip(address)]) => Ok(Value::Int(if address.is_ipv4() { 4 } else { 6 })),
+        ("isUnspecified", [Value::Ip(address)]) => Ok(Value::Bool(address.is_unspecified())),
+        ("isLoopback", [Value::Ip(address)]) => Ok(Value::Bool(address.is_loopback())),
+        ("isLinkLocalMulticast", [Value::Ip(address)]) => Ok(Value::Bool(is_link_local_multicast(*address))),
+        ("isLinkLocalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(is_link_local_unicast(*address))),
+        ("isGlobalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(is_global_unicast(*address))),
         ("cidr", [Value::String(text)]) => parse_prefix(text).map(Value::Cidr),
         ("isCIDR", [Value::String(text)]) => Ok(Value::Bool(CidrPrefix::parse(text).is_ok())),
         ("containsIP", [Value::Cidr(prefix), Value::Ip(address)]) => {
-            Ok(Value::Bool(prefix.contains(address.0)))
+            Ok(Value::Bool(prefix.contains(*address)))
         }
         ("containsIP", [Value::Cidr(prefix), Value::String(text)]) => {
-            let address = Address::parse(text).ok()?;
-            Ok(Value::Bool(prefix.contains(address.0)))
+            Ok(Value::Bool(prefix.contains(parse_address(text).ok()?)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => {
             Ok(Value::Bool(contains_prefix(*outer, *inner)))

@@ -1,7 +1,6 @@
 //! Operators on numbers, texts, lists and times. Nothing wraps: what does not fit is an error.
 
-use super::CallContext;
-use super::times;
+use super::{CallContext, lists, times};
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
@@ -35,22 +34,6 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
     })
-}
-
-pub(super) fn can_subtract(value: &Value) -> bool {
-    can_multiply(value) || matches!(value, Value::Duration(_) | Value::Timestamp(_))
-}
-
-pub(super) fn can_multiply(value: &Value) -> bool {
-    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
-}
-
-pub(super) fn can_negate(value: &Value) -> bool {
-    matches!(value, Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Duration(_))
-}
-
-pub(super) fn has_size(value: &Value) -> bool {
-    matches!(value, Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))
 }
 
 fn int_or_overflow(found: Option<i64>) -> Evaluated {
@@ -126,12 +109,6 @@ fn modulo(left: &Value, right: &Value) -> Evaluated {
 }
 
 fn eval_in(element: &Value, list: &List, context: &CallContext<'_>) -> Evaluated {
-    for index in 0..list.len() {
-        if let Some(item) = list.get(index)
-            && compare::is_equal(element, &item, &context.work)?
-        {
-            return Ok(Value::Bool(true));
-        }
-    }
-    Ok(Value::Bool(false))
+    let items = (0..list.len()).filter_map(|index| list.get(index));
+    lists::any(items, |item| compare::is_equal(element, &item, &context.work)).map(Value::Bool)
 }

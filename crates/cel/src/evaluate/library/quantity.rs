@@ -4,11 +4,12 @@
 //! decimal of the left side, and until 1.36 adding to a decimal changes it. So values share a cell here.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tollgate_formats::quantity::{ParseError, Quantity};
 
 use super::{CallContext, semver};
+use crate::evaluate::collections::lock;
 use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, eval_error};
 
 /// A decimal that several values share, as they share a pointer upstream.
@@ -26,10 +27,6 @@ pub(in crate::evaluate) struct SharedQuantity {
 enum Amount {
     Int(Quantity<'static>),
     Decimal(SharedDecimal),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedQuantity {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate_formats::gofmt;
+use tollgate_formats::names::split_optional;
 
 use crate::evaluate::value::{Evaluated, Value, eval_error};
 
@@ -77,8 +78,8 @@ impl Semver {
             return Err("No Major.Minor.Patch elements found".to_owned());
         };
         let (major, minor) = (version_number(major, "major")?, version_number(minor, "minor")?);
-        let (front, build) = split_at_first(patch, '+');
-        let (patch, pre_release) = split_at_first(front, '-');
+        let (front, build) = split_optional(patch, '+');
+        let (patch, pre_release) = split_optional(front, '-');
         let patch = version_number(patch, "patch")?;
         let pre_release = pre_release.into_iter().flat_map(|part| part.split('.')).map(parse_identifier);
         let pre_release = pre_release.collect::<Result<Vec<_>, _>>()?;
@@ -120,13 +121,6 @@ impl fmt::Display for Semver {
             f.write_str(part)?;
         }
         Ok(())
-    }
-}
-
-fn split_at_first(text: &str, at: char) -> (&str, Option<&str>) {
-    match text.split_once(at) {
-        Some((front, back)) => (front, Some(back)),
-        None => (text, None),
     }
 }
 

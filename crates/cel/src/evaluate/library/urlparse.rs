@@ -1,6 +1,7 @@
 //! Reads URLs as Go's `net/url` does, with its errors.
 
 use tollgate_formats::gofmt::quote;
+use tollgate_formats::names::split_optional;
 
 use super::netparse;
 use super::url::Url;
@@ -45,10 +46,7 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
     }
     let (scheme, rest) = split_scheme(text)?;
     url.scheme = scheme.to_ascii_lowercase();
-    let (mut rest, query) = match rest.split_once('?') {
-        Some((rest, query)) => (rest, Some(query)),
-        None => (rest, None),
-    };
+    let (mut rest, query) = split_optional(rest, '?');
     url.query = query.map(str::to_owned);
     if !rest.starts_with('/') {
         if !url.scheme.is_empty() {

@@ -284,12 +284,7 @@ impl<'a> Reader<'a> {
     /// Moves past a key and its colon.
     fn skip_key(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_string()?;
-        self.skip_space();
-        if self.peek() != Some(b':') {
-            return Err(self.unexpected("after object key"));
-        }
-        self.at += 1;
-        Ok(())
+        self.skip_colon()
     }
 
     /// Moves past a value of any size, by its brackets and quotes alone.
