@@ -17,7 +17,7 @@ pub(crate) use junit::escape as junit_escape;
 pub use piece::FileReportPart;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
-pub(crate) use text::shortened_message;
+pub(crate) use text::message_with_help;
 
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};

@@ -137,6 +137,7 @@ impl Arguments {
                 self.output
             )));
         }
+        #[cfg(feature = "cluster")]
         if self.state.is_empty() {
             return self.run_live(console);
         }
@@ -148,7 +149,7 @@ impl Arguments {
         run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
-        reporter.source = StateSource::from_dump_or_cluster(&self.state, &header, &self.engine.release)?;
+        reporter.source = StateSource::from_dump(&self.state, &header);
         dump::audit_dump(&texts, run, &mut reporter, console)?;
         Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
     }
@@ -159,17 +160,10 @@ impl Arguments {
         let run = self.audit_settings(self.engine.release.live_profiles()?)?;
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
-        reporter.source =
-            StateSource::from_dump_or_cluster(&[], &DumpInventory::default(), &self.engine.release)?;
+        reporter.source = StateSource::from_cluster(asked);
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit_cluster(asked, run, &mut reporter, console);
         Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
-        Err(super::shared::state_required_error())
     }
 
     /// Returns the profile of the cluster that a dump comes from, as recorded in the dump or set with `--from`;

@@ -12,16 +12,17 @@ mod send;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use super::clock;
 use super::console::Console;
 use super::live::ConnectedServer;
 use super::manifests::parse_namespace;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ExitZeroArgs, ServerArgs};
 use super::version::Output;
-use super::{clock, table};
 use crate::conformance::{CaseChecker, Corpus, CorpusSet};
 use report::{DifferenceFile, ReportHeader};
 use send::{CaseSender, Ending};
+use tollgate_formats::count::grouped;
 
 const AFTER_HELP: &str = "\
 Requires permission to `create` resources in the API group resource.k8s.io, and to `get` the nonResourceURL /metrics, which \
@@ -158,7 +159,7 @@ impl Arguments {
         console.note(&format!(
             "{} objects will be sent as dry-run create requests to namespace {} and the cluster scope, at most {} per \
              second; nothing is stored",
-            table::group_digits(corpus.cases.len()),
+            grouped(corpus.cases.len()),
             self.namespace,
             self.rate
         ));

@@ -136,6 +136,7 @@ pub(super) const REQUIRED_DUMP_KINDS: [ObjectKind; 3] =
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        #[cfg(feature = "cluster")]
         if self.state.paths.is_empty() {
             return self.run_live(console);
         }
@@ -148,7 +149,7 @@ impl Arguments {
             objects.inventory.missing_kinds(&REQUIRED_DUMP_KINDS).filter(|_| !self.state.assume_complete);
         let omissions = DumpOmissions { parts, kinds };
         let incomplete = omissions.print_and_collect(false, INCOMPLETE_DUMP_TEXTS, &mut tally, console);
-        let source = StateSource::from_dump_or_cluster(&self.state.paths, &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
         Ok(tally)
     }
@@ -160,19 +161,11 @@ impl Arguments {
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         let needed = [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
         let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
-        let (objects, omissions) = live::read_objects(asked, &needed, wanted, console);
-        if !omissions.failures.is_empty() {
-            console.note("some objects could not be read; the report may be incomplete");
-        }
-        let source = StateSource::from_dump_or_cluster(&[], &objects.inventory, &self.release)?;
-        self.print_devices(&objects.state(), &source, profile, &omissions.failures, console)?;
-        Ok(ExitCounts { unreadable: omissions.failures.len(), ..ExitCounts::default() })
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
-        Err(super::shared::state_required_error())
+        let (objects, failures) =
+            live::read_objects(asked, &needed, wanted, "; the report may be incomplete", console);
+        let source = StateSource::from_cluster(asked);
+        self.print_devices(&objects.state(), &source, profile, &failures, console)?;
+        Ok(ExitCounts { unreadable: failures.len(), ..ExitCounts::default() })
     }
 
     /// Prints the devices of a state that the flags select. `incomplete` names the kinds of objects that the state

@@ -21,6 +21,8 @@ use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::devices::require_one_profile;
+#[cfg(feature = "cluster")]
+use super::forecast::{LISTED_KINDS, UNKNOWN_OUTCOMES};
 use super::forecast::{SimulationArgs, report_omissions, scheduler_release, simulate_samples};
 #[cfg(feature = "cluster")]
 use super::given::GivenFlags;
@@ -36,8 +38,6 @@ use super::state::{self, StateObjects};
 use super::taint::common_rule_version;
 #[cfg(feature = "cluster")]
 use super::version::Output;
-#[cfg(feature = "cluster")]
-use crate::cluster::{ListedKind, POD_DISRUPTION_BUDGETS};
 #[cfg(feature = "cluster")]
 use online::commands::{
     FLAGS_NOT_REPEATED, cluster_name, next_commands, plan_commands, require_confirmation,
@@ -280,6 +280,7 @@ impl MoveArgs {
 
 impl Drain {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        #[cfg(feature = "cluster")]
         if self.state.is_empty() {
             return self.run_live(console);
         }
@@ -289,7 +290,7 @@ impl Drain {
         let mut tally = ExitCounts::default();
         let incomplete =
             report_omissions(&objects.inventory, self.assume_complete, false, &mut tally, console);
-        let source = StateSource::from_dump_or_cluster(&self.state, &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump(&self.state, &objects.inventory);
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
@@ -333,8 +334,11 @@ impl Drain {
             ReportOutput::Html => {
                 let capacity = Some(capacity::drain_capacity_json(state, &report.plan, profile));
                 let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
+                #[cfg(feature = "cluster")]
                 let commands =
-                    if source.is_part() { None } else { self.page_commands(&report.request.typed)? };
+                    if source.is_part { None } else { Some(self.page_commands(&report.request.typed)?) };
+                #[cfg(not(feature = "cluster"))]
+                let commands: Option<DrainCommands> = None;
                 let page = source.page_metadata(incomplete);
                 let page = tollgate_picture::pages::drain(&drawn.record(), commands.as_ref(), &page);
                 picture::write_page(page, console)?;
@@ -345,33 +349,17 @@ impl Drain {
         tally.denied += report.plan.claims_without_pods.len();
         Ok(tally)
     }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "the same call with and without the feature"
-    )]
-    fn page_commands(&self, _: &[String]) -> Result<Option<DrainCommands>, Failure> {
-        Ok(None)
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &mut Console) -> Result<ExitCounts, Failure> {
-        Err(super::shared::state_required_error())
-    }
 }
 
 #[cfg(feature = "cluster")]
 impl Drain {
     /// Returns the commands that carry out and undo the plan, for its page.
-    fn page_commands(&self, targets: &[String]) -> Result<Option<DrainCommands>, Failure> {
+    fn page_commands(&self, targets: &[String]) -> Result<DrainCommands, Failure> {
         let is_for_dump = !self.state.is_empty();
         let context =
             if is_for_dump { None } else { self.release.live_server()?.endpoint().context.as_deref() };
         let NextCommands { go_on, go_back } = plan_commands(targets, &self.given, context, is_for_dump);
-        Ok(Some(DrainCommands { run: Text::from(go_on), undo: Text::from(go_back), is_for_dump }))
+        Ok(DrainCommands { run: Text::from(go_on), undo: Text::from(go_back), is_for_dump })
     }
 
     /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
@@ -402,24 +390,15 @@ impl Drain {
             let (next, cluster) = (settings.next.clone(), cluster_name(asked));
             let reporter = Reporter::new(output, next, cluster, self.run.yes);
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
-            return if self.run.check {
-                session.check_devices_free(&settings)
-            } else {
-                session.drain(&settings)
-            };
+            return session.drain(&settings, self.run.check);
         }
-        let needed: Vec<ListedKind> =
-            super::forecast::LISTED_KINDS.into_iter().chain([POD_DISRUPTION_BUDGETS]).collect();
-        let (objects, omissions) = live::read_objects(asked, &needed, &WORKLOAD_KINDS, console);
-        let incomplete = omissions.failures;
-        if !incomplete.is_empty() {
-            console.note("some objects could not be read, so every outcome is unknown");
-        }
+        let (objects, incomplete) =
+            live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
         for problem in release_problems(asked) {
             console.warning(&problem);
         }
         let tally = ExitCounts { unreadable: incomplete.len(), ..ExitCounts::default() };
-        let source = StateSource::from_dump_or_cluster(&self.state, &objects.inventory, &self.release)?;
+        let source = StateSource::from_cluster(asked);
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 

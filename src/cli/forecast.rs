@@ -32,8 +32,8 @@ use super::snapshot::WORKLOAD_KINDS;
 use super::state::{self, DumpInventory, DumpOmissions, OmissionTexts, StateObjects, missing_kinds_message};
 #[cfg(feature = "cluster")]
 use crate::cluster::{
-    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES, PODS,
-    RESOURCE_CLAIMS, RESOURCE_SLICES,
+    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES,
+    POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
 };
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use given::{AdmissionResult, GivenDocuments, GivenObject};
@@ -135,21 +135,21 @@ impl Arguments {
 
     fn forecast_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         self.state.refuse_shared_stdin(&self.paths, "FILE")?;
-        let tally = ExitCounts::default();
         let given = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
         let given = GivenDocuments::parse(&given)?;
         let given = given.objects();
+        #[cfg(feature = "cluster")]
         if self.state.paths.is_empty() {
-            return self.forecast_cluster(&given, tally, console);
+            return self.forecast_cluster(&given, console);
         }
         let texts = state::read_texts(&self.state.paths)?;
         let objects = StateObjects::parse(&texts)?;
         let profiles = self.release.dump_profiles(&objects.inventory, console)?;
-        let mut tally = tally;
+        let mut tally = ExitCounts::default();
         let (inventory, is_limited) = (&objects.inventory, self.max.is_some());
         let missing =
             report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
-        let source = StateSource::from_dump_or_cluster(&self.state.paths, &objects.inventory, &self.release)?;
+        let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         let known = (&objects.state(), &source);
         self.forecast_state(known, &profiles, &missing, &given, tally, console)
     }
@@ -159,30 +159,16 @@ impl Arguments {
     fn forecast_cluster(
         &self,
         given: &[GivenObject<'_>],
-        mut tally: ExitCounts,
         console: &mut Console,
     ) -> Result<ExitCounts, Failure> {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
-        let (objects, omissions) = live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, console);
-        tally.unreadable += omissions.failures.len();
-        if !omissions.failures.is_empty() {
-            console.note("some objects could not be read, so every outcome is unknown");
-        }
-        let source = StateSource::from_dump_or_cluster(&[], &objects.inventory, &self.release)?;
-        let known = (&objects.state(), &source);
-        self.forecast_state(known, &profiles, &omissions.failures, given, tally, console)
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn forecast_cluster(
-        &self,
-        _: &[GivenObject<'_>],
-        _: ExitCounts,
-        _: &mut Console,
-    ) -> Result<ExitCounts, Failure> {
-        Err(super::shared::state_required_error())
+        let needed = LISTED_KINDS.iter().filter(|kind| **kind != POD_DISRUPTION_BUDGETS);
+        let (objects, failures) =
+            live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
+        let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
+        let known = (&objects.state(), &StateSource::from_cluster(asked));
+        self.forecast_state(known, &profiles, &failures, given, tally, console)
     }
 
     /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
@@ -323,9 +309,10 @@ pub(super) fn scheduler_release(profile: &'static Profile) -> SimulatedRelease {
     SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
-/// The kinds that are listed in a running cluster for a forecast; workloads only if the user may list them.
+/// The kinds that are listed in a running cluster for the plan of a drain, and without the PDBs for a forecast.
+/// Workloads are listed only if the user may list them.
 #[cfg(feature = "cluster")]
-pub(super) const LISTED_KINDS: [ListedKind; 8] = [
+pub(super) const LISTED_KINDS: [ListedKind; 9] = [
     NAMESPACES,
     NODES,
     DEVICE_CLASSES,
@@ -334,10 +321,14 @@ pub(super) const LISTED_KINDS: [ListedKind; 8] = [
     CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     PODS,
+    POD_DISRUPTION_BUDGETS,
 ];
 
 /// Kinds without which a forecast is not possible. A cluster may have no objects of the other kinds.
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
+
+/// Middle of a message about a state that lacks something.
+pub(super) const UNKNOWN_OUTCOMES: &str = ", so every outcome is unknown";
 
 /// End of a message about a dump that lacks a kind: how to make a complete one.
 const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
@@ -353,7 +344,7 @@ pub(super) fn report_omissions(
 ) -> Vec<String> {
     let kinds = inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !assume_complete);
     let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
-    let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
+    let note = format!("{UNKNOWN_OUTCOMES}{COMPLETE_HINT}");
     omissions.print_and_collect(
         is_limited,
         OmissionTexts { note: &note, hint: COMPLETE_HINT },

@@ -28,7 +28,7 @@ use super::limit_list::LimitList;
 use super::outcome::{ExitCounts, Failure};
 use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
-use super::state::StateObjects;
+use super::state::{OwnedObjects, StateObjects};
 use super::taint;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 pub(super) use by::GroupBy;
@@ -168,7 +168,8 @@ impl Arguments {
         let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
             self.read_cluster(&mut tally, console)?;
         let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
-        let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
+        let of_dump = parsed.as_ref().map(StateObjects::state);
+        let state = of_dump.or_else(|| listed.as_ref().map(OwnedObjects::state));
         let mut texts = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
         let rules = self.manifests_for_targets(&snapshot, &profiles, console)?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));

@@ -10,24 +10,24 @@ mod objects;
 mod state;
 mod whole;
 
-use std::sync::OnceLock;
-
 pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
 pub(super) use state::{BoundedSnapshot, read_objects_for_impact, read_state, read_state_for_impact};
 pub(super) use whole::read_objects;
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::cluster::{ApiEndpoint, Cluster, ClusterTarget, ServerInfo, Timing};
+use crate::cluster::{ApiEndpoint, Cluster, ClusterTarget, ListedKind, ServerInfo, Timing};
 use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
+use tollgate_forecast::ObjectKind;
 
 /// End of a message: how to let Tollgate read the feature gates of the API server.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// The API server that a command uses. It is contacted on first use, and asked once for its release and feature
-/// gates.
-#[derive(Clone, Default, Debug)]
-pub(super) struct LiveServerCell(OnceLock<ConnectedServer>);
+/// Returns the kind as forecasts name it; `None` if they do not read it.
+pub(super) fn object_kind(kind: &ListedKind) -> Option<ObjectKind> {
+    let version = kind.versions.first().copied().unwrap_or_default();
+    ObjectKind::from_type_meta(&kind.api_version(version), kind.kind)
+}
 
 /// A connection to an API server, with its release, feature gates and served versions, and the profile for them.
 #[derive(Clone, Debug)]
@@ -36,21 +36,6 @@ pub(super) struct ConnectedServer {
     pub(super) info: ServerInfo,
     pub(super) profile: &'static Profile,
     pub(super) fit: ProfileMatch,
-}
-
-impl LiveServerCell {
-    /// Connects to the API server the first time, and returns the same connection afterwards.
-    pub(super) fn get_or_connect(
-        &self,
-        target: ClusterTarget<'_>,
-        choice: Option<&GateChoice>,
-    ) -> Result<&ConnectedServer, Failure> {
-        if let Some(asked) = self.0.get() {
-            return Ok(asked);
-        }
-        let asked = ConnectedServer::connect(target, choice, &mut Console::open())?;
-        Ok(self.0.get_or_init(|| asked))
-    }
 }
 
 impl ConnectedServer {

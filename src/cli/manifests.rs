@@ -138,6 +138,7 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let bundle = self.read_ca_bundle()?;
         let here = self.destination();
+        #[cfg(feature = "serve")]
         self.check_certificates(bundle.as_deref(), &here)?;
         let entries = if self.engine.policies.paths.is_empty() {
             WebhookEntries::of_static_manifests()
@@ -224,16 +225,6 @@ impl Arguments {
     }
 
     /// Without the feature `serve`, the program cannot parse certificates and checks nothing.
-    #[cfg(not(feature = "serve"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "the same call with and without the feature"
-    )]
-    fn check_certificates(&self, _: Option<&[u8]>, _: &WebhookDestination) -> Result<(), Failure> {
-        Ok(())
-    }
-
     /// Returns the manifest of the Secret with the certificates of `--cert-dir`; `None` without that flag.
     fn secret_manifest(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };

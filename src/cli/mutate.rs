@@ -72,7 +72,7 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
-        let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
+        let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load(&[])?);
         let given = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let read = || found.work.iter().filter_map(WorkItem::manifest_input);
         let among = || namespaces::from_inputs(read());

@@ -10,9 +10,10 @@ use std::sync::OnceLock;
 #[cfg(feature = "cluster")]
 use super::clock;
 use super::console::{Console, quote_for_shell};
+#[cfg(feature = "cluster")]
+use super::live::ConnectedServer;
 use super::outcome::Failure;
 use super::plugin;
-use super::shared::ReleaseArgs;
 use super::state::DumpInventory;
 use crate::report::record::Json;
 use tollgate_picture::pages::Record;
@@ -37,47 +38,31 @@ pub(super) struct StateSource {
     /// When it was read; `None` if the dump does not say so.
     taken: Option<String>,
     /// True if the report becomes part of a larger page, which shows the origin itself.
-    is_part: bool,
+    pub(super) is_part: bool,
 }
 
 impl StateSource {
-    /// The dump in these files; without files, the cluster that the command is connected to.
-    pub(super) fn from_dump_or_cluster(
-        paths: &[PathBuf],
-        inventory: &DumpInventory,
-        release: &ReleaseArgs,
-    ) -> Result<StateSource, Failure> {
-        if paths.is_empty() {
-            return StateSource::from_cluster(release);
-        }
+    /// The dump in these files.
+    pub(super) fn from_dump(paths: &[PathBuf], inventory: &DumpInventory) -> StateSource {
         let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let mut name = format!("dump {}", files.join(", "));
         if let Some(cluster) = inventory.cluster() {
             name = format!("{name} of {cluster}");
         }
-        Ok(StateSource { name, taken: inventory.snapshot_time().map(str::to_owned), is_part: false })
+        StateSource { name, taken: inventory.snapshot_time().map(str::to_owned), is_part: false }
     }
 
+    /// The cluster that the command is connected to.
     #[cfg(feature = "cluster")]
-    fn from_cluster(release: &ReleaseArgs) -> Result<StateSource, Failure> {
-        let name = release.live_server()?.endpoint().to_string();
-        Ok(StateSource { name, taken: Some(clock::now_rfc3339()), is_part: false })
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    fn from_cluster(_: &ReleaseArgs) -> Result<StateSource, Failure> {
-        Err(super::shared::state_required_error())
+    pub(super) fn from_cluster(asked: &ConnectedServer) -> StateSource {
+        let name = asked.endpoint().to_string();
+        StateSource { name, taken: Some(clock::now_rfc3339()), is_part: false }
     }
 
     /// The origin for a report that becomes part of a larger page.
     #[cfg(feature = "ui")]
     pub(super) fn for_page_part() -> StateSource {
         StateSource { is_part: true, ..StateSource::default() }
-    }
-
-    /// True if the report becomes part of a larger page.
-    pub(super) fn is_part(&self) -> bool {
-        self.is_part
     }
 
     /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state

@@ -68,7 +68,8 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let engine = self.engine.engine(DefaultRules::Webhook)?;
         let engine = if self.exact { engine.with_exact_verdicts() } else { engine };
-        let engine = state::engine_with_state(engine, &self.state, console)?;
+        let state = state::read_snapshot(&self.state, console)?;
+        let engine = state.into_iter().fold(engine, Engine::with_snapshot);
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
         let stops_after_denial = !self.exit.zero.exit_zero;

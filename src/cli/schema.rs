@@ -11,8 +11,8 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use crate::config::CONFIG_SCHEMA;
-use tollgate_document::doc::ChangeValue;
 use tollgate_engine::policy::{FieldType, ObjectSchema, PolicyKind, TEST_FILE};
+use tollgate_formats::gofmt::json_string;
 
 /// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
@@ -79,11 +79,11 @@ fn schema_of_structs(title: &str, combined: &str, files: &[&'static ObjectSchema
     let mut definitions = BTreeMap::new();
     let kinds: Vec<String> = files.iter().map(|file| schema_reference(file, &mut definitions)).collect();
     let definitions: Vec<String> =
-        definitions.iter().map(|(name, text)| format!("    {}: {text}", quote_json(name))).collect();
+        definitions.iter().map(|(name, text)| format!("    {}: {text}", json_string(name))).collect();
     format!(
         "{{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": {},\n  \
          \"{combined}\": [{}],\n  \"$defs\": {{\n{}\n  }}\n}}",
-        quote_json(title),
+        json_string(title),
         kinds.join(", "),
         definitions.join(",\n")
     )
@@ -100,11 +100,11 @@ fn schema_reference(ty: &'static ObjectSchema, definitions: &mut BTreeMap<&'stat
             let rest = body.strip_prefix('{').unwrap_or(&body);
             properties.push(format!(
                 "{}: {{\"description\": {}, {rest}",
-                quote_json(field.name),
-                quote_json(field.doc)
+                json_string(field.name),
+                json_string(field.doc)
             ));
             if field.required {
-                required.push(quote_json(field.name));
+                required.push(json_string(field.name));
             }
         }
         let text = format!(
@@ -122,9 +122,9 @@ fn type_schema(ty: &FieldType, definitions: &mut BTreeMap<&'static str, String>)
     match ty {
         FieldType::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
         FieldType::Str => r#"{"type": "string"}"#.to_owned(),
-        FieldType::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", quote_json(format.pattern)),
+        FieldType::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", json_string(format.pattern)),
         FieldType::OneOf(words) => {
-            let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| json_string(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
         FieldType::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
@@ -150,7 +150,7 @@ fn type_schema(ty: &FieldType, definitions: &mut BTreeMap<&'static str, String>)
         FieldType::MapOf { keys, values, .. } => {
             let values = type_schema(values, definitions);
             let properties: Vec<String> =
-                keys().iter().map(|key| format!("{}: {values}", quote_json(key))).collect();
+                keys().iter().map(|key| format!("{}: {values}", json_string(key))).collect();
             let properties = properties.join(", ");
             format!(
                 "{{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {{{properties}}}}}"
@@ -159,11 +159,6 @@ fn type_schema(ty: &FieldType, definitions: &mut BTreeMap<&'static str, String>)
         FieldType::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
         FieldType::Object(ty) => schema_reference(ty, definitions),
     }
-}
-
-/// Returns a text as a JSON string, with its quotes.
-fn quote_json(text: &str) -> String {
-    ChangeValue::str(text).to_json()
 }
 
 #[cfg(test)]

@@ -56,12 +56,6 @@ impl StateArgs {
     }
 }
 
-/// The error of commands that read a dump or a cluster, in a build that cannot connect to clusters.
-#[cfg(not(feature = "cluster"))]
-pub(super) fn state_required_error() -> Failure {
-    Failure::Usage("--state is required: this build cannot connect to clusters".to_owned())
-}
-
 /// Flags of commands that deny something.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct ExitZeroArgs {

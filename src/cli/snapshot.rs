@@ -130,19 +130,13 @@ impl Arguments {
                     text.clear();
                 }
             };
-            let (listed, forbidden) = if *kind == NODES || WORKLOAD_KINDS.contains(kind) {
-                match objects.list_objects_if_allowed(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add) {
-                    Ok(listed) => (listed, None),
-                    Err(why) => (None, Some(why)),
-                }
-            } else {
-                (objects.list_objects(kind, ReadOptions::WHOLE_OBJECTS, console, &mut add), None)
-            };
+            let is_needed = *kind != NODES && !WORKLOAD_KINDS.contains(kind);
+            let listed = objects.list_objects(kind, is_needed, ReadOptions::WHOLE_OBJECTS, console, &mut add);
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            list.finish_kind(&mut text, listed.as_deref());
-            if let Some(why) = objects.omissions.failures.get(before).or(forbidden.as_ref()) {
+            list.finish_kind(&mut text, listed.as_ref().ok().and_then(Option::as_deref));
+            if let Some(why) = objects.omissions.failures.get(before).or(listed.as_ref().err()) {
                 list.mark_incomplete(&mut text, why);
             }
             written += list.count;

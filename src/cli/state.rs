@@ -5,8 +5,6 @@
 
 mod inventory;
 mod objects;
-#[cfg(feature = "ui")]
-mod owned;
 mod server;
 
 use std::path::PathBuf;
@@ -18,14 +16,13 @@ use crate::files;
 pub(super) use inventory::{
     DumpInventory, DumpOmissions, OmissionTexts, join_with_or, missing_kinds_message, truncated_list_messages,
 };
-pub(super) use objects::StateObjects;
-#[cfg(feature = "ui")]
-pub(super) use owned::OwnedObjects;
+#[cfg(feature = "cluster")]
+pub(super) use objects::StoredDoc;
+pub(super) use objects::{OwnedObjects, StateObjects};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::{LineIndex, documents, list};
-use tollgate_engine::engine::Engine;
 use tollgate_engine::impact::{Snapshot, StoredDetails};
 
 /// Maximum size of a dump in bytes.
@@ -40,11 +37,18 @@ pub(super) const KUBECTL_FORECAST_DUMP: &str = "kubectl get nodes,deviceclasses,
     resourceclaimtemplates,devicetaintrules,pods,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,pdb,\
     namespaces -A -o yaml";
 
-/// Reads the cluster state from these inputs, and prints notes about what may be missing.
-pub(super) fn read_snapshot(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
+/// Reads the cluster state from these inputs, and prints notes about what may be missing; `None` if there are no
+/// paths.
+pub(super) fn read_snapshot(
+    paths: &[PathBuf],
+    console: &mut Console,
+) -> Result<Option<Arc<Snapshot>>, Failure> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
     let (snapshot, inventory) = read_with_inventory(paths, StoredDetails::default())?;
     print_omissions(&inventory.impact_omissions(false).messages(), console);
-    Ok(snapshot)
+    Ok(Some(Arc::new(snapshot)))
 }
 
 /// Ends of messages about missing kinds, for commands that also work with an incomplete dump.
@@ -65,6 +69,10 @@ type NamedTexts = Vec<(String, String)>;
 
 /// Reads the files, folders or stdin of `--state`: the name and the text of each.
 pub(super) fn read_texts(paths: &[PathBuf]) -> Result<NamedTexts, Failure> {
+    #[cfg(not(feature = "cluster"))]
+    if paths.is_empty() {
+        return Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()));
+    }
     Ok(files::read_all_or_fail(paths, MAX_DUMP_BYTES)?)
 }
 
@@ -118,18 +126,6 @@ pub(super) fn parse_snapshot(
         add_text(file, text, &mut snapshot, &mut inventory)?;
     }
     Ok((snapshot, inventory))
-}
-
-/// Returns the engine with the state of `--state`; unchanged if there are no paths.
-pub(super) fn engine_with_state(
-    engine: Engine,
-    paths: &[PathBuf],
-    console: &mut Console,
-) -> Result<Engine, Failure> {
-    if paths.is_empty() {
-        return Ok(engine);
-    }
-    Ok(engine.with_snapshot(Arc::new(read_snapshot(paths, console)?)))
 }
 
 /// Adds the objects of one text of a dump to the snapshot and the inventory.

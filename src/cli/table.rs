@@ -28,29 +28,8 @@ pub(super) fn format_table(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Returns a number with separators: `12,345`.
-#[cfg(feature = "cluster")]
-pub(super) fn group_digits(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
-    #[test]
-    #[cfg(feature = "cluster")]
-    fn thousands_are_separated() {
-        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::group_digits);
-        assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
-    }
-
     #[test]
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];

@@ -6,7 +6,6 @@
 //!
 //! Invariant: nothing is sent to a cluster but lists and watches, and nothing is written but messages on the terminal.
 
-#[cfg(feature = "cluster")]
 mod cluster;
 mod dump;
 mod follow;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use super::console::{Console, quote_for_shell};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ReleaseArgs, StateArgs};
+use cluster::ClusterSource;
 use dump::DumpSource;
 use follow::StateFollower;
 use site::UiPages;
@@ -81,29 +81,12 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
         if self.state.paths.is_empty() {
-            return self.open_live_source(console);
+            let (source, first) = ClusterSource::connect(&self.release, console)?;
+            return Ok((Box::new(source), first));
         }
         let mut source = DumpSource::new(self.state.clone(), self.release.clone());
         let first = source.read(console)?;
         Ok((Box::new(source), first))
-    }
-
-    #[cfg(feature = "cluster")]
-    fn open_live_source(
-        &self,
-        console: &mut Console,
-    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
-        let (source, first) = cluster::ClusterSource::connect(&self.release, console)?;
-        Ok((Box::new(source), first))
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn open_live_source(
-        &self,
-        _: &mut Console,
-    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
-        Err(super::shared::state_required_error())
     }
 
     /// Returns the command that serves these pages, as a person would type it.
@@ -116,7 +99,6 @@ impl Arguments {
 
     /// Returns kubectl with the flags that select the cluster of the pages. They name its context even if it was not
     /// typed, because the current context may be another one when a command is pasted.
-    #[cfg(feature = "cluster")]
     fn kubectl_for_pages(&self) -> Result<String, Failure> {
         let context = &self.release.server.context;
         let kubectl = context.kubectl_with_context();
@@ -127,12 +109,6 @@ impl Arguments {
             Some(name) => format!("{kubectl} --context {}", quote_for_shell(name)),
             None => kubectl,
         })
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(clippy::unnecessary_wraps, reason = "the same call with and without the feature")]
-    fn kubectl_for_pages(&self) -> Result<String, Failure> {
-        Ok(self.release.server.context.kubectl_with_context())
     }
 
     /// Returns the parts of commands that use the same state: kubectl and the flags.

@@ -17,7 +17,6 @@ mod target;
 use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 
@@ -261,10 +260,7 @@ impl Arguments {
         configurations: &'c mut InputConfigurations,
         console: &mut Console,
     ) -> Result<Vec<CheckSettings<'c>>, Failure> {
-        let state = match self.state.as_slice() {
-            [] => None,
-            paths => Some(Arc::new(state::read_snapshot(paths, console)?)),
-        };
+        let state = state::read_snapshot(&self.state, console)?;
         let given = GivenSettings {
             engine: &self.engine,
             fail_on: self.exit.fail_on.fail_on,

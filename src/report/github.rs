@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::shortened_message;
+use super::text::message_with_help;
 use super::{DocumentResult, LocatedFinding, ReportRenderer, ReportWriter, docs_url, profiles_if_several};
 use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
@@ -53,10 +53,7 @@ fn push_annotation(
     if location.line == location.end_line {
         _ = write!(out, ",col={},endColumn={}", location.column, location.end_column);
     }
-    let mut text = shortened_message(diagnostic);
-    if let Some(help) = &diagnostic.finding.help {
-        _ = write!(text, "\nhelp: {help}");
-    }
+    let mut text = message_with_help(diagnostic, "\nhelp: ");
     if let Some(profiles) = profiles_if_several(located, report) {
         _ = write!(text, "\nprofiles: {profiles}");
     }

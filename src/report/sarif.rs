@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::json::{push_record, to_escaped_json};
 use super::record::{Json, collect_records, record};
-use super::text::shortened_message;
+use super::text::message_with_help;
 use super::{
     AcceptedBy, DocumentResult, ReportRenderer, ReportWriter, Summary, docs_url, fingerprint, first_sentence,
 };
@@ -64,18 +64,13 @@ impl ReportWriter for Writer {
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
         for (located, by) in reported.chain(accepted) {
             let finding = &located.diagnostic.finding;
-            let mut text = shortened_message(&located.diagnostic);
-            if let Some(help) = &finding.help {
-                text.push_str("\nhelp: ");
-                text.push_str(help);
-            }
             let also: Vec<Json> = located.also.iter().map(|also| location(file, also, None)).collect();
             let fixes: Vec<Json> = located.fix.iter().map(|fix| fix_record(fix, file)).collect();
             let found = record! {
                 "ruleId": finding.rule.id,
                 "ruleIndex": finding.rule.number,
                 "level": sarif_level(located.diagnostic.level),
-                "message": record! { "text": text },
+                "message": record! { "text": message_with_help(&located.diagnostic, "\nhelp: ") },
                 "locations": [location(file, &located.location, Some(finding.user_path()))],
                 "relatedLocations" if given: also,
                 "fixes" if given: fixes,

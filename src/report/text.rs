@@ -307,7 +307,7 @@ fn snippet_origin(file: &str, line: usize, column: usize) -> Origin<'static> {
 }
 
 /// Returns the message of a finding, with a long value shortened.
-pub(crate) fn shortened_message(diagnostic: &Diagnostic) -> String {
+pub(super) fn shortened_message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() <= MAX_VALUE_CHARS {
         return gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE_CHARS).into_owned();
@@ -317,6 +317,16 @@ pub(crate) fn shortened_message(diagnostic: &Diagnostic) -> String {
     shown.finding.value =
         BadValue::Json(format!("{}{quote}", gofmt::shorten(&value, MAX_VALUE_CHARS)).into());
     gofmt::shorten(&shown.to_string(), MAX_MESSAGE_CHARS).into_owned()
+}
+
+/// Returns the message of a finding, and after a separator its help, if it has one.
+pub(crate) fn message_with_help(diagnostic: &Diagnostic, separator: &str) -> String {
+    let mut message = shortened_message(diagnostic);
+    if let Some(help) = &diagnostic.finding.help {
+        message.push_str(separator);
+        message.push_str(help);
+    }
+    message
 }
 
 /// Returns the summary, such as `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against

@@ -113,6 +113,6 @@ fn too_little_memory_is_told_at_start() {
     let mut settings = tollgate::server::Settings::new(any, any);
     settings.limits.max_memory = 64 << 20;
     let told = tollgate::server::Server::bind(settings, crate::running::engine(), None, None);
-    let told = told.expect_err("too little").to_string();
+    let told = told.err().expect("too little").to_string();
     assert!(told.contains("64 MiB of memory is not enough for requests of up to 8192 KiB"), "{told}");
 }

@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use tollgate_document::source::documents;
+use tollgate_formats::gofmt::json_string;
 use tollgate_formats::gotime;
 
 /// Minimum time between two runs of a plugin whose credentials are refused.
@@ -152,20 +153,6 @@ fn cluster_json(cluster: &ExecAuthCluster) -> String {
         _ = write!(out, r#","config":{config}"#);
     }
     out.push('}');
-    out
-}
-
-/// The text as a JSON string, with its quotes.
-fn json_string(text: &str) -> String {
-    let mut out = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => _ = write!(out, "\\u{:04x}", u32::from(letter)),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
     out
 }
 

@@ -44,12 +44,6 @@ pub struct LeaseSettings {
     pub is_wanted: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl std::fmt::Debug for LeaseSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LeaseSettings").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 /// A Lease that this process tries to hold.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseHandle(Arc<Mutex<LeaseState>>);

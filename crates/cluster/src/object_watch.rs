@@ -44,7 +44,7 @@ pub struct WatchedObject {
     /// `metadata.resourceVersion`, which a projection need not keep.
     pub resource_version: Box<str>,
     /// The fields of the object that the projection keeps.
-    pub object: Doc<'static>,
+    pub object: Arc<Doc<'static>>,
 }
 
 /// All cached objects, and the revision of the cache that they belong to.
@@ -337,11 +337,11 @@ struct KindSink {
 
 impl KindSink {
     /// Copies the fields of an object that the projection keeps, so that the text of the whole object can be freed.
-    fn projected_copy(&self, api_version: &str, object: Value<'_>) -> Result<Doc<'static>, String> {
+    fn projected_copy(&self, api_version: &str, object: Value<'_>) -> Result<Arc<Doc<'static>>, String> {
         let kept = (self.project)(&self.kind, api_version, object)?;
         let mut copy = Builder::with_exact_capacity("", Syntax::Json, kept.root().node_count());
         copy.copy(kept.root());
-        Ok(copy.finish())
+        Ok(Arc::new(copy.finish()))
     }
 }
 

@@ -68,12 +68,6 @@ pub struct Registration {
     pub owner: Option<String>,
 }
 
-impl std::fmt::Debug for Registration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registration").field("owner", &self.owner).finish_non_exhaustive()
-    }
-}
-
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {

@@ -61,27 +61,34 @@ struct CachedState {
     snapshot: Mutex<Arc<Snapshot>>,
     /// Maximum number of bytes that the snapshot may take.
     limit: usize,
-    /// The health of each watch, in the order of [`SNAPSHOT_RESOURCES`].
-    health: [Arc<WatchHealth>; SNAPSHOT_RESOURCES.len()],
-    /// For each kind, whether objects were left out for lack of memory since its last list.
-    has_shed: [AtomicBool; SNAPSHOT_RESOURCES.len()],
+    kinds: [Arc<CachedKind>; SNAPSHOT_RESOURCES.len()],
+}
+
+/// The health of the watch of one kind.
+#[derive(Debug)]
+struct CachedKind {
+    watched: SnapshotResource,
+    health: Arc<WatchHealth>,
+    /// Whether objects were left out for lack of memory since the last list.
+    has_shed: AtomicBool,
 }
 
 impl StateWatch {
     /// Starts to watch all kinds that impact needs. The snapshot takes at most `limit` bytes: beyond that, the largest
     /// objects are left out.
     pub fn start_watch(cluster: &Cluster, limit: usize) -> StateWatch {
-        let health =
-            SNAPSHOT_RESOURCES.map(|watched| Arc::new(WatchHealth::new(watched.resource.kind.resource)));
-        let state =
-            Arc::new(CachedState { snapshot: Mutex::default(), limit, health, has_shed: Default::default() });
-        for (watched, health) in SNAPSHOT_RESOURCES.into_iter().zip(&state.health) {
+        let kinds = SNAPSHOT_RESOURCES.map(|watched| {
+            let health = Arc::new(WatchHealth::new(watched.resource.kind.resource));
+            Arc::new(CachedKind { watched, health, has_shed: AtomicBool::default() })
+        });
+        let state = Arc::new(CachedState { snapshot: Mutex::default(), limit, kinds });
+        for own in &state.kinds {
             let reflector = Reflector {
                 client: cluster.client.clone(),
                 timing: cluster.timing,
-                resource: watched.resource,
-                sink: Arc::new(SnapshotSink { state: state.clone(), watched }),
-                health: health.clone(),
+                resource: own.watched.resource,
+                sink: Arc::new(SnapshotSink { state: state.clone(), own: own.clone() }),
+                health: own.health.clone(),
             };
             reflector.start(cluster);
         }
@@ -91,7 +98,7 @@ impl StateWatch {
     /// The current snapshot of the cluster; `None` until every kind was listed once.
     pub fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
-        for health in &self.0.health {
+        for CachedKind { health, .. } in self.0.kinds.iter().map(Arc::as_ref) {
             if !health.is_synced() {
                 return None;
             }
@@ -107,16 +114,15 @@ impl StateWatch {
 
     /// Returns the names of the watched resources, such as `resourceslices`.
     pub fn resources(&self) -> impl Iterator<Item = &'static str> {
-        self.0.health.iter().map(|health| health.resource())
+        self.0.kinds.iter().map(|own| own.health.resource())
     }
 
     /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
     pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
-        let health = self.0.health.iter().find(|health| health.resource() == resource)?;
-        let watched = SNAPSHOT_RESOURCES.iter().find(|watched| watched.resource.kind.resource == resource)?;
+        let own = self.0.kinds.iter().find(|own| own.health.resource() == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.0.lock();
-        Some((health.status(), snapshot.count(watched.kind)))
+        Some((own.health.status(), snapshot.count(own.watched.kind)))
     }
 
     /// Returns the number of rules with effect NoSchedule or NoExecute that have expired, and the number that have
@@ -143,12 +149,9 @@ impl CachedState {
     /// Records objects that were left out of the snapshot, each at the watch of its kind.
     fn record_left_out(&self, left_out: &[RemovedObject]) {
         for object in left_out {
-            let Some(at) = SNAPSHOT_RESOURCES.iter().position(|watched| watched.kind == object.kind) else {
-                continue;
-            };
-            if let (Some(health), Some(has_shed)) = (self.health.get(at), self.has_shed.get(at)) {
-                has_shed.store(true, Ordering::Relaxed);
-                health.add_unreadable(&object.namespace, &object.name, &self.why_left_out(object));
+            if let Some(own) = self.kinds.iter().find(|own| own.watched.kind == object.kind) {
+                own.has_shed.store(true, Ordering::Relaxed);
+                own.health.add_unreadable(&object.namespace, &object.name, &self.why_left_out(object));
             }
         }
     }
@@ -166,52 +169,44 @@ impl CachedState {
 /// Stores the objects of one kind in the snapshot.
 struct SnapshotSink {
     state: Arc<CachedState>,
-    watched: SnapshotResource,
-}
-
-impl SnapshotSink {
-    /// The flag of the sink's kind in [`CachedState::has_shed`].
-    fn shed_flag(&self) -> Option<&AtomicBool> {
-        let position = SNAPSHOT_RESOURCES.iter().position(|watched| watched.kind == self.watched.kind)?;
-        self.state.has_shed.get(position)
-    }
+    own: Arc<CachedKind>,
 }
 
 impl ObjectSink for SnapshotSink {
     fn put(&self, api_version: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
-        let kind = self.watched.resource.kind.kind;
+        let SnapshotResource { kind, resource } = self.own.watched;
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
         let (applied, is_stored, left_out) = self.state.change_snapshot(|snapshot| {
-            let applied = snapshot.apply_as_type(api_version, kind, object);
-            let is_stored = snapshot.has(self.watched.kind, namespace, name);
+            let applied = snapshot.apply_as_type(api_version, resource.kind.kind, object);
+            let is_stored = snapshot.has(kind, namespace, name);
             (applied, is_stored, snapshot.shed_largest_objects(self.state.limit))
         });
         let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
-            object.kind == self.watched.kind && *object.namespace == *namespace && *object.name == *name
+            object.kind == kind && *object.namespace == *namespace && *object.name == *name
         });
         self.state.record_left_out(&others);
         applied.map_err(|unreadable| unreadable.to_string())?;
-        if let (Some(own), Some(has_shed)) = (own.first(), self.shed_flag()) {
-            has_shed.store(true, Ordering::Relaxed);
-            return Err(self.state.why_left_out(own));
+        if let Some(object) = own.first() {
+            self.own.has_shed.store(true, Ordering::Relaxed);
+            return Err(self.state.why_left_out(object));
         }
         Ok(if is_stored { StoreOutcome::Yes } else { StoreOutcome::NotNeeded })
     }
 
     fn remove(&self, namespace: &str, name: &str) {
-        self.state.change_snapshot(|snapshot| snapshot.remove(self.watched.kind, namespace, name));
+        self.state.change_snapshot(|snapshot| snapshot.remove(self.own.watched.kind, namespace, name));
     }
 
     fn retain(&self, keys: &ObjectKeys) {
         self.state.change_snapshot(|snapshot| {
-            snapshot.retain(self.watched.kind, |namespace, name| keys.contains(namespace, name));
+            snapshot.retain(self.own.watched.kind, |namespace, name| keys.contains(namespace, name));
         });
     }
 
     fn has_room_again(&self) -> bool {
         let has_room = self.state.lock().estimated_bytes() <= self.state.limit / 4 * 3;
-        has_room && self.shed_flag().is_some_and(|has_shed| has_shed.swap(false, Ordering::Relaxed))
+        has_room && self.own.has_shed.swap(false, Ordering::Relaxed)
     }
 }
 

@@ -211,9 +211,7 @@ mod tests {
             ("\u{8}\u{c}\n\r\t\u{b}\u{7}\0", r#""\b\f\n\r\t\u000b\u0007\u0000""#),
             ("\u{7f}\u{ad}\u{200b}é", "\"\u{7f}\u{ad}\u{200b}é\""),
         ] {
-            let mut out = String::new();
-            push_json_string(&mut out, value);
-            assert_eq!(out, expected);
+            assert_eq!(json_string(value), expected);
         }
     }
 

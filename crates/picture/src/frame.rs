@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
+pub(crate) use tollgate_formats::count::grouped;
+use tollgate_formats::count::plural_suffix;
 use tollgate_formats::gotime;
 
 use crate::table;
@@ -194,18 +196,5 @@ pub(crate) fn completeness(incomplete: &[Text]) -> Markup {
 
 /// A number and its noun, with the digits of large numbers in groups: `20,000 pods`.
 pub fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), tollgate_formats::count::plural_suffix(count))
-}
-
-/// The number with its digits in groups: `20,000`.
-pub(crate) fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    format!("{} {noun}{}", grouped(count), plural_suffix(count))
 }

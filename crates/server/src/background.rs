@@ -27,7 +27,7 @@ impl ServingFlag {
 }
 
 /// All tasks that run next to the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct BackgroundTasks {
     /// Tasks with a status.
     pub tasks: Vec<BackgroundTask>,
@@ -71,12 +71,6 @@ pub struct BackgroundTask {
     pub name: &'static str,
     /// Returns its current status.
     pub status: Arc<dyn Fn() -> ComponentStatus + Send + Sync>,
-}
-
-impl std::fmt::Debug for BackgroundTask {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BackgroundTask").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// The status of a background task, for `/readyz` and metrics.

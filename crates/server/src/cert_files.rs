@@ -33,12 +33,6 @@ pub(super) struct CertificateSource {
     state: Mutex<CertificateState>,
 }
 
-impl std::fmt::Debug for CertificateSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").field("which", &self.name).finish_non_exhaustive()
-    }
-}
-
 /// The contents of the certificate files that were read last, and whether they are in use.
 #[derive(Default)]
 struct CertificateState {

@@ -72,7 +72,6 @@ const LISTEN_BACKLOG: i32 = 4_096;
 const RESERVED_DESCRIPTORS: usize = 64;
 
 /// The state that all workers of the server share.
-#[derive(Debug)]
 struct SharedState {
     config: ReloadableConfig,
     respond: RespondFn,
@@ -110,7 +109,7 @@ impl SharedState {
 }
 
 /// Gives other parts of the program access to the engine in use.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineHandle(Arc<SharedState>);
 
 impl EngineHandle {
@@ -136,7 +135,6 @@ impl EngineHandle {
 }
 
 /// A server with loaded certificates and bound ports.
-#[derive(Debug)]
 pub struct Server {
     settings: Settings,
     shared: Arc<SharedState>,

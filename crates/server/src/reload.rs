@@ -111,12 +111,6 @@ pub(super) struct ReloadableConfig {
     metrics: Arc<Metrics>,
 }
 
-impl std::fmt::Debug for ReloadableConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Policies").field("current", &self.current).finish_non_exhaustive()
-    }
-}
-
 impl ReloadableConfig {
     /// Starts with a loaded configuration; without a `reloader` it never changes.
     pub(super) fn new(

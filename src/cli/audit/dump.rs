@@ -64,21 +64,13 @@ pub(super) fn audit_dump(
                 Err(fault) => {
                     unreadable += 1;
                     let error = fault.input_error(file, &lines);
-                    reporter.add_object_result(
-                        &DocumentResult::unreadable(&error, text, fault.index),
-                        "",
-                        console,
-                    );
+                    report_unreadable(&error, text, fault.index, reporter, console);
                     continue;
                 }
             };
             if let Some(error) = document.not_an_object(file, &lines) {
                 unreadable += 1;
-                reporter.add_object_result(
-                    &DocumentResult::unreadable(&error, text, document.index),
-                    "",
-                    console,
-                );
+                report_unreadable(&error, text, document.index, reporter, console);
                 continue;
             }
             for what in state::truncated_list_messages(file, document.doc.root(), is_audited) {
@@ -109,11 +101,7 @@ pub(super) fn audit_dump(
                         .start;
                     let message = format!("not a Kubernetes object: {fault}; the dump may be truncated");
                     let error = InputError::at(file, &lines, at, message);
-                    reporter.add_object_result(
-                        &DocumentResult::unreadable(&error, text, document.index),
-                        "",
-                        console,
-                    );
+                    report_unreadable(&error, text, document.index, reporter, console);
                     continue;
                 }
                 judged += 1;
@@ -138,6 +126,17 @@ pub(super) fn audit_dump(
         return Err(Failure::Input(message));
     }
     Ok(())
+}
+
+/// Reports a document or object that cannot be read.
+fn report_unreadable(
+    error: &InputError,
+    text: &str,
+    document: usize,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) {
+    reporter.add_object_result(&DocumentResult::unreadable(error, text, document), "", console);
 }
 
 /// True for kinds that a snapshot contains only for forecasts, such as nodes, and with some of their fields. They

@@ -61,20 +61,21 @@ pub(super) fn audit_cluster(
         } else {
             ReadOptions::WHOLE_OBJECTS
         };
-        let listed = objects.list_objects(kind, limits, console, &mut |api_version, object, console| {
-            count += 1;
-            if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
-                state.add(api_version, kind.kind, object);
-            }
-            if *kind == DEVICE_TAINT_RULES {
-                rules.push((api_version.to_owned(), object.to_json()));
-            } else if *kind != POD_DISRUPTION_BUDGETS {
-                let item = list::with_type(object, api_version, kind.kind);
-                let namespace = object.get("metadata").get("namespace").str();
-                check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
-            }
-        });
-        if let Some(api_version) = listed {
+        let listed =
+            objects.list_objects(kind, true, limits, console, &mut |api_version, object, console| {
+                count += 1;
+                if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
+                    state.add(api_version, kind.kind, object);
+                }
+                if *kind == DEVICE_TAINT_RULES {
+                    rules.push((api_version.to_owned(), object.to_json()));
+                } else if *kind != POD_DISRUPTION_BUDGETS {
+                    let item = list::with_type(object, api_version, kind.kind);
+                    let namespace = object.get("metadata").get("namespace").str();
+                    check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
+                }
+            });
+        if let Ok(Some(api_version)) = listed {
             note_unserved_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
@@ -135,12 +136,8 @@ fn report_outdated_exports(
         exports::report_if_outdated_export(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
     };
     // Why they cannot be listed was printed.
-    _ = objects.list_objects_if_allowed(
-        &ADMISSION_POLICIES,
-        ReadOptions::WHOLE_OBJECTS,
-        console,
-        &mut compare,
-    );
+    let limits = ReadOptions::WHOLE_OBJECTS;
+    _ = objects.list_objects(&ADMISSION_POLICIES, false, limits, console, &mut compare);
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
@@ -182,7 +179,7 @@ fn read_namespaces(
     }
     let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
     let (mut nodes, mut missing) = (0, MissingObjects::default());
-    let listed = objects.list_objects(&NAMESPACES, limits, console, &mut |_, object, _| {
+    let listed = objects.list_objects(&NAMESPACES, true, limits, console, &mut |_, object, _| {
         nodes += object.node_count();
         if nodes <= MAX_NAMESPACE_VALUES {
             namespaces.add(object);
@@ -192,7 +189,7 @@ fn read_namespaces(
         }
     });
     missing.print_and_add_to(&mut objects.omissions, console);
-    listed.map(|_| namespaces)
+    listed.ok().flatten().map(|_| namespaces)
 }
 
 /// Prints a note for each checked release that does not serve the version in which the objects were listed. They

@@ -10,12 +10,13 @@ use serde_json::value::RawValue;
 use super::send::{Ending, RunResult};
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
-use crate::cli::table::{format_table, group_digits};
+use crate::cli::table::format_table;
 use crate::conformance::{
     AgreeingParts, AgreementCount, AgreementRow, Answer, Case, Corpus, Refusal, TollgateVerdict,
 };
 use crate::files;
 use crate::report::record::{Json, collect_records, record};
+use tollgate_formats::count::grouped;
 
 /// What was compared: server, profile and scope.
 #[derive(Clone, Copy)]
@@ -52,16 +53,16 @@ pub(super) fn report_text(header: ReportHeader<'_>, result: &RunResult) -> Strin
     _ = writeln!(
         out,
         "\nno verdict: {} not served, {} rejected by other webhooks or policies, {} not allowed, {} failed",
-        group_digits(total.not_served),
-        group_digits(total.other_admission),
-        group_digits(total.not_allowed),
-        group_digits(total.failed)
+        grouped(total.not_served),
+        grouped(total.other_admission),
+        grouped(total.not_allowed),
+        grouped(total.failed)
     );
-    _ = writeln!(out, "not sent: {} updates, which require stored objects", group_digits(corpus.updates));
+    _ = writeln!(out, "not sent: {} updates, which require stored objects", grouped(corpus.updates));
     _ = writeln!(
         out,
         "not included: {} objects that could make an API server panic",
-        group_digits(corpus.dangerous)
+        grouped(corpus.dangerous)
     );
     for (class, message) in &result.examples {
         _ = writeln!(out, "{class}, for example: {message}");
@@ -71,9 +72,9 @@ pub(super) fn report_text(header: ReportHeader<'_>, result: &RunResult) -> Strin
 
 /// Returns the cells of one row: kind, version and the numbers of compared, equal and different responses.
 fn row_cells(kind: &str, version: &str, row: &AgreementRow) -> Vec<String> {
-    let mut cells = vec![kind.to_owned(), version.to_owned(), group_digits(row.verdict.of)];
+    let mut cells = vec![kind.to_owned(), version.to_owned(), grouped(row.verdict.of)];
     cells.extend([row.verdict, row.fields, row.texts].map(AgreementCount::percent));
-    cells.extend([row.differing, row.without_verdict()].map(group_digits));
+    cells.extend([row.differing, row.without_verdict()].map(grouped));
     cells
 }
 

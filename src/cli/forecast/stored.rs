@@ -6,10 +6,11 @@
 //! of a node.
 
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{ChangeValue, Value, ValueKind};
+use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{Attributes, stored_json};
 use tollgate_forecast::{ObjectKind, State};
+use tollgate_formats::gofmt::json_string;
 
 /// Taints of failed nodes, for which admission adds a toleration of five minutes to pods that have none.
 const TAINTS_OF_FAILED_NODES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -85,9 +86,9 @@ impl StoredName {
     }
 
     fn metadata_json(&self, metadata: Value<'_>, old: Value<'_>) -> String {
-        let mut members = vec![("name", Some(quoted(&self.name)))];
+        let mut members = vec![("name", Some(json_string(&self.name)))];
         if !self.namespace.is_empty() {
-            members.push(("namespace", Some(quoted(&self.namespace))));
+            members.push(("namespace", Some(json_string(&self.namespace))));
         }
         // What the client does not send stays as it is.
         for field in ["uid", "creationTimestamp", "labels", "ownerReferences"] {
@@ -102,7 +103,7 @@ impl StoredName {
 /// Returns the JSON of a DeviceTaintRule with its effect replaced.
 pub(in crate::cli) fn rule_json_with_effect(rule: Value<'_>, effect: &str) -> String {
     let spec = rule.get("spec");
-    let taint = json_with_members(spec.get("taint"), &[("effect", Some(quoted(effect)))]);
+    let taint = json_with_members(spec.get("taint"), &[("effect", Some(json_string(effect)))]);
     json_with_members(rule, &[("spec", Some(json_with_members(spec, &[("taint", Some(taint))])))])
 }
 
@@ -209,16 +210,12 @@ fn json_with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> S
     let mut members: Vec<String> = Vec::new();
     if object.kind() == ValueKind::Object {
         let kept = object.members().filter(|(key, _)| is_kept(key.text()));
-        members.extend(kept.map(|(key, value)| format!("{}:{}", quoted(key.text()), value.to_json())));
+        members.extend(kept.map(|(key, value)| format!("{}:{}", json_string(key.text()), value.to_json())));
     }
     let added =
-        changes.iter().filter_map(|(key, value)| Some(format!("{}:{}", quoted(key), value.as_ref()?)));
+        changes.iter().filter_map(|(key, value)| Some(format!("{}:{}", json_string(key), value.as_ref()?)));
     members.extend(added);
     format!("{{{}}}", members.join(","))
-}
-
-fn quoted(text: &str) -> String {
-    ChangeValue::str(text).to_json()
 }
 
 #[cfg(test)]

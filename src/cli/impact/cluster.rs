@@ -9,7 +9,7 @@ use crate::cli::console::Console;
 use crate::cli::live;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::picture::StateSource;
-use crate::cli::state::{self, DumpInventory, DumpOmissions, INCOMPLETE_DUMP_TEXTS, StateObjects};
+use crate::cli::state::{self, DumpInventory, DumpOmissions, INCOMPLETE_DUMP_TEXTS, OwnedObjects};
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
@@ -33,13 +33,14 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<ClusterInput, Failure> {
         let needs_attributes = self.needs_device_attributes()?;
+        #[cfg(feature = "cluster")]
         if self.state.paths.is_empty() {
             return read_live(self, needs_attributes, tally, console);
         }
         let (snapshot, inventory, texts) = state::read_impact_state(&self.state.paths, needs_attributes)?;
         let texts = self.needs_dump_objects(&inventory).then_some(texts);
         let profiles = self.release.dump_profiles(&inventory, console)?;
-        let source = StateSource::from_dump_or_cluster(&self.state.paths, &inventory, &self.release)?;
+        let source = StateSource::from_dump(&self.state.paths, &inventory);
         let omissions = inventory.impact_omissions(self.state.assume_complete);
         let omissions = self.report_dump_omissions(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new(), source })
@@ -81,7 +82,7 @@ pub(super) struct ClusterInput {
     /// The texts of a dump, if its objects are needed.
     pub(super) texts: Option<Vec<(String, String)>>,
     /// The objects of a running cluster beyond the snapshot.
-    pub(super) listed: Option<StateObjects<'static>>,
+    pub(super) listed: Option<OwnedObjects>,
     /// Messages about kinds that could not be listed, and that decide where evicted pods go.
     pub(super) unlisted: Vec<String>,
     /// The dump or cluster that the state comes from, for the HTML page.
@@ -112,12 +113,7 @@ fn read_live(
         tally.unreadable += read.failures;
         (Some(read.objects), read.missing)
     });
-    let source = StateSource::from_dump_or_cluster(&[], &DumpInventory::default(), &arguments.release)?;
+    let source = StateSource::from_cluster(asked);
     let omissions = omissions.failures;
     Ok(ClusterInput { snapshot, omissions, profiles, texts: None, listed, unlisted, source })
-}
-
-#[cfg(not(feature = "cluster"))]
-fn read_live(_: &Arguments, _: bool, _: &mut ExitCounts, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(crate::cli::shared::state_required_error())
 }

@@ -16,7 +16,7 @@ pub(in crate::cli) fn first_denial(
     denials("upstream,decoding", object, profile, now).into_iter().next()
 }
 
-/// Maximum number of denials printed for an object; a slice may have group_digits.
+/// Maximum number of denials printed for an object; a slice may have thousands.
 const MAX_PRINTED_DENIALS: usize = 10;
 
 /// Prints the reasons why `by`, a release, rejects the object `name`.

@@ -98,31 +98,18 @@ impl<'a> ClusterLister<'a> {
     }
 
     /// Calls `each` with every object of a kind and its apiVersion. Objects that are too large are reported as
-    /// failures. Returns the apiVersion that was listed; `None` if nothing could be listed.
+    /// failures. Returns the apiVersion that was listed; `None` if the kind is not served. The error says why the list
+    /// is not complete. It was printed: as a note if the user may not list a kind that is not needed, else as a failure.
     pub(in crate::cli) fn list_objects(
         &mut self,
         kind: &ListedKind,
-        limits: ReadOptions,
-        console: &mut Console,
-        each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
-    ) -> Option<String> {
-        self.try_list_objects(kind, limits, console, each).unwrap_or_else(|failed| {
-            self.omissions.add_failure(failed.why, console);
-            None
-        })
-    }
-
-    /// Like [`ClusterLister::list_objects`], but a kind that the user may not list is a note and not a failure. The
-    /// error says why the list is not complete.
-    pub(in crate::cli) fn list_objects_if_allowed(
-        &mut self,
-        kind: &ListedKind,
+        is_needed: bool,
         limits: ReadOptions,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, String> {
         self.try_list_objects(kind, limits, console, each).map_err(|failed| {
-            if failed.is_forbidden {
+            if failed.is_forbidden && !is_needed {
                 console.note(&failed.why);
                 self.omissions.not_permitted.push(failed.why.clone());
             } else {

@@ -8,7 +8,7 @@ use super::whole::add_objects;
 use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
 use crate::cli::snapshot::WORKLOAD_KINDS;
-use crate::cli::state::StateObjects;
+use crate::cli::state::OwnedObjects;
 use crate::cluster::{
     CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, ListedKind, NODES, POD_DISRUPTION_BUDGETS,
     PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
@@ -121,7 +121,7 @@ impl<'a> StateReader<'a> {
     fn read_kinds(&mut self, kinds: &[(ListedKind, SnapshotKind)], console: &mut Console) {
         for (kind, stored) in kinds {
             let limits = ReadOptions::for_impact_with_details(*stored, self.details);
-            self.objects.list_objects(kind, limits, console, &mut |api_version, object, _| {
+            _ = self.objects.list_objects(kind, true, limits, console, &mut |api_version, object, _| {
                 self.state.add(api_version, kind.kind, object);
             });
         }
@@ -142,7 +142,7 @@ const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
 
 /// The objects of a cluster that an impact needs beyond its snapshot.
 pub(in crate::cli) struct ImpactObjects {
-    pub(in crate::cli) objects: StateObjects<'static>,
+    pub(in crate::cli) objects: OwnedObjects,
     /// Messages about kinds that were not read, and that decide where evicted pods go.
     pub(in crate::cli) missing: Vec<String>,
     /// Number of lists that failed for other reasons than missing permissions.
@@ -156,7 +156,7 @@ pub(in crate::cli) fn read_objects_for_impact(
     with_workloads: bool,
     console: &mut Console,
 ) -> ImpactObjects {
-    let mut objects = StateObjects::default();
+    let mut objects = OwnedObjects::default();
     let mut omissions = add_objects(&mut objects, asked, &[], &[NODES], console);
     let has_nodes = !objects.is_empty();
     if has_nodes {

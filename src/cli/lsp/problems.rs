@@ -53,11 +53,6 @@ pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Probl
 fn problem_of_finding(located: &LocatedFinding) -> Problem {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let mut message = report::shortened_message(diagnostic);
-    if let Some(help) = &finding.help {
-        message.push_str("\nhelp: ");
-        message.push_str(help);
-    }
     Problem {
         bytes: located.location.shown.clone(),
         severity: match diagnostic.level {
@@ -66,7 +61,7 @@ fn problem_of_finding(located: &LocatedFinding) -> Problem {
             FindingLevel::Audit => Severity::Information,
         },
         rule: Some(finding.rule),
-        message: report::replace_control_chars(&message),
+        message: report::replace_control_chars(&report::message_with_help(diagnostic, "\nhelp: ")),
         fix: located.fix.clone(),
         also: located.also.iter().map(|also| also.shown.clone()).collect(),
     }

@@ -59,16 +59,9 @@ impl CheckQueue {
     /// Checks states as they arrive and passes each result to `done`, until that returns false.
     pub(super) fn run_check_loop(&self, done: impl Fn(CheckedDocument) -> bool) {
         loop {
-            let job = {
-                let mut jobs = self.lock();
-                loop {
-                    match jobs.pop_front() {
-                        Some(job) => break job,
-                        None => jobs = self.ready.wait(jobs).unwrap_or_else(PoisonError::into_inner),
-                    }
-                }
-            };
-            if !done(job.check()) {
+            let jobs = self.ready.wait_while(self.lock(), |jobs| jobs.is_empty());
+            let job = jobs.unwrap_or_else(PoisonError::into_inner).pop_front();
+            if job.is_some_and(|job| !done(job.check())) {
                 return;
             }
         }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::super::config::normalized_absolute_path;
 use super::super::outcome::Failure;
 use super::super::policies;
-use tollgate_document::doc::ChangeValue;
 use tollgate_engine::policy::{self, PolicyFile};
+use tollgate_formats::gofmt::json_string;
 
 /// Maximum size of a ConfigMap in bytes: upstream v1.37 MaxSecretSize.
 const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
@@ -166,7 +166,7 @@ impl ConfigMapFiles {
         if keys.iter().zip(self.files.keys()).any(|(key, path)| key != path) {
             text.push_str("          items:\n");
             for (key, path) in keys.iter().zip(self.files.keys()) {
-                let quoted = ChangeValue::str(path.as_str()).to_json();
+                let quoted = json_string(path);
                 _ = writeln!(text, "          - {{key: {key:?}, path: {quoted}}}");
             }
         }
@@ -200,7 +200,7 @@ fn config_map_value(text: &str) -> String {
         && !text.starts_with(char::is_whitespace)
         && text.chars().all(|c| c == '\n' || is_plain(c));
     if !is_block {
-        let quoted = ChangeValue::str(text).to_json();
+        let quoted = json_string(text);
         // These end a line, or are refused, even in quotes.
         return format!("{}\n", quoted.replace('\u{85}', "\\u0085").replace('\u{feff}', "\\ufeff"));
     }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub(super) use table::ALL_TOOLS;
 use tollgate_api::profile::Profile;
-use tollgate_formats::gofmt::push_json_string;
+use tollgate_formats::gofmt::json_string;
 
 /// Maximum number of characters of an argument with objects. Messages also have a limit in bytes.
 const MAX_MANIFEST_CHARS: usize = 2 << 20;
@@ -179,7 +179,7 @@ impl ToolSpec {
             if !properties.is_empty() {
                 properties.push(',');
             }
-            _ = write!(properties, "{}:{{\"description\":{},", quoted(row.name), quoted(row.about));
+            _ = write!(properties, "{}:{{\"description\":{},", json_string(row.name), json_string(row.about));
             match &row.form {
                 ArgType::Switch => properties.push_str(r#""type":"boolean""#),
                 ArgType::Number(least, most) => {
@@ -211,7 +211,7 @@ impl ToolSpec {
         }
         for row in self.rows.iter().filter(|row| row.required) {
             required.push_str(if required.is_empty() { "" } else { "," });
-            required.push_str(&quoted(row.name));
+            required.push_str(&json_string(row.name));
         }
         format!(
             r#"{{"type":"object","additionalProperties":false,"required":[{required}],"properties":{{{properties}}}}}"#
@@ -331,16 +331,12 @@ const RESULT_SCHEMA: &str = r#"{
 }"#;
 
 fn text_schema(pattern: &str) -> String {
-    format!(r#""type":"string","minLength":1,"maxLength":{MAX_TEXT_CHARS},"pattern":{}"#, quoted(pattern))
-}
-
-/// Returns a text as a JSON string, with its quotes.
-fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    push_json_string(&mut out, text);
-    out
+    format!(
+        r#""type":"string","minLength":1,"maxLength":{MAX_TEXT_CHARS},"pattern":{}"#,
+        json_string(pattern)
+    )
 }
 
 fn quoted_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    words.map(quoted).collect::<Vec<_>>().join(",")
+    words.map(json_string).collect::<Vec<_>>().join(",")
 }

@@ -3,7 +3,7 @@
 //! Invariant: reading the text gives the same document; a string that another reader might take for something else
 //! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
 
-use tollgate_document::doc::{ChangeValue, Value, ValueKind};
+use tollgate_document::doc::{Value, ValueKind};
 use tollgate_formats::gofmt;
 
 /// Values that are indented by more columns are printed as compact JSON, because printing is recursive and
@@ -96,7 +96,7 @@ pub(super) fn yaml_string(text: &str) -> String {
     if plain && !words.iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return text.to_owned();
     }
-    ChangeValue::str(text).to_json()
+    gofmt::json_string(text)
 }
 
 /// Returns a value as indented JSON, without a line break at its end.

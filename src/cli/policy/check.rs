@@ -151,8 +151,11 @@ fn entry_line(entry: &ListedEntry) -> String {
 
 impl Check {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        #[cfg(feature = "cluster")]
         let (resources, live_namespace) = self.read_cluster()?;
-        let policies = self.policies.load_with_resources(&resources)?;
+        #[cfg(not(feature = "cluster"))]
+        let (resources, live_namespace): (Vec<PolicyResource>, Option<Namespaces>) = Default::default();
+        let policies = self.policies.load(&resources)?;
         if policies.is_empty() {
             let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
             return Err(Failure::Usage(format!("there are no policies; {hint}")));
@@ -247,16 +250,6 @@ impl Check {
         let mut namespaces = Namespaces::new(false);
         namespaces.add(document.root());
         Ok((resources, Some(namespaces)))
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "the same call with and without the feature"
-    )]
-    fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
-        Ok((Vec::new(), None))
     }
 
     /// Checks a new claim with this toleration against the policies.

@@ -110,6 +110,7 @@ impl Diff {
         if !self.state.is_empty() {
             return stored::compare_on_dump(&self.state, &self.release, old, new, now, console).map(Some);
         }
+        #[cfg(feature = "cluster")]
         if self.release.server.context.has_context_flag() {
             return stored::compare_on_cluster(&self.release, old, new, now, console).map(Some);
         }

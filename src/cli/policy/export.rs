@@ -89,7 +89,7 @@ impl Export {
             return Err(Failure::Usage("--policy is required".to_owned()));
         }
         let profiles = self.releases()?;
-        let set = self.policies.load()?;
+        let set = self.policies.load(&[])?;
         let now = gotime::parse_rfc3339(&self.clock.now())
             .map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
         let export = set.export(&profiles, now);

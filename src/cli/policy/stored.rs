@@ -196,8 +196,8 @@ pub(super) fn compare_on_cluster(
     let mut namespaces = Namespaces::new(true);
     let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
     let listed =
-        objects.list_objects(&NAMESPACES, limits, console, &mut |_, object, _| namespaces.add(object));
-    let namespaces = listed.map(|_| namespaces);
+        objects.list_objects(&NAMESPACES, true, limits, console, &mut |_, object, _| namespaces.add(object));
+    let namespaces = listed.ok().flatten().map(|_| namespaces);
     let mut live = comparison.needs_state().then(BoundedSnapshot::new);
     for kind in SNAPSHOT_KINDS.iter().filter(|kind| **kind != NAMESPACES) {
         if *kind == DEVICE_TAINT_RULES
@@ -205,7 +205,8 @@ pub(super) fn compare_on_cluster(
         {
             comparison.set_state(live.into_snapshot(&mut objects.omissions, console));
         }
-        objects.list_objects(kind, ReadOptions::WHOLE_OBJECTS, console, &mut |api_version, object, _| {
+        let limits = ReadOptions::WHOLE_OBJECTS;
+        _ = objects.list_objects(kind, true, limits, console, &mut |api_version, object, _| {
             if let Some(live) = &mut live {
                 live.add(api_version, kind.kind, object);
             }
@@ -218,16 +219,4 @@ pub(super) fn compare_on_cluster(
     }
     comparison.found.incomplete = objects.omissions.failures;
     Ok(comparison.found)
-}
-
-/// A build without clusters has no `--context`.
-#[cfg(not(feature = "cluster"))]
-pub(super) fn compare_on_cluster(
-    _: &ReleaseArgs,
-    _: PolicySet,
-    _: PolicySet,
-    _: &str,
-    _: &mut Console,
-) -> Result<StoredObjectChanges, Failure> {
-    Err(crate::cli::shared::state_required_error())
 }

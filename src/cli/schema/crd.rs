@@ -7,9 +7,9 @@
 //! Invariant: a policy that Tollgate accepts is accepted by its schema.
 
 use super::super::mutate::print;
-use super::quote_json;
 use tollgate_document::doc;
 use tollgate_engine::policy::{self, FieldType, ObjectSchema, PolicyKind};
+use tollgate_formats::gofmt::json_string;
 
 /// Returns the CustomResourceDefinitions of all policy kinds as one YAML stream.
 pub(super) fn all_crds_yaml() -> String {
@@ -96,7 +96,7 @@ const STATUS_SCHEMA: &str = r#"{"type":"object","description":"What Tollgate say
 /// Returns a JSON Schema with a description added to it.
 fn schema_with_description(description: &str, schema: &str) -> String {
     let rest = schema.strip_prefix('{').unwrap_or(schema);
-    format!("{{\"description\":{},{rest}", quote_json(description))
+    format!("{{\"description\":{},{rest}", json_string(description))
 }
 
 /// Returns a schema that also accepts `null`, because the API server would otherwise drop the field without an
@@ -110,7 +110,7 @@ fn nullable(schema: &str) -> String {
 fn struct_schema(ty: &ObjectSchema) -> String {
     let is_required = |field: &&policy::FieldSchema| field.required || policy::is_map_key(ty, field.name);
     let required: Vec<String> =
-        ty.fields.iter().filter(is_required).map(|field| quote_json(field.name)).collect();
+        ty.fields.iter().filter(is_required).map(|field| json_string(field.name)).collect();
     let required =
         if required.is_empty() { String::new() } else { format!("\"required\":[{}],", required.join(",")) };
     let properties: Vec<String> = ty
@@ -123,7 +123,7 @@ fn struct_schema(ty: &ObjectSchema) -> String {
                 schema_with_description(field.doc, &type_schema(&field.ty))
             };
             let schema = if is_required(&field) { schema } else { nullable(&schema) };
-            format!("{}:{schema}", quote_json(field.name))
+            format!("{}:{schema}", json_string(field.name))
         })
         .collect();
     let rules: Vec<String> = validation_rules(ty).map(ValidationRule::to_json).collect();
@@ -147,9 +147,11 @@ fn type_schema(ty: &FieldType) -> String {
     match ty {
         FieldType::NonEmptyStr => r#"{"type":"string","minLength":1}"#.to_owned(),
         FieldType::Str => r#"{"type":"string"}"#.to_owned(),
-        FieldType::Text(format) => format!(r#"{{"type":"string","pattern":{}}}"#, quote_json(format.pattern)),
+        FieldType::Text(format) => {
+            format!(r#"{{"type":"string","pattern":{}}}"#, json_string(format.pattern))
+        }
         FieldType::OneOf(words) => {
-            let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| json_string(word)).collect();
             format!(r#"{{"type":"string","enum":[{}]}}"#, words.join(","))
         }
         FieldType::Int(i64::MIN) => r#"{"type":"integer","format":"int64"}"#.to_owned(),
@@ -182,7 +184,7 @@ fn list_schema(item: &FieldType, least: usize) -> String {
     let list_type = match key {
         Some(key) => format!(
             r#""x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[{}]"#,
-            quote_json(key.name)
+            json_string(key.name)
         ),
         None => r#""x-kubernetes-list-type":"atomic""#.to_owned(),
     };
@@ -252,9 +254,9 @@ impl ValidationRule {
     fn to_json(&self) -> String {
         let field = match self.field {
             "" => String::new(),
-            field => format!(",\"fieldPath\":{}", quote_json(field)),
+            field => format!(",\"fieldPath\":{}", json_string(field)),
         };
-        let (expression, message) = (quote_json(self.expression), quote_json(self.message));
+        let (expression, message) = (json_string(self.expression), json_string(self.message));
         format!(r#"{{"rule":{expression},"message":{message}{field}}}"#)
     }
 }

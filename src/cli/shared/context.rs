@@ -2,17 +2,18 @@
 
 #[cfg(feature = "mcp")]
 use std::ffi::OsString;
-#[cfg(feature = "cluster")]
 use std::fmt::Write as _;
-#[cfg(feature = "cluster")]
 use std::path::PathBuf;
+#[cfg(feature = "cluster")]
+use std::sync::OnceLock;
 
 use clap::Args;
 
+use super::super::console::quote_for_shell;
 #[cfg(feature = "cluster")]
-use super::super::console::{is_ci, quote_for_shell};
+use super::super::console::{Console, is_ci};
 #[cfg(feature = "cluster")]
-use super::super::live;
+use super::super::live::ConnectedServer;
 use super::super::outcome::Failure;
 #[cfg(feature = "cluster")]
 use crate::cluster::ClusterTarget;
@@ -24,46 +25,23 @@ pub(in super::super) struct ContextArgs {
     /// Kubeconfig context of the cluster to use (default: the current context)
     ///
     /// Without --kubernetes, Tollgate checks against the release of this cluster.
-    #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
+    #[cfg_attr(feature = "cluster", arg(long, value_name = "NAME", env = "TOLLGATE_CONTEXT"))]
+    #[cfg_attr(feature = "cluster", arg(help_heading = "Cluster"))]
+    #[cfg_attr(not(feature = "cluster"), arg(skip))]
     context: Option<String>,
 
     /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the service account of the pod)
-    #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
-    #[arg(hide_short_help = true)]
+    #[cfg_attr(feature = "cluster", arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG"))]
+    #[cfg_attr(feature = "cluster", arg(help_heading = "Cluster", hide_short_help = true))]
+    #[cfg_attr(not(feature = "cluster"), arg(skip))]
     kubeconfig: Option<PathBuf>,
 
-    /// The API server, asked once.
+    /// The API server, asked on first use, and only once.
     #[cfg(feature = "cluster")]
     #[arg(skip)]
-    live: live::LiveServerCell,
+    live: OnceLock<ConnectedServer>,
 }
 
-#[cfg(not(feature = "cluster"))]
-#[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
-impl ContextArgs {
-    /// Returns `kubectl`. A build without the cluster client has no flags to repeat.
-    pub(in super::super) fn kubectl_with_context(&self) -> String {
-        "kubectl".to_owned()
-    }
-
-    pub(in super::super) fn has_context_flag(&self) -> bool {
-        false
-    }
-
-    /// Returns no flags, because a build without the cluster client has none.
-    #[cfg(feature = "mcp")]
-    pub(in super::super) fn context_flags(&self) -> Vec<OsString> {
-        Vec::new()
-    }
-
-    pub(super) fn server_profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
-        Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
-    }
-}
-
-#[cfg(feature = "cluster")]
 impl ContextArgs {
     /// Returns `kubectl` with the flags that make it use the same cluster, for commands that are printed to be
     /// pasted: the current context may have changed by then.
@@ -91,19 +69,39 @@ impl ContextArgs {
         flags
     }
 
+    /// True if `--context` is given.
+    pub(in super::super) fn has_context_flag(&self) -> bool {
+        self.context.is_some()
+    }
+}
+
+#[cfg(not(feature = "cluster"))]
+impl ContextArgs {
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    pub(super) fn server_profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
+        Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl ContextArgs {
     /// Returns the kubeconfig and context that the flags select.
     pub(in super::super) fn target(&self) -> ClusterTarget<'_> {
         ClusterTarget { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
     }
 
-    /// True if `--context` is given.
-    pub(in super::super) fn has_context_flag(&self) -> bool {
-        self.context.is_some()
-    }
-
     /// Returns the profile of the API server; `gates` replace its own feature gates.
     pub(super) fn server_profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
-        Ok(self.live.get_or_connect(self.target(), gates)?.profile)
+        Ok(self.get_or_connect(gates)?.profile)
+    }
+
+    /// Connects to the API server the first time, and returns the same connection afterwards.
+    fn get_or_connect(&self, gates: Option<&GateChoice>) -> Result<&ConnectedServer, Failure> {
+        if let Some(asked) = self.live.get() {
+            return Ok(asked);
+        }
+        let asked = ConnectedServer::connect(self.target(), gates, &mut Console::open())?;
+        Ok(self.live.get_or_init(|| asked))
     }
 
     /// Connects to the API server that a command reads, and prints its name first. If `CI` is set, `--context` is
@@ -113,11 +111,11 @@ impl ContextArgs {
         &self,
         has_state: bool,
         gates: Option<&GateChoice>,
-    ) -> Result<&live::ConnectedServer, Failure> {
+    ) -> Result<&ConnectedServer, Failure> {
         if is_ci() && !self.has_context_flag() {
             let dump = if has_state { ", or pass a dump with --state" } else { "" };
             return Err(Failure::Usage(format!("CI is set; choose the cluster with --context NAME{dump}")));
         }
-        self.live.get_or_connect(self.target(), gates)
+        self.get_or_connect(gates)
     }
 }

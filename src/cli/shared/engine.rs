@@ -84,16 +84,8 @@ pub(in super::super) struct FileDefaults {
 }
 
 impl PolicyArgs {
-    /// Loads the policies of `--policy`.
-    pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
-        self.load_with_resources(&[])
-    }
-
     /// Loads the policies of `--policy` together with policies that are custom resources.
-    pub(in super::super) fn load_with_resources(
-        &self,
-        resources: &[PolicyResource],
-    ) -> Result<Arc<PolicySet>, Failure> {
+    pub(in super::super) fn load(&self, resources: &[PolicyResource]) -> Result<Arc<PolicySet>, Failure> {
         Ok(Arc::new(policies::load_policy_set(&self.paths, self.root.as_deref(), resources)?))
     }
 }
@@ -124,7 +116,7 @@ impl EngineArgs {
         standard: DefaultRules,
         profiles: Vec<&'static Profile>,
     ) -> Result<Engine, Failure> {
-        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load()?))
+        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load(&[])?))
     }
 
     /// Builds the engine of `serve`, without policies, which it loads separately.

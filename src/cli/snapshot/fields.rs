@@ -168,7 +168,7 @@ const EVICTION_ANNOTATIONS: [&str; 3] = [
 ];
 
 /// The flags that add optional fields to a snapshot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(in crate::cli) struct OptionalFields<'a> {
     /// True if opaque parameters are kept.
     pub(in crate::cli) with_parameters: bool,

@@ -85,7 +85,7 @@ pub(in crate::cli) struct DumpInventory {
     /// Kinds with objects in the dump, of those that forecasts read.
     pub(in crate::cli) object_kinds: Vec<ObjectKind>,
     /// Kinds with a typed list in the dump, which can be empty.
-    listed_kinds: Vec<ObjectKind>,
+    pub(in crate::cli) listed_kinds: Vec<ObjectKind>,
     /// Messages about truncated lists, each with its kind; a plain `List` has no kind.
     cut_lists: Vec<(Option<ObjectKind>, String)>,
     omissions: Vec<String>,
@@ -161,11 +161,6 @@ impl DumpInventory {
         if !self.object_kinds.contains(&kind) {
             self.object_kinds.push(kind);
         }
-    }
-
-    /// Returns the kinds that have a typed list in the dump.
-    pub(in crate::cli) fn listed_kinds(&self) -> &[ObjectKind] {
-        &self.listed_kinds
     }
 
     /// Returns a message that names those of the wanted kinds that the dump does not contain; `None` if it contains

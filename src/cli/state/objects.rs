@@ -6,39 +6,48 @@
 //!
 //! Invariant: an object that cannot be decoded is an error with its position, never an object without fields.
 
-#[cfg(feature = "ui")]
-use super::OwnedObjects;
+use std::sync::Arc;
+
 use super::{DumpInventory, KUBECTL_FORECAST_DUMP};
 use crate::cli::outcome::Failure;
+#[cfg(feature = "cluster")]
+use crate::cluster::WatchedObject;
 use tollgate_api::conform::{Schema, decode_by_schema};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
-#[cfg(any(feature = "cluster", feature = "ui"))]
+#[cfg(feature = "cluster")]
 use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, LineIndex, documents};
+#[cfg(feature = "ui")]
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 use tollgate_engine::impact::{UnreadableObject, unreadable_object};
 use tollgate_forecast::{ObjectKind, State};
 
-/// Owns the objects of a cluster, from which [`StateObjects::state`] borrows.
+/// Owns the documents of a dump, from which [`StateObjects::state`] borrows.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct StateObjects<'t> {
-    /// The documents of a dump.
     documents: Vec<Document<'t>>,
-    /// Copies of the objects of a running cluster.
-    copies: Vec<CopiedObject>,
     /// The kinds and the API server that the dump records.
     pub(in crate::cli) inventory: DumpInventory,
 }
 
-/// A copy of an object, because its page is gone when the next page is read.
-#[derive(Debug)]
-pub(super) struct CopiedObject {
-    pub(super) api_version: String,
-    pub(super) kind: &'static str,
-    pub(super) object: Doc<'static>,
+/// Owns copies of the objects of a running cluster, or of a dump whose texts are gone. Threads can share them.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct OwnedObjects {
+    copies: Vec<StoredDoc>,
+    /// The kinds of which all objects are known, even if there are none.
+    listed: Vec<ObjectKind>,
+}
+
+/// An object with the apiVersion that it was read in. It outlives the text that it was parsed from.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct StoredDoc {
+    pub(in crate::cli) api_version: Box<str>,
+    pub(in crate::cli) kind: &'static str,
+    pub(in crate::cli) object: Arc<Doc<'static>>,
 }
 
 impl<'t> StateObjects<'t> {
@@ -97,16 +106,25 @@ impl<'t> StateObjects<'t> {
                 state.add_with_type(api_version, kind, item.written());
             }
         }
+        self.inventory.listed_kinds.iter().for_each(|kind| state.mark_listed(*kind));
+        state
+    }
+}
+
+impl OwnedObjects {
+    /// Returns the objects by kind, as forecasts read them.
+    pub(in crate::cli) fn state(&self) -> State<'_> {
+        let mut state = State::default();
         for copy in &self.copies {
             state.add_with_type(&copy.api_version, copy.kind, copy.object.root());
         }
-        self.inventory.listed_kinds().iter().for_each(|kind| state.mark_listed(*kind));
+        self.listed.iter().for_each(|kind| state.mark_listed(*kind));
         state
     }
 }
 
 #[cfg(feature = "cluster")]
-impl StateObjects<'static> {
+impl OwnedObjects {
     /// True if nothing was added yet.
     pub(in crate::cli) fn is_empty(&self) -> bool {
         self.copies.is_empty()
@@ -120,34 +138,58 @@ impl StateObjects<'static> {
         object: Value<'_>,
     ) -> Result<(), UnreadableObject> {
         check_decodes_as(api_version, kind, object)?;
-        self.copies.push(CopiedObject::from_value(api_version, kind, object));
+        self.copies.push(StoredDoc::from_value(api_version, kind, object));
         Ok(())
+    }
+
+    /// Shares the objects that watches keep; `listed` are the kinds that they could list.
+    #[cfg(feature = "ui")]
+    pub(in crate::cli) fn of_watch(watched: &[Arc<WatchedObject>], listed: Vec<ObjectKind>) -> OwnedObjects {
+        OwnedObjects { copies: watched.iter().map(|object| StoredDoc::from(&**object)).collect(), listed }
+    }
+
+    /// Returns a snapshot: the data of the objects from which impact is computed.
+    #[cfg(feature = "ui")]
+    pub(in crate::cli) fn snapshot(&self) -> Result<Snapshot, UnreadableObject> {
+        let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
+        for copy in &self.copies {
+            snapshot.apply_as_type(&copy.api_version, copy.kind, copy.object.root())?;
+        }
+        Ok(snapshot)
     }
 }
 
 #[cfg(feature = "ui")]
 impl StateObjects<'_> {
     /// Returns copies of the objects, which outlive the texts.
-    pub(in crate::cli) fn to_owned_objects(&self) -> OwnedObjects {
+    pub(in crate::cli) fn into_owned(self) -> OwnedObjects {
         let mut copies = Vec::new();
         for document in &self.documents {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
                 if let Some(kind) = ObjectKind::from_type_meta(api_version, kind) {
-                    copies.push(CopiedObject::from_value(api_version, kind.name(), item.written()));
+                    copies.push(StoredDoc::from_value(api_version, kind.name(), item.written()));
                 }
             }
         }
-        OwnedObjects::of_copies(copies, self.inventory.listed_kinds().to_vec())
+        OwnedObjects { copies, listed: self.inventory.listed_kinds }
     }
 }
 
-#[cfg(any(feature = "cluster", feature = "ui"))]
-impl CopiedObject {
-    fn from_value(api_version: &str, kind: &'static str, object: Value<'_>) -> CopiedObject {
+#[cfg(feature = "cluster")]
+impl StoredDoc {
+    pub(in crate::cli) fn from_value(api_version: &str, kind: &'static str, object: Value<'_>) -> StoredDoc {
         let mut copy = Builder::with_exact_capacity("", Syntax::Json, object.node_count());
         copy.copy(object);
-        CopiedObject { api_version: api_version.to_owned(), kind, object: copy.finish() }
+        StoredDoc { api_version: api_version.into(), kind, object: Arc::new(copy.finish()) }
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl From<&WatchedObject> for StoredDoc {
+    fn from(watched: &WatchedObject) -> StoredDoc {
+        let (api_version, object) = (watched.api_version.clone(), watched.object.clone());
+        StoredDoc { api_version, kind: watched.kind.kind, object }
     }
 }
 

@@ -9,6 +9,7 @@ use super::known::KnownState;
 use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::devices::require_one_profile;
+use crate::cli::live::object_kind;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::snapshot::{OptionalFields, WORKLOAD_KINDS, keep_needed_fields};
@@ -19,7 +20,6 @@ use crate::cluster::{
     WatchedKindStatus,
 };
 use tollgate_api::profile::Profile;
-use tollgate_forecast::ObjectKind;
 use tollgate_formats::count::count_with_noun;
 
 /// Kinds that the map of devices needs; without permission to list them, the command fails.
@@ -65,8 +65,8 @@ impl ClusterSource {
     ) -> Result<(ClusterSource, KnownState), Failure> {
         let asked = release.live_server()?;
         let profile = require_one_profile(&release.live_profiles()?)?;
-        let keep = OptionalFields { with_parameters: false, annotations: &[], with_messages: false };
-        let project: ProjectFn = Arc::new(move |kind, _, object| Ok(keep_needed_fields(kind, object, keep)));
+        let project: ProjectFn =
+            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, OptionalFields::default())));
         let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
         let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
@@ -103,7 +103,7 @@ impl ClusterSource {
         self.revision = all.revision;
         let failures = self.watch.failures();
         let is_listed = |status: &&WatchedKindStatus| status.state != WatchState::Forbidden;
-        let listed = statuses.iter().filter(is_listed).filter_map(|status| object_kind(status.kind));
+        let listed = statuses.iter().filter(is_listed).filter_map(|status| object_kind(&status.kind));
         let not_listed = |kinds: &[ListedKind]| -> Vec<String> {
             let is_one = |status: &&WatchedKindStatus| {
                 kinds.contains(&status.kind) && status.state == WatchState::Forbidden
@@ -120,7 +120,7 @@ impl ClusterSource {
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
             incomplete: failures,
             snapshot: OnceLock::new(),
-            objects: OwnedObjects::of_watch(all.objects, listed.collect()),
+            objects: OwnedObjects::of_watch(&all.objects, listed.collect()),
         }
     }
 }
@@ -143,11 +143,6 @@ fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure>
     };
     thread::Builder::new().name("probe".to_owned()).spawn(check).map_err(anyhow::Error::from)?;
     Ok(unreachable)
-}
-
-fn object_kind(kind: ListedKind) -> Option<ObjectKind> {
-    let version = kind.versions.first().copied().unwrap_or_default();
-    ObjectKind::from_type_meta(&kind.api_version(version), kind.kind)
 }
 
 impl StateFollower for ClusterSource {

@@ -57,7 +57,7 @@ impl DumpSource {
             incomplete,
             missing,
             snapshot: OnceLock::new(),
-            objects: objects.to_owned_objects(),
+            objects: objects.into_owned(),
         })
     }
 

@@ -224,16 +224,11 @@ fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
         if diagnostic.level == FindingLevel::Audit {
             continue;
         }
-        let mut message = report::shortened_message(diagnostic);
-        if let Some(help) = &diagnostic.finding.help {
-            message.push_str("; ");
-            message.push_str(help);
-        }
         found.push(Finding {
             line: located.location.line,
             column: located.location.column,
             is_error: diagnostic.level == FindingLevel::Deny,
-            message: report::replace_control_chars(&message),
+            message: report::replace_control_chars(&report::message_with_help(diagnostic, "; ")),
             rule: Some((diagnostic.finding.rule.id, report::docs_url(diagnostic.finding.rule.id))),
         });
     }

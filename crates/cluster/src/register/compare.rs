@@ -50,13 +50,8 @@ const COMPARED_FIELDS: [&str; 10] = [
     "matchConditions",
 ];
 
-/// Returns the number of desired entries that are not stored. Each of them is also one of the [`differences`].
-pub(super) fn missing_entry_count(stored: Value<'_>, desired: Value<'_>) -> usize {
-    missing_entries(stored, desired).count()
-}
-
-/// The desired entries that are not stored.
-fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+/// The desired entries that are not stored. Each of them is also one of the [`differences`].
+pub(super) fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     let desired = desired.get("webhooks").items();
     desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
 }

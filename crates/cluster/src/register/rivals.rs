@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
-use super::compare::{missing_entry_count, undesired_address};
+use super::compare::{missing_entries, undesired_address};
 use tollgate_document::doc::Value;
 
 /// Minimum time between two reverts of changes by others.
@@ -53,7 +53,7 @@ pub(super) fn other_server_address(
 ) -> Option<String> {
     undesired_address(stored, desired).or_else(|| {
         let is_other =
-            last_other_manager(stored).is_empty() && wrong.len() > missing_entry_count(stored, desired);
+            last_other_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired).count();
         is_other.then(|| "the same address, with other settings".to_owned())
     })
 }

@@ -5,30 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::recording::Recorder;
-use super::server::{ObjectKey, ObjectStore, Server, ServerResponse, StoredDoc, owned_copy};
+use super::server::{ObjectKey, ObjectStore, Server, ServerResponse};
 use crate::cli::clock;
+use crate::cli::live::object_kind;
 use crate::cli::outcome::Failure;
 use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
+use crate::cli::state::StoredDoc;
 use crate::cluster::{
-    ApiError, CLAIM_TEMPLATES, Cluster, DEVICE_CLASSES, DEVICE_TAINT_RULES, DrainApiRequest, ListEvent,
-    ListOutcome, ListedKind, NAMESPACES, NODES, ObjectWatch, POD_DISRUPTION_BUDGETS, PODS, ProjectFn,
-    RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, WatchState, WatchedObject,
+    ApiError, Cluster, DrainApiRequest, ListEvent, ListOutcome, ListedKind, ObjectWatch, ProjectFn,
+    RESOURCE_CLAIMS, ReadOptions, WatchState, WatchedObject,
 };
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
-
-/// Kinds that a drain must be able to list; without one of them it does not start.
-pub(super) const NEEDED_KINDS: [ListedKind; 9] = [
-    NAMESPACES,
-    NODES,
-    DEVICE_CLASSES,
-    RESOURCE_SLICES,
-    DEVICE_TAINT_RULES,
-    CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    PODS,
-    POD_DISRUPTION_BUDGETS,
-];
 
 /// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
@@ -36,7 +24,6 @@ const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
 
 /// The connection of a drain to a running cluster.
-#[derive(Debug)]
 pub(super) struct LiveServer {
     cluster: Cluster,
     watch: ObjectWatch,
@@ -63,13 +50,9 @@ impl LiveServer {
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
-            let kind = status.kind;
-            let version = kind.versions.first().copied().unwrap_or_default();
             // Of what the user may not list, nothing is known.
-            let known = ObjectKind::from_type_meta(&kind.api_version(version), kind.kind);
-            if let Some(kind) = known.filter(|_| status.state != WatchState::Forbidden) {
-                objects.mark_kind_listed(kind);
-            }
+            let known = object_kind(&status.kind).filter(|_| status.state != WatchState::Forbidden);
+            objects.listed.extend(known);
         }
         let notes = watch.omitted_kind_notes();
         let (cluster, now) = (cluster.clone(), clock::timestamp());
@@ -86,7 +69,7 @@ impl LiveServer {
     fn copy_watched_objects(&mut self) {
         let all = self.watch.objects();
         self.revision = all.revision;
-        self.objects.clear();
+        self.objects.objects.clear();
         for object in &all.objects {
             self.set_object(object.kind, &object.namespace, &object.name, Some(object));
         }
@@ -100,13 +83,9 @@ impl LiveServer {
         name: &str,
         object: Option<&Arc<WatchedObject>>,
     ) {
-        let version = kind.versions.first().copied().unwrap_or_default();
-        let Some(known) = ObjectKind::from_type_meta(&kind.api_version(version), kind.kind) else { return };
+        let Some(known) = object_kind(&kind) else { return };
         let key: ObjectKey = (known, namespace.to_owned(), name.to_owned());
-        let stored = object.map(|object| StoredDoc {
-            api_version: object.api_version.to_string(),
-            object: owned_copy(object.object.root()),
-        });
+        let stored = object.map(|object| StoredDoc::from(&**object));
         if let Some(recorder) = &mut self.recorder {
             recorder.record_change(&key, stored.as_ref());
         }
@@ -179,7 +158,7 @@ impl Server for LiveServer {
 
     fn list_claims(&mut self) -> Result<ObjectStore, String> {
         let mut claims = ObjectStore::default();
-        claims.mark_kind_listed(ObjectKind::ResourceClaim);
+        claims.listed.push(ObjectKind::ResourceClaim);
         let mut left_out = Vec::new();
         let listed = self.cluster.list(
             &RESOURCE_CLAIMS,
@@ -191,8 +170,7 @@ impl Server for LiveServer {
                     let kept = keep_needed_fields(&RESOURCE_CLAIMS, object, drain_projection());
                     let metadata = object.get("metadata");
                     let name = |field: &str| metadata.get(field).str().to_owned();
-                    let stored =
-                        StoredDoc { api_version: api_version.to_owned(), object: owned_copy(kept.root()) };
+                    let stored = StoredDoc::from_value(api_version, RESOURCE_CLAIMS.kind, kept.root());
                     claims.insert_or_remove(
                         (ObjectKind::ResourceClaim, name("namespace"), name("name")),
                         Some(stored),
@@ -221,5 +199,5 @@ impl Server for LiveServer {
 /// Returns which fields of objects a drain keeps: those of a snapshot, and the annotations of rules and pods that
 /// it reads.
 fn drain_projection() -> OptionalFields<'static> {
-    OptionalFields { with_parameters: false, annotations: &[], with_messages: true }
+    OptionalFields { with_messages: true, ..OptionalFields::default() }
 }

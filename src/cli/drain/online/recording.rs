@@ -10,8 +10,9 @@ use std::io::Write;
 
 use serde_json::value::RawValue;
 
-use super::server::{ObjectKey, ObjectStore, ServerResponse, StoredDoc};
+use super::server::{ObjectKey, ObjectStore, ServerResponse};
 use super::time::micro_time;
+use crate::cli::state::StoredDoc;
 use crate::cluster::{ApiError, DrainApiRequest};
 use crate::report::record::{Json, record};
 use tollgate_formats::gotime::Timestamp;
@@ -20,12 +21,6 @@ use tollgate_formats::gotime::Timestamp;
 /// show.
 pub(super) struct Recorder {
     out: Box<dyn Write + Send>,
-}
-
-impl std::fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder").finish_non_exhaustive()
-    }
 }
 
 impl Recorder {
@@ -44,7 +39,7 @@ impl Recorder {
         let (kind, namespace, name) = key;
         self.write_json_line(&record! {
             "kind": kind.name(),
-            "apiVersion": object.map_or("", |stored| stored.api_version.as_str()),
+            "apiVersion": object.map_or("", |stored| &*stored.api_version),
             "namespace": namespace,
             "name": name,
             "object": object.and_then(|stored| RawValue::from_string(stored.object.root().to_json()).ok()),

@@ -174,12 +174,6 @@ fn confirmation_question(cluster: &str, force_after: Option<Duration>, plan: &Dr
     out
 }
 
-impl std::fmt::Debug for Reporter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reporter").field("output", &self.output).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{self, Write};

@@ -7,11 +7,11 @@
 //! Invariant: the objects are those of all watches at one time, or [`Server::refresh`] says why they are not.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cli::state::StoredDoc;
 use crate::cluster::{ApiError, DrainApiRequest};
-use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
+use tollgate_document::doc::{self, Value};
 use tollgate_forecast::{ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
@@ -76,15 +76,9 @@ pub(super) type ObjectKey = (ObjectKind, String, String);
 /// Objects of a cluster by name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct ObjectStore {
-    objects: BTreeMap<ObjectKey, StoredDoc>,
-    listed: Vec<ObjectKind>,
-}
-
-/// An object with the apiVersion that it was read in.
-#[derive(Clone, Debug)]
-pub(super) struct StoredDoc {
-    pub(super) api_version: String,
-    pub(super) object: Arc<Doc<'static>>,
+    pub(super) objects: BTreeMap<ObjectKey, StoredDoc>,
+    /// The kinds of which all objects are stored, even if there are none.
+    pub(super) listed: Vec<ObjectKind>,
 }
 
 impl ObjectStore {
@@ -96,27 +90,17 @@ impl ObjectStore {
         }
     }
 
-    /// Removes all objects.
-    pub(super) fn clear(&mut self) {
-        self.objects.clear();
-    }
-
     /// Returns all ResourceClaims with their apiVersions.
     pub(super) fn claims(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         let claims = self.objects.iter().filter(|((kind, ..), _)| *kind == ObjectKind::ResourceClaim);
-        claims.map(|(_, stored)| (stored.api_version.as_str(), stored.object.root()))
-    }
-
-    /// Notes that all objects of a kind are stored, even if there are none.
-    pub(super) fn mark_kind_listed(&mut self, kind: ObjectKind) {
-        self.listed.push(kind);
+        claims.map(|(_, stored)| (&*stored.api_version, stored.object.root()))
     }
 
     /// Returns the objects by kind, as plans and forecasts read them.
     pub(super) fn state(&self) -> State<'_> {
         let mut state = State::default();
-        for ((kind, _, _), stored) in &self.objects {
-            state.add_with_type(&stored.api_version, kind.name(), stored.object.root());
+        for stored in self.objects.values() {
+            state.add_with_type(&stored.api_version, stored.kind, stored.object.root());
         }
         self.listed.iter().for_each(|kind| state.mark_listed(*kind));
         state
@@ -134,11 +118,4 @@ impl ObjectStore {
         let of_kind = self.objects.range(first..).take_while(move |((found, ..), _)| *found == kind);
         of_kind.map(|(_, stored)| stored.object.root())
     }
-}
-
-/// Copies an object so that it outlives the text it was parsed from.
-pub(super) fn owned_copy(object: Value<'_>) -> Arc<Doc<'static>> {
-    let mut copy = Builder::with_exact_capacity("", Syntax::Json, object.node_count());
-    copy.copy(object);
-    Arc::new(copy.finish())
 }

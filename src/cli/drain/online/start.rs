@@ -4,7 +4,7 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::live_server::{LiveServer, NEEDED_KINDS};
+use super::live_server::LiveServer;
 use super::lock::LockSettings;
 use super::recording::Recorder;
 use super::reporter::Reporter;
@@ -12,6 +12,7 @@ use super::run::{self, Ending};
 use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
+use crate::cli::forecast::LISTED_KINDS;
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::snapshot::WORKLOAD_KINDS;
@@ -19,7 +20,6 @@ use crate::cluster::{DEVICE_TAINT_RULES, ListedKind};
 use crate::files;
 
 /// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
-#[derive(Debug)]
 pub(in crate::cli::drain) struct Session<'a> {
     pub(in crate::cli::drain) asked: &'a ConnectedServer,
     pub(in crate::cli::drain) record: Option<&'a Path>,
@@ -27,20 +27,18 @@ pub(in crate::cli::drain) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs the drain.
-    pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<ExitCounts, Failure> {
-        self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
-            run::drain(server, settings, reporter)
-        })
-    }
-
-    /// Runs only the last step of a drain, which checks that no claim holds the devices.
-    pub(in crate::cli::drain) fn check_devices_free(
+    /// Runs the drain, or only its last step, which checks that no claim holds the devices.
+    pub(in crate::cli::drain) fn drain(
         self,
         settings: &RunSettings,
+        is_check: bool,
     ) -> Result<ExitCounts, Failure> {
-        self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
-            undrain::check_devices_free(server, settings, reporter)
+        self.connect_and_run(&LISTED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
+            if is_check {
+                undrain::check_devices_free(server, settings, reporter)
+            } else {
+                run::drain(server, settings, reporter)
+            }
         })
     }
 

@@ -11,10 +11,10 @@ use super::event::Event;
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
 use super::run::{Ending, Observer, RunSettings, drain};
-use super::server::{ObjectStore, ServerResponse, StoredDoc, owned_copy};
+use super::server::{ObjectStore, ServerResponse};
 use super::settings::{RuleAnnotations, WaitFor};
 use super::undrain::{check_devices_free, undrain};
-use crate::cli::state::{self, StateObjects};
+use crate::cli::state::{self, StateObjects, StoredDoc};
 use crate::cluster::{ApiError, DrainApiRequest};
 use simulator::Simulator;
 use std::num::NonZeroU32;
@@ -81,11 +81,11 @@ fn example() -> Simulator {
     for kind in ObjectKind::ALL {
         // The dump has no Deployments.
         if kind != ObjectKind::Deployment {
-            store.mark_kind_listed(kind);
+            store.listed.push(kind);
         }
         for object in state.objects_of_kind(kind).iter() {
             let key = (kind, object.namespace().to_owned(), object.name().to_owned());
-            let stored = StoredDoc { api_version: api_version(kind), object: owned_copy(object.value) };
+            let stored = StoredDoc::from_value(&api_version(kind), kind.name(), object.value);
             store.insert_or_remove(key, Some(stored));
         }
     }

@@ -25,7 +25,7 @@ const EXPIRY_POLL_INTERVAL: Duration = Duration::from_secs(30);
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes the status of policies. Clones share the counters.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct StatusWriter {
     source: PolicySource,
     lease: LeaseHandle,

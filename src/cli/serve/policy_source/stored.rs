@@ -148,7 +148,7 @@ mod tests {
             namespace: "".into(),
             name: name.into(),
             resource_version: version.into(),
-            object: copy.finish(),
+            object: Arc::new(copy.finish()),
         })
     }
 

@@ -71,7 +71,7 @@ fn only_new_pods_replace_old_ones() {
 fn a_workload_that_is_scaled_down_is_not_waited_for() {
     let mut sim = example();
     sim.has_replacements = false;
-    sim.objects.mark_kind_listed(ObjectKind::Deployment);
+    sim.objects.listed.push(ObjectKind::Deployment);
     sim.answer_with(|sim, request| {
         if matches!(request, DrainApiRequest::EvictPod { .. }) {
             for kind in

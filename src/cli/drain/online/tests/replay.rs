@@ -13,8 +13,9 @@ use crate::cli::drain::online::event::TimedEvent;
 use crate::cli::drain::online::lock::LockSettings;
 use crate::cli::drain::online::reporter::NextCommands;
 use crate::cli::drain::online::run::{RunSettings, drain};
-use crate::cli::drain::online::server::{ObjectStore, Server, ServerResponse, StoredDoc, owned_copy};
+use crate::cli::drain::online::server::{ObjectStore, Server, ServerResponse};
 use crate::cli::drain::online::settings::{RuleAnnotations, WaitFor};
+use crate::cli::state::StoredDoc;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_api::profile::{GateChoice, Profile, Version};
 use tollgate_document::doc::{self, Value};
@@ -45,9 +46,7 @@ fn kind_of(api_version: &str, kind: &str) -> ObjectKind {
 impl Replay {
     fn new(lines: VecDeque<String>) -> Replay {
         let mut objects = ObjectStore::default();
-        for kind in ObjectKind::ALL {
-            objects.mark_kind_listed(kind);
-        }
+        objects.listed.extend(ObjectKind::ALL);
         let mut replay = Replay { lines, objects, now: Timestamp::ZERO, played: 0 };
         replay.until("connect").expect("no problem");
         replay
@@ -71,10 +70,10 @@ impl Replay {
                 return if root.get("problem").exists() { Err(text(root, "problem")) } else { Ok(()) };
             }
             let api_version = text(root, "apiVersion");
-            let key =
-                (kind_of(&api_version, &text(root, "kind")), text(root, "namespace"), text(root, "name"));
+            let kind = kind_of(&api_version, &text(root, "kind"));
+            let key = (kind, text(root, "namespace"), text(root, "name"));
             let object = Some(root.get("object")).filter(|object| object.kind() == doc::ValueKind::Object);
-            let stored = object.map(|object| StoredDoc { api_version, object: owned_copy(object) });
+            let stored = object.map(|object| StoredDoc::from_value(&api_version, kind.name(), object));
             self.objects.insert_or_remove(key, stored);
         }
     }
@@ -126,7 +125,7 @@ impl Server for Replay {
             }
             let (metadata, api_version) = (claim.get("metadata"), text(read.root(), "apiVersion"));
             let key = (ObjectKind::ResourceClaim, text(metadata, "namespace"), text(metadata, "name"));
-            claims.insert_or_remove(key, Some(StoredDoc { api_version, object: owned_copy(claim) }));
+            claims.insert_or_remove(key, Some(StoredDoc::from_value(&api_version, "ResourceClaim", claim)));
             self.next();
         }
         self.until("claims").map(|()| claims)

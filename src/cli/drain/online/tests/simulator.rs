@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cli::drain::online::server::{
-    ObjectKey, ObjectStore, Server, ServerResponse, StoredDoc, owned_copy,
-};
+use crate::cli::drain::online::server::{ObjectKey, ObjectStore, Server, ServerResponse};
 use crate::cli::drain::online::time::add_duration;
+use crate::cli::state::StoredDoc;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_document::doc;
 use tollgate_forecast::ObjectKind;
@@ -88,7 +87,7 @@ impl Simulator {
             ObjectKind::ResourceClaim | ObjectKind::DeviceTaintRule => "resource.k8s.io/v1",
             _ => "apps/v1",
         };
-        let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(object.root()) };
+        let stored = StoredDoc::from_value(api_version, kind.name(), object.root());
         self.objects.insert_or_remove((kind, name("namespace"), name("name")), Some(stored));
     }
 
@@ -358,7 +357,7 @@ impl Server for Simulator {
         for (api_version, claim) in self.objects.claims() {
             let metadata = claim.get("metadata");
             let name = |field: &str| metadata.get(field).str().to_owned();
-            let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(claim) };
+            let stored = StoredDoc::from_value(api_version, "ResourceClaim", claim);
             claims
                 .insert_or_remove((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
         }
