@@ -96,6 +96,12 @@ fn a_service_is_registered_as_the_manifests_say() {
     });
     let verbose = process.get("/readyz?verbose").text();
     assert!(verbose.contains("[+]validating-registration registered as"), "{verbose}");
+    // The write of each configuration is counted and logged.
+    for name in ["validating", "mutating"] {
+        let writes = format!("tollgate_registration_writes_total{{configuration=\"{name}\"}}");
+        assert_eq!(process.metric(&writes), Some(1), "{name}");
+    }
+    until("both are logged", || process.log().matches("webhook configuration created").count() == 2);
 }
 
 #[test]
@@ -466,6 +472,20 @@ fn a_missing_right_is_named_and_tried_again() {
 }
 
 #[test]
+fn credentials_that_are_not_accepted_are_named() {
+    let double = double("unauthorized");
+    double.refuse(&[(VALIDATING, 401), (MUTATING, 401)]);
+    let process = Process::start(&double, &SERVICE);
+    until("told", || {
+        let verbose = process.get("/readyz?verbose").text();
+        verbose.contains("the API server returned 401") && verbose.contains("; check the credentials")
+    });
+    until("logged", || process.log().contains("; check the credentials"));
+    double.refuse(&[]);
+    double.until("registered", registered);
+}
+
+#[test]
 fn a_new_replica_is_not_ready_before_its_authority_is_trusted() {
     let double = double("replicas");
     let arguments = SERVICE;
@@ -581,6 +601,36 @@ fn two_servers_with_one_name_slow_down_and_name_each_other() {
     std::thread::sleep(Duration::from_secs(4));
     let writes = double.count("PATCH") - before;
     assert!(writes <= 8, "{writes} writes in 4 s");
+}
+
+/// An installation that replaces another one may be overwritten once.
+#[test]
+fn another_server_is_named_only_if_it_writes_again() {
+    let double = double("once");
+    let process = Process::start(&double, &["--register", "https://one.example.com:8443", "--policy", WIDE]);
+    double.until("registered", registered);
+    double.until_watched(VALIDATING);
+    let other = "https://two.example.com:8443/validate";
+    let address = |object: &Value| object["webhooks"][0]["clientConfig"]["url"].clone();
+    let overwrite = || {
+        let mut object = double.object(VALIDATING, "tollgate").expect("registered");
+        object["webhooks"][0]["clientConfig"]["url"] = json!(other);
+        double.put(VALIDATING, object);
+        until("reverted", || address(&double.object(VALIDATING, "tollgate").expect("registered")) != other);
+    };
+    let reverts =
+        |process: &Process| process.log().matches("webhook configuration changed; reverting").count();
+    let is_named = |process: &Process| process.log().contains("registers itself under the same name");
+    overwrite();
+    until("logged", || reverts(&process) == 1);
+    assert!(!is_named(&process), "{}", process.log());
+    // A change is reverted at once if the last one is not recent; the time that counts as recent doubles.
+    for _ in 0..6 {
+        if !is_named(&process) {
+            overwrite();
+        }
+    }
+    until("named", || is_named(&process));
 }
 
 /// A small configuration with this bundle.

@@ -119,6 +119,22 @@ fn declarative_validation_skips_what_an_update_left_unchanged() {
             "spec.spec.devices.requests[1]: Duplicate value: \"a\"",
         ],
     );
+    // A changed request has fields that are unchanged.
+    let stored =
+        r#"{"requests":[{"name":"a","deviceClassName":"c","count":1,"tolerations":[{"operator":"X"}]}]}"#;
+    for (old, new, path) in [
+        (r#""count":1"#, r#""count":2"#, "requests[0].exactly.tolerations[0]"),
+        (r#""operator":"X""#, r#""operator":"X","key":"a/b""#, "requests[0].tolerations[0]"),
+    ] {
+        let changed = template("v1beta1", &stored.replace(old, new));
+        begins(
+            &reported_messages("1.37", &changed, Some(&template("v1beta1", stored))),
+            &[
+                "spec: Invalid value: {\"Spec\":{\"Devices\":{\"Requests\":[{\"Name\":\"a\",\"Exactly\":{",
+                &format!("spec.spec.devices.{path}.operator: Unsupported value: \"X\""),
+            ],
+        );
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
 
 use tollgate_document::doc;
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{Snapshot, StoredDetails};
 
 /// `count` items, separated by commas.
 fn list(count: usize, item: impl Fn(usize) -> String) -> String {
@@ -52,7 +52,7 @@ fn shapes() -> Vec<Shape> {
         |more: &str| format!(r#"{{"request":"r","driver":"gpu.example.com","pool":"p","device":"d"{more}}}"#);
     let expression =
         |length: usize| format!(r#"{{"cel":{{"expression":"'{}' != ''"}}}}"#, "x".repeat(length));
-    let shapes: [Shape; 12] = [
+    let shapes: [Shape; 15] = [
         ("a device", Box::new(|number| slice(number, r#"{"name":"d"}"#))),
         (
             "devices",
@@ -93,6 +93,22 @@ fn shapes() -> Vec<Shape> {
             }),
         ),
         (
+            "requested tolerations",
+            Box::new(move |number| {
+                let tolerations = |prefix: &str| {
+                    let toleration = |key| {
+                        format!(r#"{{"key":"example.com/{prefix}-{number}-{key}","operator":"Exists"}}"#)
+                    };
+                    format!(r#""tolerations":[{}]"#, list(16, toleration))
+                };
+                let (copied, requested) = (tolerations("copied"), tolerations("requested"));
+                let spec = format!(
+                    r#""spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"c",{requested}}}}}]}}}}"#
+                );
+                claim(number, &result(&format!(",{copied}")), "").replace(r#""spec":{}"#, &spec)
+            }),
+        ),
+        (
             "users of a claim",
             Box::new(move |number| {
                 let user = |pod| {
@@ -115,6 +131,17 @@ fn shapes() -> Vec<Shape> {
                 let claim =
                     |claim| format!(r#"{{"name":"c{claim}","resourceClaimName":"c-{number}-{claim}"}}"#);
                 pod(&format!("p{number}"), "", &list(32, claim))
+            }),
+        ),
+        (
+            "a class with a long name",
+            Box::new(|number| object("DeviceClass", &format!(r#""name":"c{number:0>250}""#), r#""spec":{}"#)),
+        ),
+        (
+            "expressions of a class",
+            Box::new(move |number| {
+                let spec = format!(r#""spec":{{"selectors":[{}]}}"#, list(8, |_| expression(500)));
+                object("DeviceClass", &format!(r#""name":"c{number}""#), &spec)
             }),
         ),
         (
@@ -150,7 +177,7 @@ fn the_estimate_is_near_what_is_allocated() {
     for (name, shape) in shapes() {
         let texts: Vec<String> = (0..COUNT).map(shape).collect();
         let docs: Vec<_> = texts.iter().map(|text| doc::parse(text).expect("JSON")).collect();
-        let mut snapshot = Snapshot::new();
+        let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
         let measured = allocation_counter::measure(|| {
             for doc in &docs {
                 snapshot.apply(doc.root()).expect("a readable object").expect("a kind that is kept");

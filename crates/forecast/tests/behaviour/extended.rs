@@ -67,6 +67,21 @@ fn what_the_node_offers_needs_no_device() {
 }
 
 #[test]
+fn an_init_container_needs_only_what_the_containers_after_it_do_not_have() {
+    let device = |name: &str| format!(r#"{{"name":"{name}","attributes":{{"model":{{"string":"a"}}}}}}"#);
+    let two = r#"{"example.com/a":"2"}"#;
+    let init =
+        format!(r#""initContainers":[{{"name":"i","resources":{{"requests":{two},"limits":{two}}}}}]"#);
+    let pod = pod("p", "a").replace(r#""containers""#, &format!(r#"{init},"containers""#));
+    for (names, outcome) in [(&["a"][..], PodOutcome::Pending), (&["a", "b"], PodOutcome::Fits)] {
+        let devices: Vec<String> = names.iter().map(|name| device(name)).collect();
+        let state = cluster("a").replace(&device("a"), &devices.join(","));
+        let found = forecast(&state, std::slice::from_ref(&pod));
+        assert_eq!(found.pods[0].outcome, outcome, "{names:?}: {:?}", found.pods);
+    }
+}
+
+#[test]
 fn pods_with_many_resources_are_not_modelled() {
     let state = cluster("abcde");
     let found = forecast(&state, &[pod("p", "abcd")]);

@@ -24,6 +24,12 @@ fn by_name(pod: &str, name: &str) -> String {
     pod.replace(generated, &format!(r#""resourceClaimName":"{name}-c0""#)).replace(&owned, "")
 }
 
+/// Like [`by_name`], for a claim that has an owner.
+fn by_name_with_owner(pod: &str, name: &str, owner: &str) -> String {
+    let claim = format!(r#"{{"name":"{name}-c0","namespace":"app""#);
+    by_name(pod, name).replace(&claim, &format!(r#"{claim},"ownerReferences":[{owner}]"#))
+}
+
 /// Changes a pod to request almost all cpu of its node.
 fn large(pod: &str) -> String {
     pod.replace(r#""resources":{"#, r#""resources":{"requests":{"cpu":"5"},"#)
@@ -54,6 +60,22 @@ fn a_replica_joins_the_claim_of_the_pod_that_is_not_gone() {
 }
 
 #[test]
+fn a_claim_is_generated_only_if_a_pod_controls_it() {
+    let pod = pod_with_grace("p", "n0", "d0", WEB, 30);
+    for (owner, is_generated) in [
+        (r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u-p","controller":true}"#, true),
+        (r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u-p"}"#, false),
+        (r#"{"apiVersion":"example.com/v1","kind":"Lab","name":"p","uid":"u-p","controller":true}"#, false),
+    ] {
+        let state = cluster(2, 1) + &by_name_with_owner(&pod, "p", owner);
+        let forecast = forecast(&state, DRAIN_N0, 4);
+        // A generated claim is deleted with its pod. Another one stays, and its device is tainted.
+        let expected = if is_generated { (PodOutcome::Pending, false) } else { (PodOutcome::Fits, true) };
+        assert_eq!((forecast.pods[0].outcome, forecast.pods[0].evicted_again), expected, "{owner}");
+    }
+}
+
+#[test]
 fn a_pod_that_is_not_gone_counts_on_its_node() {
     // The taint is on one of two devices, so that the node itself can be used again.
     let one_device = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d0""#);
@@ -70,6 +92,36 @@ fn a_pod_that_is_not_gone_counts_on_its_node() {
         let state = cluster(2, 2) + &large(&pod_with_grace("p", "n0", "d0", WEB, seconds)) + &small;
         let forecast = forecast(&state, &one_device, 8);
         assert!(forecast.pods[0].placements.iter().all(|place| place.place.node == node), "{seconds}");
+    }
+}
+
+#[test]
+fn a_pod_that_is_not_gone_does_not_count_for_topology_spread() {
+    let labels = r#""namespace":"app","labels":{"app":"web"}"#;
+    let spread = r#""topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"web"}}}]"#;
+    let web = |pod: String| {
+        // The first line is the pod, the second one its claim.
+        let (pod, claim) = pod.split_once('\n').unwrap_or_default();
+        let pod = pod.replacen(r#""namespace":"app""#, labels, 1);
+        format!("{}\n{claim}", pod.replace(r#""containers""#, &format!(r#"{spread},"containers""#)))
+    };
+    let mut nodes = cluster(2, 2);
+    for name in ["n0", "n1"] {
+        let named = format!(r#""metadata":{{"name":"{name}"}},"status""#);
+        let labelled = format!(
+            r#""metadata":{{"name":"{name}","labels":{{"kubernetes.io/hostname":"{name}"}}}},"status""#
+        );
+        nodes = nodes.replace(&named, &labelled);
+    }
+    let one_device = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d0""#);
+    for seconds in [0, 30] {
+        let state = nodes.clone()
+            + &web(large(&pod_with_grace("p", "n0", "d0", WEB, seconds)))
+            + &web(bound_pod("x", "n1", "d0", ("", "", "")));
+        let forecast = forecast(&state, &one_device, 8);
+        // The other node has a pod already, so the replacement waits until there is room on its node.
+        assert_eq!(outcomes(&forecast), [(None, PodOutcome::Fits)], "{seconds}");
+        assert!(forecast.pods[0].placements.iter().all(|place| place.place.node == "n0"), "{seconds}");
     }
 }
 

@@ -1,7 +1,8 @@
-//! Tests which pods use a claim that is reserved for a group, and which workload a pod belongs to.
+//! Tests which pods can use a claim and which do, and which workload a pod belongs to.
 
-use crate::read;
-use tollgate_forecast::{ObjectKind, State, StoredObject, claim_users, workload_of};
+use crate::controllers::{cluster, outcomes};
+use crate::{forecast, read};
+use tollgate_forecast::{ObjectKind, PodOutcome, State, StoredObject, claim_users, workload_of};
 
 /// A pod of a PodGroup that uses a claim by name, or that uses a generated claim.
 fn pod((namespace, name): (&str, &str), group: &str, claim: &str, is_generated: bool) -> String {
@@ -39,6 +40,33 @@ fn members_of_a_group_that_use_the_claim() {
     let users = claim_users(&state, claim);
     let names: Vec<_> = users.iter().map(|user| user.pod.map(StoredObject::name)).collect();
     assert_eq!(names, [Some("named"), Some("generated")]);
+}
+
+/// An allocated claim, and a pod that is created later and uses it.
+fn claim_and_pod(name: &str, device: &str, timestamp: &str) -> (String, String) {
+    let claim = format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{name}","namespace":"app"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu"}}}}]}}}},"status":{{"allocation":{{{timestamp}"devices":{{"results":[{{"request":"r","driver":"gpu.example.com","pool":"n0","device":"{device}"}}]}}}}}}}}"#
+    );
+    let pod = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app"}},"spec":{{"containers":[{{"name":"c"}}],"resourceClaims":[{{"name":"c0","resourceClaimName":"{name}"}}]}}}}"#
+    );
+    (claim, pod)
+}
+
+/// A server that stores timestamps does not let the scheduler add one to an older allocation.
+#[test]
+fn a_claim_that_was_allocated_without_a_timestamp_cannot_be_used_by_new_pods() {
+    let (old_claim, old_pod) = claim_and_pod("old", "d0", "");
+    let timestamp = r#""allocationTimestamp":"2029-12-01T00:00:00Z","#;
+    let (new_claim, new_pod) = claim_and_pod("new", "d1", timestamp);
+    let state = cluster(1, 2) + &[old_claim.as_str(), &new_claim].join("\n");
+    let found = forecast(&state, &[old_pod.as_str(), &new_pod].join("\n"), 4);
+    assert_eq!(outcomes(&found), [(Some("old"), PodOutcome::Pending), (Some("new"), PodOutcome::Fits)]);
+    let message = found.pods[0].message.as_deref();
+    assert!(message.is_some_and(|message| message.contains("has no timestamp")), "{message:?}");
+    // If no claim has a timestamp, the server does not store them.
+    let found = forecast(&(cluster(1, 2) + &old_claim), &old_pod, 4);
+    assert_eq!(outcomes(&found), [(Some("old"), PodOutcome::Fits)]);
 }
 
 /// Objects that a person wrote have no UID.
