@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use tollgate_cel::evaluate::{AttributeValue, BEHAVIOUR_V1_37, Device, Program};
-use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 use tollgate_formats::quantity::Quantity;
 use tollgate_formats::{gofmt, gotime, netaddr, sanitize};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(gotime::rfc3339(again), written, "{text}");
     }
     let mut problems = 0;
-    for unit in [LengthUnit::Bytes, LengthUnit::Characters] {
+    for unit in [LengthUnitWord::Bytes, LengthUnitWord::Characters] {
         names::check_label_key(text, unit, KeyErrorWord::LabelKey, &mut |_| problems += 1);
         names::check_label_value(text, unit, &mut |_| problems += 1);
         names::check_dns_label(text, unit, &mut |_| problems += 1);

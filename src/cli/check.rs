@@ -120,7 +120,7 @@ impl TextChecker<'_> {
             },
             lines,
             source,
-            own_namespaces: if source.is_markdown() { None } else { self.namespaces_in_text(text) },
+            own_namespaces: if source.is_markdown() { None } else { self.namespaces_for_admin_access(text) },
             policy_errors: None,
             emit,
         }
@@ -129,7 +129,7 @@ impl TextChecker<'_> {
 
     /// Reads the Namespace objects of the text itself, if none were given and the text uses `adminAccess`, which
     /// only namespaces with a certain label may.
-    fn namespaces_in_text(&self, text: &str) -> Option<Namespaces> {
+    fn namespaces_for_admin_access(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
             .flatten()
@@ -201,7 +201,7 @@ impl TextCheckState<'_> {
                 None if document.not_an_object(self.file, &self.lines).is_some() => {
                     self.report_skipped(document, SkipReason::NotKubernetes)
                 }
-                None => self.report_items(document),
+                None => self.check_objects_in_document(document),
             };
         }
         if let TextSource::Found(role) = self.source
@@ -214,7 +214,7 @@ impl TextCheckState<'_> {
             return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
         if self.is_policy_test(root) {
-            return self.report_test(document);
+            return self.report_policy_test(document);
         }
         if is_policy(root) {
             return self.report_policy(document);
@@ -222,22 +222,22 @@ impl TextCheckState<'_> {
         // What is about something before this document was not checked.
         self.suppressions
             .forget_up_to_line(|| self.lines.line_and_column(document.offset).0.saturating_sub(1));
-        self.report_items(document);
+        self.check_objects_in_document(document);
     }
 
     /// Checks and reports the object of a document, or each object of a list.
-    fn report_items(&mut self, document: &Document<'_>) {
+    fn check_objects_in_document(&mut self, document: &Document<'_>) {
         self.report_duplicate_list_keys(document);
         let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
-            self.report_item(document, &item, is_last);
+            self.check_and_report_object(document, &item, is_last);
         }
     }
 
     /// Reports the keys that a list has twice, such as a second `items`, of which the last one counts.
     fn report_duplicate_list_keys(&mut self, document: &Document<'_>) {
-        let duplicates = list::duplicate_keys(document.doc.root());
+        let duplicates = list::duplicate_list_keys(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
             return;
         }
@@ -325,7 +325,7 @@ impl TextCheckState<'_> {
 
     /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
     /// from running.
-    fn report_test(&mut self, document: &Document<'_>) {
+    fn report_policy_test(&mut self, document: &Document<'_>) {
         let errors = test::errors_in_test_file(self.file, document, &self.lines);
         if errors.is_empty() {
             return self.report_skipped(document, SkipReason::PolicyTest);
@@ -343,7 +343,7 @@ impl TextCheckState<'_> {
         }
     }
 
-    fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
+    fn check_and_report_object(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
         let line = self.lines.line_and_column(document.offset + value.span().start as usize).0;
         let result = result_without_verdict(self.file, document.index, line, value);

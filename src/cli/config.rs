@@ -17,7 +17,9 @@ use super::outcome::{ExitCounts, Failure};
 use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
-pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, real_path};
+pub(super) use lookup::{
+    CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, path_in_real_folder,
+};
 pub(super) use settings::{ConfiguredEngine, MergedSettings, file_errors};
 
 /// Flags about configuration.

@@ -180,7 +180,7 @@ impl Arguments {
     ) -> Result<(), Failure> {
         let mut report = report_devices(state, profile);
         let classes = self.selected_class_indexes(&report)?;
-        self.refuse_empty_targets(&report)?;
+        self.refuse_targets_without_devices(&report)?;
         self.refuse_unknown_nodes(&report, state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
         let shown = self.shown_class_indexes(&report, classes.as_deref());
@@ -219,7 +219,7 @@ impl Arguments {
     }
 
     /// Returns an error for a target that no device matches, because it is most likely misspelt.
-    fn refuse_empty_targets(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
+    fn refuse_targets_without_devices(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
         let is_empty =
             |target: &&DeviceTarget| !report.devices.iter().any(|device| is_in_target(target, device));
         match self.targets.iter().find(is_empty) {

@@ -40,8 +40,8 @@ use super::taint::common_rule_version;
 use super::version::Output;
 #[cfg(feature = "cluster")]
 use online::commands::{
-    FLAGS_NOT_REPEATED, cluster_name, next_commands, plan_commands, require_confirmation,
-    require_named_cluster, typed_flags,
+    FLAGS_NOT_REPEATED, cluster_name, flags_to_paste, next_commands, plan_commands, require_confirmation,
+    require_named_cluster,
 };
 #[cfg(feature = "cluster")]
 use online::reporter::{NextCommands, Reporter};
@@ -145,8 +145,8 @@ pub(super) struct Undrain {
 #[derive(Debug, clap::Args)]
 struct TargetArgs {
     /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices that only this node can use
-    #[arg(value_name = "TARGET", required = true, value_parser = TypedTarget::parse)]
-    targets: Vec<TypedTarget>,
+    #[arg(value_name = "TARGET", required = true, value_parser = TargetWithText::parse)]
+    targets: Vec<TargetWithText>,
 
     /// Key of the taint
     #[arg(long, value_name = "KEY", default_value = DEFAULT_KEY, value_parser = parse_taint_key)]
@@ -208,7 +208,7 @@ Exit codes:
 
 /// A target of a drain, with the text that the user typed for it.
 #[derive(Clone, Debug)]
-struct TypedTarget {
+struct TargetWithText {
     typed: String,
     target: DeviceTarget,
 }
@@ -225,13 +225,13 @@ struct PlanReport {
     incomplete: Vec<String>,
 }
 
-impl TypedTarget {
-    fn parse(text: &str) -> Result<TypedTarget, String> {
+impl TargetWithText {
+    fn parse(text: &str) -> Result<TargetWithText, String> {
         match DeviceTarget::parse(text)? {
             DeviceTarget::Devices(names) if names.selects_everything() => {
                 Err("this selects all devices of all drivers; specify a driver".to_owned())
             }
-            target => Ok(TypedTarget { typed: text.to_owned(), target }),
+            target => Ok(TargetWithText { typed: text.to_owned(), target }),
         }
     }
 }
@@ -411,7 +411,7 @@ impl Drain {
         let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
         let notes = self
             .run
-            .rule_annotations(typed_flags(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
+            .rule_annotations(flags_to_paste(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
         let lock = self.run.lock_namespace();
         Ok(RunSettings {
             request,

@@ -9,21 +9,21 @@ use super::units::parse_duration;
 
 /// The value of `--expires`: a duration from the creation of a rule, or a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Expiry {
+pub(super) enum RuleExpiryArg {
     After(Duration),
     At(DateTime<Utc>),
 }
 
-impl Expiry {
-    pub(super) fn parse(text: &str) -> Result<Expiry, String> {
+impl RuleExpiryArg {
+    pub(super) fn parse(text: &str) -> Result<RuleExpiryArg, String> {
         if let Ok(duration) = parse_duration(text) {
-            return Ok(Expiry::After(duration));
+            return Ok(RuleExpiryArg::After(duration));
         }
         let Ok(time) = DateTime::parse_from_rfc3339(text) else {
             let message = "expected a duration such as 8h, or an RFC 3339 time such as 2026-11-16T18:00:00Z";
             return Err(message.to_owned());
         };
-        Ok(Expiry::At(time.to_utc()))
+        Ok(RuleExpiryArg::At(time.to_utc()))
     }
 
     /// Returns the expiry as an RFC 3339 time, for a rule that is created at `now`; an error if it is in the past
@@ -32,11 +32,11 @@ impl Expiry {
         let now =
             DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
         let time = match self {
-            Expiry::At(time) if time <= now => {
+            RuleExpiryArg::At(time) if time <= now => {
                 return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
             }
-            Expiry::At(time) => Some(time),
-            Expiry::After(duration) => {
+            RuleExpiryArg::At(time) => Some(time),
+            RuleExpiryArg::After(duration) => {
                 TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
             }
         };
@@ -47,13 +47,13 @@ impl Expiry {
 
 #[cfg(test)]
 mod tests {
-    use super::Expiry;
+    use super::RuleExpiryArg;
 
     #[test]
     fn an_expiry_is_a_duration_or_a_time() {
         let now = "2026-11-16T09:00:00Z";
         let resolved =
-            |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve_rfc3339(now).ok());
+            |text: &str| RuleExpiryArg::parse(text).ok().and_then(|expiry| expiry.resolve_rfc3339(now).ok());
         for (text, expected) in [
             ("8h", Some("2026-11-16T17:00:00Z")),
             ("1h30m", Some("2026-11-16T10:30:00Z")),

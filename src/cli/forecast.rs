@@ -50,7 +50,7 @@ use tollgate_forecast::{
     State,
 };
 use tollgate_formats::gotime;
-use tollgate_picture::pages::Record;
+use tollgate_picture::pages::ReportJson;
 
 /// Show where pods go if objects are applied: evicted pods, new pods and pods that wait
 #[derive(Debug, clap::Args)]
@@ -230,7 +230,7 @@ impl Arguments {
             }
         }
         if self.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = drawn.iter().map(HtmlPageRecord::record).collect();
+            let records: Vec<ReportJson<'_>> = drawn.iter().map(HtmlPageRecord::record).collect();
             picture::write_page(
                 tollgate_picture::pages::forecast(&records, &source.page_metadata(missing)),
                 console,

@@ -49,10 +49,10 @@ use tollgate_engine::impact::target::{DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
-use tollgate_forecast::{GroupRestart, State, effects_of_lost_pods};
+use tollgate_forecast::{AffectedGroup, State, effects_of_lost_pods};
 use tollgate_formats::gotime::{self, rfc3339 as format_time};
 use tollgate_formats::sanitize;
-use tollgate_picture::pages::Record;
+use tollgate_picture::pages::ReportJson;
 
 /// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
@@ -140,7 +140,7 @@ struct Assessment<'s> {
     /// The pods grouped by `--by`; `None` without the flag.
     groups: Option<ImpactGroups<'s>>,
     /// Other pods of LeaderWorkerSets, JobSets and PodGroups that restart because their group loses pods.
-    restarts: Vec<GroupRestart<'s>>,
+    restarts: Vec<AffectedGroup<'s>>,
     /// Where evicted pods go, if the state has nodes.
     elsewhere: Option<EvictedPodsForecast>,
 }
@@ -155,10 +155,10 @@ fn listed_count(pods: usize, limit: usize) -> usize {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        Ok(self.exit.apply_exit_zero(self.report_inputs(console)?))
+        Ok(self.exit.apply_exit_zero(self.report_impact_of_inputs(console)?))
     }
 
-    fn report_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+    fn report_impact_of_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         self.state.refuse_shared_stdin(&self.paths, "RULE")?;
         let others = other_apis::report_other_apis(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
@@ -171,7 +171,7 @@ impl Arguments {
         let of_dump = parsed.as_ref().map(StateObjects::state);
         let state = of_dump.or_else(|| listed.as_ref().map(OwnedObjects::state));
         let mut texts = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
-        let rules = self.manifests_for_targets(&snapshot, &profiles, console)?;
+        let rules = self.rule_manifests_of_targets(&snapshot, &profiles, console)?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
         let reporter = ImpactReporter {
             tally,
@@ -201,7 +201,7 @@ impl Arguments {
     }
 
     /// Returns manifests of DeviceTaintRules for the devices of `--target`.
-    fn manifests_for_targets(
+    fn rule_manifests_of_targets(
         &self,
         snapshot: &Snapshot,
         profiles: &[&'static Profile],
@@ -293,7 +293,7 @@ impl<'r> ImpactReporter<'r> {
         }
         self.report_total_impact()?;
         if self.arguments.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = self.drawn.iter().map(HtmlPageRecord::record).collect();
+            let records: Vec<ReportJson<'_>> = self.drawn.iter().map(HtmlPageRecord::record).collect();
             let page = source.page_metadata(&self.omissions);
             picture::write_page(tollgate_picture::pages::impact(&records, &page), self.console)?;
         }
@@ -410,14 +410,14 @@ impl<'r> ImpactReporter<'r> {
     /// Reports the impact of all objects together, if there are several.
     fn report_total_impact(&mut self) -> Result<(), Failure> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.parts.len() > 1) {
-            let elsewhere = self.forecast_evicted_pods(&sum.changed_objects_json(), sum.profile, sum.at);
+            let elsewhere = self.forecast_evicted_pods(&sum.proposed_objects_json(), sum.profile, sum.at);
             match self.arguments.output {
                 ReportOutput::Json => {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
                 ReportOutput::Html => {
                     let capacity =
-                        self.capacity_json(&sum.changed_objects_json(), elsewhere.as_ref(), sum.profile);
+                        self.capacity_json(&sum.proposed_objects_json(), elsewhere.as_ref(), sum.profile);
                     self.drawn.push(HtmlPageRecord { json: sum.record(elsewhere.as_ref()), capacity });
                 }
                 ReportOutput::Text => {
@@ -428,12 +428,15 @@ impl<'r> ImpactReporter<'r> {
                     self.console.write_text(&format!("\n{text}{sentence}{again}"))?;
                 }
             }
-            self.report_pending_over_limit(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());
+            self.report_pending_over_limit(
+                &format!("the sum of {}", sum.change_count_text()),
+                elsewhere.as_ref(),
+            );
             for excess in
                 self.arguments.max.iter().flat_map(|limits| exceeded_limit_messages(limits, sum.counts()))
             {
                 self.tally.denied += 1;
-                self.console.error(&format!("the sum of {}: {excess}", sum.count_text()));
+                self.console.error(&format!("the sum of {}: {excess}", sum.change_count_text()));
             }
         }
         Ok(())
@@ -441,7 +444,7 @@ impl<'r> ImpactReporter<'r> {
 }
 
 /// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
-fn group_restarts_of<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
+fn group_restarts_of<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<AffectedGroup<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
     effects_of_lost_pods(state, &|namespace, name| evicted.contains(&(namespace, name)))

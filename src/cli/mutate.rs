@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::check::TextSource;
 use super::clock;
 use super::console::Console;
-use super::diff::{self, HunkLineCounts};
+use super::diff::{self, HunkHeaderStyle};
 use super::namespaces;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{PolicyArgs, ReleaseArgs};
@@ -93,7 +93,7 @@ impl Arguments {
         for item in &found.work {
             match item {
                 WorkItem::InputError(error) => mutator.report_unreadable(error),
-                WorkItem::Read(input, source) => mutator.mutate_file(input, *source)?,
+                WorkItem::Read(input, source) => mutator.print_file_with_defaults(input, *source)?,
                 WorkItem::Search(_) => {}
             }
         }
@@ -123,16 +123,16 @@ struct Mutator<'r> {
 }
 
 /// A document, and the defaults that the API server would add to it, as edits.
-struct DefaultedDocument<'a> {
+struct DocumentWithDefaultEdits<'a> {
     document: Document<'a>,
     /// The defaults as edits, with paths from the root of the document.
     edits: Vec<Edit>,
 }
 
 impl Mutator<'_> {
-    fn mutate_file(&mut self, input: &Input, source: TextSource) -> Result<(), Failure> {
+    fn print_file_with_defaults(&mut self, input: &Input, source: TextSource) -> Result<(), Failure> {
         let name = input.name();
-        let text = match files::read_up_to_max_file(input, self.arguments.max_file) {
+        let text = match files::read_or_suggest_max_file(input, self.arguments.max_file) {
             Ok(text) => text,
             Err(error) => {
                 self.report_unreadable(&error);
@@ -169,7 +169,7 @@ impl Mutator<'_> {
         let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
             let diff =
-                diff::unified_diff(&sanitize::sanitize_line(&name), &text, &filled, HunkLineCounts::Always);
+                diff::unified_diff(&sanitize::sanitize_line(&name), &text, &filled, HunkHeaderStyle::Always);
             return Ok(self.console.write_data(&diff)?);
         }
         self.print_file(&filled)
@@ -194,7 +194,7 @@ impl Mutator<'_> {
         name: &str,
         lines: &LineIndex<'_>,
         document: Document<'a>,
-    ) -> Result<DefaultedDocument<'a>, Failure> {
+    ) -> Result<DocumentWithDefaultEdits<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::objects(document.doc.root()) {
             let admission = Attributes::for_create(item.value(), "", &self.now);
@@ -217,7 +217,7 @@ impl Mutator<'_> {
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.path_in_document(edit.at), ..edit }));
         }
-        Ok(DefaultedDocument { document, edits })
+        Ok(DocumentWithDefaultEdits { document, edits })
     }
 
     /// Reports a policy that may add tolerations, depending on data that is not available: the printed object may
@@ -235,7 +235,7 @@ impl Mutator<'_> {
         let (line, column) = (location.line, location.column);
         let how = if finding.rule == POLICY_LOOKUP { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
-        let why = finding.message_in(MessageStyle::Plain);
+        let why = finding.message_with_path(MessageStyle::Plain);
         self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));
     }
 

@@ -16,8 +16,8 @@ use super::outcome::Failure;
 use super::plugin;
 use super::state::DumpInventory;
 use crate::report::record::Json;
-use tollgate_picture::pages::Record;
-use tollgate_picture::{Page, Text};
+use tollgate_picture::pages::ReportJson;
+use tollgate_picture::{ReportSource, Text};
 
 /// URL of the documentation, to which reports link.
 pub(super) const DOCS_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
@@ -67,9 +67,9 @@ impl StateSource {
 
     /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state
     /// lacks.
-    pub(super) fn page_metadata(&self, incomplete: &[String]) -> Page {
+    pub(super) fn page_metadata(&self, incomplete: &[String]) -> ReportSource {
         let command = TYPED_COMMAND.get().map_or("", String::as_str);
-        Page {
+        ReportSource {
             source: Text::from(self.name.as_str()),
             taken: self.taken.as_deref().map(Text::from),
             incomplete: incomplete.iter().map(|what| Text::from(what.as_str())).collect(),
@@ -90,8 +90,8 @@ pub(super) struct HtmlPageRecord {
 }
 
 impl HtmlPageRecord {
-    pub(super) fn record(&self) -> Record<'_> {
-        Record { json: self.json.get(), capacity: self.capacity.as_deref() }
+    pub(super) fn record(&self) -> ReportJson<'_> {
+        ReportJson { json: self.json.get(), capacity: self.capacity.as_deref() }
     }
 }
 

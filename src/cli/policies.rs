@@ -160,7 +160,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> 
 
 /// Reads the policy files in these paths, and collects errors instead of failing.
 pub(super) fn read_files_with_errors(paths: &[PathBuf]) -> FoundPolicyFiles {
-    let found = files::collect(paths).without_outside_links();
+    let found = files::collect(paths).reject_outside_links();
     let mut texts = FoundPolicyFiles { folders: found.folders, ..FoundPolicyFiles::default() };
     texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {

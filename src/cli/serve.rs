@@ -22,7 +22,7 @@ use super::shared::EngineArgs;
 use super::units::{parse_body_size, parse_bytes, parse_duration, parse_interval, parse_nonzero_count};
 use crate::server::{
     CertificateSettings, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
-    UnusableFiles,
+    UnusableCertificateFiles,
 };
 use load::ServingLoader;
 
@@ -222,7 +222,7 @@ impl Arguments {
         };
         let reloader = loader.has_reloadable_inputs().then(|| Box::new(move || loader.reload()) as Reloader);
         let server = Server::bind(self.server_settings(), config, reloader, Some(log)).map_err(|error| {
-            match error.downcast::<UnusableFiles>() {
+            match error.downcast::<UnusableCertificateFiles>() {
                 Ok(unusable) => Failure::Input(unusable.to_string()),
                 Err(error) => Failure::Internal(error),
             }

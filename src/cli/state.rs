@@ -23,7 +23,7 @@ pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::{LineIndex, documents, list};
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 
 /// Maximum size of a dump in bytes.
 pub(super) const MAX_DUMP_BYTES: u64 = 1 << 30;
@@ -46,7 +46,7 @@ pub(super) fn read_snapshot(
     if paths.is_empty() {
         return Ok(None);
     }
-    let (snapshot, inventory) = read_with_inventory(paths, StoredDetails::default())?;
+    let (snapshot, inventory) = read_with_inventory(paths, DetailsToStore::default())?;
     print_omissions(&inventory.impact_omissions(false).messages(), console);
     Ok(Some(Arc::new(snapshot)))
 }
@@ -79,7 +79,7 @@ pub(super) fn read_texts(paths: &[PathBuf]) -> Result<NamedTexts, Failure> {
 /// Reads the state from these inputs, with an inventory of their kinds.
 pub(super) fn read_with_inventory(
     paths: &[PathBuf],
-    details: StoredDetails,
+    details: DetailsToStore,
 ) -> Result<(Snapshot, DumpInventory), Failure> {
     parse_dump(&read_texts(paths)?, details)
 }
@@ -92,11 +92,11 @@ pub(super) fn read_impact_state(
     needs_attributes: bool,
 ) -> Result<(Snapshot, DumpInventory, NamedTexts), Failure> {
     // Attributes are most of a state, and rules that need them are rare, so the rules are read first.
-    let details = StoredDetails { attributes: needs_attributes, counters: true };
+    let details = DetailsToStore { attributes: needs_attributes, counters: true };
     let texts = read_texts(paths)?;
     let (mut snapshot, mut inventory) = parse_dump(&texts, details)?;
     if !needs_attributes && snapshot.has_class_rules() {
-        (snapshot, inventory) = parse_snapshot(&texts, StoredDetails { attributes: true, ..details })?;
+        (snapshot, inventory) = parse_snapshot(&texts, DetailsToStore { attributes: true, ..details })?;
     }
     Ok((snapshot, inventory, texts))
 }
@@ -104,7 +104,7 @@ pub(super) fn read_impact_state(
 /// Parses the texts of a dump; an error if they contain no cluster objects.
 fn parse_dump(
     texts: &[(String, String)],
-    details: StoredDetails,
+    details: DetailsToStore,
 ) -> Result<(Snapshot, DumpInventory), Failure> {
     let (snapshot, inventory) = parse_snapshot(texts, details)?;
     if !inventory.has_impact_objects() {
@@ -119,7 +119,7 @@ fn parse_dump(
 /// Parses texts, each with its name, into a snapshot, with an inventory of their kinds.
 pub(super) fn parse_snapshot(
     texts: &[(String, String)],
-    details: StoredDetails,
+    details: DetailsToStore,
 ) -> Result<(Snapshot, DumpInventory), Failure> {
     let (mut snapshot, mut inventory) = (Snapshot::with_details(details), DumpInventory::default());
     for (file, text) in texts {

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::expiry::Expiry;
+use super::expiry::RuleExpiryArg;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::ReleaseArgs;
 use super::{clock, impact, state};
@@ -24,7 +24,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::rule_name;
 use tollgate_engine::impact::target::{self, DeviceTarget, NameSelector, ResolvedTarget};
-use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, StoredDetails, impact_counts};
+use tollgate_engine::impact::{DetailsToStore, ImpactQuery, ProposedChange, Snapshot, impact_counts};
 use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
@@ -50,8 +50,8 @@ pub(super) struct Taint {
 
     /// When the rule is no longer needed, as the annotation tollgate.dev/expires: a duration or an RFC 3339 time.
     /// Nothing is deleted then
-    #[arg(long, value_name = "TIME", value_parser = Expiry::parse)]
-    expires: Option<Expiry>,
+    #[arg(long, value_name = "TIME", value_parser = RuleExpiryArg::parse)]
+    expires: Option<RuleExpiryArg>,
 
     /// Allow a driver name without a dot, although there is no cluster state in which to look it up
     #[arg(long)]
@@ -119,8 +119,8 @@ struct StateAndProfiles {
 
 impl SelectionArgs {
     /// Returns which data of devices must be read besides their names and taints.
-    fn needed_details(&self) -> StoredDetails {
-        StoredDetails { counters: self.with_partitions, ..StoredDetails::default() }
+    fn needed_details(&self) -> DetailsToStore {
+        DetailsToStore { counters: self.with_partitions, ..DetailsToStore::default() }
     }
 
     /// Reads the state from the dump, or from the cluster if one is named; without either there is none.

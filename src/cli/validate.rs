@@ -318,7 +318,7 @@ impl Arguments {
             let path = target.path.display();
             let named = [&self.config.config, &self.baseline, &self.namespaces];
             let given = named.into_iter().flatten().chain(&self.state);
-            if target.is_source() || given.into_iter().any(|path| target.writes_to(path)) {
+            if target.would_overwrite_source() || given.into_iter().any(|path| target.writes_to(path)) {
                 let reason = "this file is not a report; choose another name, or delete the file first";
                 return Err(Failure::Usage(format!("--output-file {path}: {reason}")));
             }
@@ -406,7 +406,7 @@ fn check_all<'b>(
     order::run_in_order(work, |work| checker.check_input(work), |event| state.handle_event(event))?;
     state.progress.erase_bar();
     let RunOutput { mut targets, baselines, mut summary, statistics, tally, .. } = state;
-    summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
+    summary.stale = summary.stale.saturating_add(baselines.count_findings_in_missing_files(checker.settings));
     targets.write_footers(&summary, &statistics)?;
     Ok((baselines, summary, tally))
 }

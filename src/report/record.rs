@@ -25,7 +25,7 @@ macro_rules! record {
         members.finish()
     }};
     (@is_written $text:ident) => { true };
-    (@is_written $text:ident given) => { $crate::report::record::is_non_empty_json(&$text) };
+    (@is_written $text:ident given) => { $crate::report::record::is_non_default_json(&$text) };
     (@is_written $text:ident $condition:ident) => { $condition };
 }
 
@@ -68,6 +68,6 @@ pub(crate) fn to_json_text(value: &(impl Serialize + ?Sized)) -> String {
 }
 
 /// True if the JSON value is not null, false, zero or empty.
-pub(crate) fn is_non_empty_json(json: &str) -> bool {
+pub(crate) fn is_non_default_json(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "[]" | "{}")
 }

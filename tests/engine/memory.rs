@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
 
 use tollgate_document::doc;
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 
 /// `count` items, separated by commas.
 fn list(count: usize, item: impl Fn(usize) -> String) -> String {
@@ -177,7 +177,7 @@ fn the_estimate_is_near_what_is_allocated() {
     for (name, shape) in shapes() {
         let texts: Vec<String> = (0..COUNT).map(shape).collect();
         let docs: Vec<_> = texts.iter().map(|text| doc::parse(text).expect("JSON")).collect();
-        let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
+        let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: true, counters: true });
         let measured = allocation_counter::measure(|| {
             for doc in &docs {
                 snapshot.apply(doc.root()).expect("a readable object").expect("a kind that is kept");

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::source::documents;
-use tollgate_engine::impact::other_apis::replacement::{ReplacementInput, forecast_replacements};
+use tollgate_engine::impact::other_apis::replacement::{
+    FoundationDbReplacementInput, forecast_foundationdb_replacements,
+};
 use tollgate_formats::gotime;
 
 /// One line for each process group: its description, and the times at which it is detected, marked and
@@ -27,7 +29,7 @@ fn describe_groups(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
     let cluster = FoundationDbCluster::of(*of_kind("FoundationDBCluster").first().expect("a cluster"));
     let now = gotime::parse_rfc3339(&format!("2026-01-01T{now}Z")).expect("a time");
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
-    let forecast = forecast_replacements(ReplacementInput {
+    let forecast = forecast_foundationdb_replacements(FoundationDbReplacementInput {
         cluster,
         status: cluster.json().get("status"),
         nodes: &nodes,

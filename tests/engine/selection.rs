@@ -4,12 +4,12 @@
 
 use tollgate_api::profile::Profile;
 use tollgate_document::source::documents;
-use tollgate_engine::impact::{self, ImpactQuery, ProposedChange, Snapshot, StoredDetails};
+use tollgate_engine::impact::{self, DetailsToStore, ImpactQuery, ProposedChange, Snapshot};
 use tollgate_formats::gotime;
 
-const ALL: StoredDetails = StoredDetails { attributes: true, counters: true };
+const ALL: DetailsToStore = DetailsToStore { attributes: true, counters: true };
 
-fn snapshot(details: StoredDetails, text: &str) -> Snapshot {
+fn snapshot(details: DetailsToStore, text: &str) -> Snapshot {
     let mut snapshot = Snapshot::with_details(details);
     for document in documents(text) {
         snapshot.apply(document.expect("YAML").doc.root()).expect("an object that fits");
@@ -140,7 +140,7 @@ fn without_classes_or_attributes_the_numbers_are_upper_bounds() {
     assert_eq!(assess(&no_classes, &by_class, "1.34").0, 4);
     assert!(assess(&no_classes, &by_class, "1.34").1);
     assert_eq!(assess(&no_classes, &by_expression, "1.34").0, 0);
-    let no_attributes = snapshot(StoredDetails::default(), &format!("{CLASSES}{SLICES}"));
+    let no_attributes = snapshot(DetailsToStore::default(), &format!("{CLASSES}{SLICES}"));
     for rule in [&by_class, &by_expression] {
         let (published, is_upper_bound, _, notes) = assess(&no_attributes, rule, "1.34");
         assert_eq!((published, is_upper_bound), (4, true));

@@ -106,9 +106,9 @@ impl<'d> Inventory<'d> {
     /// Records an obstacle for the devices of slices that the allocator ignores on every node.
     fn record_ignored_slices(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<DeviceObstacle>]) {
         for (_, slice) in slices {
-            let obstacle = if self.needs_partitionable_devices(slice) {
+            let obstacle = if self.needs_disabled_partitionable_devices(slice) {
                 DeviceObstacle::FeatureOff("DRAPartitionableDevices")
-            } else if self.ignores_slice(slice) {
+            } else if self.ignores_for_compatibility_groups(slice) {
                 DeviceObstacle::CompatibilityGroups
             } else {
                 continue;

@@ -38,23 +38,23 @@ pub struct UnallocatedClaim<'d> {
 #[derive(Debug)]
 pub struct ClaimsToAllocate<'d> {
     /// The claims that need an allocation, in the order of the pod's spec.
-    pub(crate) claims: Vec<ClaimPlan<'d>>,
+    pub(crate) claims: Vec<PreparedClaim<'d>>,
     /// For each claim that is already allocated, the nodes on which its devices are available.
     pub(crate) allocated: Vec<AllocationNodes<'d>>,
 }
 
 /// A claim that needs an allocation, with its requests and constraints prepared for the search on every node.
 #[derive(Debug)]
-pub(crate) struct ClaimPlan<'d> {
+pub(crate) struct PreparedClaim<'d> {
     pub(crate) id: ClaimName<'d>,
-    pub(crate) requests: Vec<RequestPlan<'d>>,
+    pub(crate) requests: Vec<PreparedRequest<'d>>,
     /// `None` for a constraint type that Tollgate does not know.
     pub(crate) constraints: Vec<Option<ConstraintState<'d>>>,
 }
 
 /// A request of a claim with its alternatives, prepared for the search on every node.
 #[derive(Debug)]
-pub(crate) struct RequestPlan<'d> {
+pub(crate) struct PreparedRequest<'d> {
     /// The single exact request, or the alternatives of `firstAvailable`.
     pub(crate) alternatives: Vec<RequestAlternative<'d>>,
     pub(crate) has_alternatives: bool,
@@ -95,8 +95,8 @@ impl<'d> ClaimsToAllocate<'d> {
         classes: &Classes<'d>,
         semantics: &AllocatorSemantics,
     ) -> Result<ClaimsToAllocate<'d>, UnschedulableReason> {
-        let claims = claims.into_iter().map(|claim| ClaimPlan::new(claim, classes, semantics));
-        let mut claims: Vec<ClaimPlan<'_>> = claims.collect::<Result<_, _>>()?;
+        let claims = claims.into_iter().map(|claim| PreparedClaim::new(claim, classes, semantics));
+        let mut claims: Vec<PreparedClaim<'_>> = claims.collect::<Result<_, _>>()?;
         let requests = claims.iter_mut().flat_map(|claim| &mut claim.requests);
         for (number, details) in requests.flat_map(|request| &mut request.alternatives).enumerate() {
             details.number = number;
@@ -105,12 +105,12 @@ impl<'d> ClaimsToAllocate<'d> {
     }
 }
 
-impl<'d> ClaimPlan<'d> {
+impl<'d> PreparedClaim<'d> {
     fn new(
         claim: UnallocatedClaim<'d>,
         classes: &Classes<'d>,
         semantics: &AllocatorSemantics,
-    ) -> Result<ClaimPlan<'d>, UnschedulableReason> {
+    ) -> Result<PreparedClaim<'d>, UnschedulableReason> {
         let id = ClaimName { namespace: claim.namespace, name: claim.name };
         let devices = claim.spec.devices();
         let mut requests = Vec::new();
@@ -139,11 +139,11 @@ impl<'d> ClaimPlan<'d> {
                     alternatives.iter().map(details).collect::<Result<_, _>>()?
                 }
             };
-            requests.push(RequestPlan { alternatives, has_alternatives: exactly.is_none() });
+            requests.push(PreparedRequest { alternatives, has_alternatives: exactly.is_none() });
         }
         let constraints =
             devices.constraints().iter().map(|constraint| ConstraintState::new(constraint, semantics));
-        Ok(ClaimPlan { id, requests, constraints: constraints.collect() })
+        Ok(PreparedClaim { id, requests, constraints: constraints.collect() })
     }
 }
 

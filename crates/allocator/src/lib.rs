@@ -71,7 +71,7 @@ pub use outcome::{
 pub use pools::NodePools;
 pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
-pub use selector::{Candidate, SelectorError, Selectors};
+pub use selector::{Candidate, SelectorError, SelectorEvaluator};
 pub use tolerance::tolerates;
 pub use tollgate_api::profile::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
 pub use usage::{DeviceHolding, DeviceUsage};

@@ -9,7 +9,7 @@ use crate::claim::AllocationMode;
 use crate::outcome::{AllocationError, MAX_DEVICES_PER_CLAIM, SelectorSource};
 use crate::pools::PoolState;
 use crate::search::{ClaimRequest, PodSearch, Stopped};
-use crate::selector::{Candidate, Selectors};
+use crate::selector::{Candidate, SelectorEvaluator};
 
 /// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct DeviceNeed {
     selected: Vec<Option<bool>>,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
+impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
     pub(crate) fn compute_needs(&mut self) -> Result<(), Stopped> {

@@ -8,7 +8,7 @@ use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
 use crate::pools::{NodeDevice, add_counters};
 use crate::search::{ClaimRequest, PodSearch, Stopped};
-use crate::selector::Selectors;
+use crate::selector::SelectorEvaluator;
 use crate::tolerance;
 use tollgate_formats::quantity::Quantity;
 
@@ -39,7 +39,7 @@ pub(crate) struct TakenDevice<'a, 'd> {
     has_counters: bool,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
+impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     pub(crate) fn device_at(&self, node_device: usize) -> Option<(NodeDevice, &'a Device<'d>)> {
         let node_device = *self.pools.node_devices.get(node_device)?;
         Some((node_device, self.allocator.inventory.devices.get(node_device.device)?))

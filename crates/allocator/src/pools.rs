@@ -112,11 +112,11 @@ impl<'d> Inventory<'d> {
         slice: &Slice<'_>,
         reaches: &dyn Fn(NodeSelection<'_>) -> bool,
     ) -> bool {
-        if self.needs_partitionable_devices(slice) {
+        if self.needs_disabled_partitionable_devices(slice) {
             return false;
         }
         let has_counters_for_all = self.slice_reaches_every_node(&slice.counters);
-        !self.ignores_slice(slice)
+        !self.ignores_for_compatibility_groups(slice)
             && (has_counters_for_all
                 || reaches(slice.nodes)
                 || slice.has_nodes_per_device() && {
@@ -126,13 +126,13 @@ impl<'d> Inventory<'d> {
     }
 
     /// True if the slice uses DRAPartitionableDevices and this feature gate is disabled.
-    pub(crate) fn needs_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
+    pub(crate) fn needs_disabled_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
         let is_on = self.semantics.features.partitionable_devices;
         !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
     }
 
     /// True if the release ignores the slice, because it has compatibility groups.
-    pub(crate) fn ignores_slice(&self, slice: &Slice<'_>) -> bool {
+    pub(crate) fn ignores_for_compatibility_groups(&self, slice: &Slice<'_>) -> bool {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
@@ -161,7 +161,9 @@ impl<'d> Inventory<'d> {
         if slices().any(|(_, slice)| slice.generation > first.generation) {
             return SlicesOnOtherNodes::Replaced;
         }
-        let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.ignores_slice(slice);
+        let counted = |slice: &Slice<'_>| {
+            slice.generation == first.generation && !self.ignores_for_compatibility_groups(slice)
+        };
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
             return SlicesOnOtherNodes::Missing;
         }

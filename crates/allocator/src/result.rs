@@ -5,10 +5,10 @@ use crate::node::NodeSelection;
 use crate::outcome::{AllocatedDevice, Allocation, AllocationNodes};
 use crate::placing::TakenDevice;
 use crate::search::PodSearch;
-use crate::selector::Selectors;
+use crate::selector::SelectorEvaluator;
 use tollgate_api::view::{List, NodeRequirement};
 
-impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
+impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// The allocations of all claims, after the search has found devices for them.
     pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
         let mut claims: Vec<Vec<&TakenDevice<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();

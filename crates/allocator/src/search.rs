@@ -4,14 +4,14 @@
 //! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and
 //! not the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
 
-use crate::claim::{AllocationMode, ClaimPlan, ClaimsToAllocate, RequestAlternative};
+use crate::claim::{AllocationMode, ClaimsToAllocate, PreparedClaim, RequestAlternative};
 use crate::constraint::ConstraintState;
 use crate::inventory::{DeviceKey, Inventory};
 use crate::needs::DeviceNeed;
 use crate::outcome::{AllocationError, AllocationOutcome, MAX_DEVICES_PER_CLAIM, UnschedulableReason};
 use crate::placing::{AllocatedShares, SearchCounters, TakenDevice};
 use crate::pools::{NodePools, PoolState};
-use crate::selector::{SelectorError, Selectors};
+use crate::selector::{SelectorError, SelectorEvaluator};
 use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
@@ -46,7 +46,7 @@ impl From<AllocationError> for Stopped {
     }
 }
 
-impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
+impl<'d, S: SelectorEvaluator + ?Sized> Allocator<'_, 'd, S> {
     /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &ClaimsToAllocate<'d>) -> AllocationOutcome<'d> {
@@ -75,7 +75,7 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
 pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     pub(crate) allocator: &'a Allocator<'a, 'd, S>,
     pub(crate) pools: &'a NodePools<'d>,
-    pub(crate) claims: &'a [ClaimPlan<'d>],
+    pub(crate) claims: &'a [PreparedClaim<'d>],
     /// The number of devices that each request or alternative needs on this node, by [`RequestAlternative::number`].
     pub(crate) needs: Vec<DeviceNeed>,
     pub(crate) constraints: Vec<Vec<ConstraintState<'d>>>,
@@ -149,11 +149,11 @@ enum BranchFailure {
     OverLimit,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
+impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     fn new(
         allocator: &'a Allocator<'a, 'd, S>,
         pools: &'a NodePools<'d>,
-        claims: &'a [ClaimPlan<'d>],
+        claims: &'a [PreparedClaim<'d>],
     ) -> PodSearch<'a, 'd, S> {
         PodSearch {
             allocator,

@@ -37,13 +37,13 @@ pub enum SelectorError {
 }
 
 /// Evaluates the CEL selectors of claims and classes; implemented outside this crate.
-pub trait Selectors {
+pub trait SelectorEvaluator {
     /// Returns true if the expression selects the device.
     fn matches(&self, expression: &str, device: Candidate<'_>) -> Result<bool, SelectorError>;
 }
 
 /// A function can serve as an evaluator. Its errors count as runtime errors.
-impl<F> Selectors for F
+impl<F> SelectorEvaluator for F
 where
     F: Fn(&str, Candidate<'_>) -> Result<bool, String>,
 {

@@ -112,7 +112,7 @@ const MAX_LISTED_ERRORS: usize = 1_000;
 /// Maximum total size in bytes of the paths and messages of errors.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an invalid number in a message.
-const MAX_NUMBER_BYTES: usize = 4 << 10;
+const MAX_SHOWN_NUMBER_BYTES: usize = 4 << 10;
 
 /// The errors that are kept, and how many more there were.
 #[derive(Default)]
@@ -328,7 +328,7 @@ fn type_error(value: Value<'_>, ty: &FieldType, schema: Schema, frame: FieldCont
         ValueKind::Array => "array".to_owned(),
         ValueKind::Object => "object".to_owned(),
         ValueKind::Number if matches!(ty, FieldType::Int) => {
-            format!("number {}", gofmt::byte_prefix(value.text(), MAX_NUMBER_BYTES))
+            format!("number {}", gofmt::byte_prefix(value.text(), MAX_SHOWN_NUMBER_BYTES))
         }
         ValueKind::Number => "number".to_owned(),
     };

@@ -18,7 +18,7 @@ pub fn root_struct(kind: ApiKind, version: Version) -> &'static StructSchema {
         (ApiKind::ResourceClaimTemplate, _) => &TEMPLATE,
         (ApiKind::DeviceTaintRule, _) => &TAINT_RULE,
         (ApiKind::DeviceClass, _) => &CLASS,
-        (ApiKind::ResourceSlicePatch, _) => &PATCH,
+        (ApiKind::ResourceSlicePatch, _) => &SLICE_PATCH,
         (ApiKind::ClassicClass, _) => &CLASSIC_CLASS,
         (ApiKind::ClassicClaim, _) => &CLASSIC_CLAIM,
         (ApiKind::Pod, _) => &POD,
@@ -51,7 +51,7 @@ pub fn device_body(version: Version) -> &'static StructSchema {
 }
 
 /// DeviceRequest in a version.
-pub fn request(version: Version) -> &'static StructSchema {
+pub fn device_request_struct(version: Version) -> &'static StructSchema {
     if version.is_before_v1beta2() { &REQUEST_FLAT } else { &REQUEST }
 }
 
@@ -170,13 +170,13 @@ pub use meta::{NODE_TERM, OWNER_REFERENCE};
 pub use other_apis::patch::DEVICE_PATCH_FILTER;
 pub use pod::POD_CLAIM;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
-pub use slice::{ATTRIBUTE, CONSUMPTION, COUNTER_SET};
+pub use slice::{ATTRIBUTE, COUNTER_CONSUMPTION, COUNTER_SET};
 pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
 use other_apis::classic::{CLASSIC_CLAIM, CLASSIC_CLASS};
 use other_apis::foundationdb::FOUNDATION_DB_CLUSTER;
-use other_apis::patch::PATCH;
+use other_apis::patch::SLICE_PATCH;
 use pod::{CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD, REPLICA_SET, STATEFUL_SET};
 use rule::{CLASS, TAINT_RULE};
 use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

@@ -15,7 +15,7 @@ use tollgate_document::field::{FieldPath, Path};
 
 /// The part of an object that a registry strategy of the API server handles.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum GatedObjectPart {
     Slice,
     /// The spec of a claim, or of the claims of a template.
     ClaimSpec,
@@ -26,7 +26,7 @@ enum Part {
 
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
 struct GatedFields {
-    part: Part,
+    part: GatedObjectPart,
     /// The feature gates that must all be enabled for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
@@ -36,7 +36,11 @@ struct GatedFields {
 }
 
 /// Fields of all releases, whose use only the dropped fields themselves indicate.
-const fn gated_fields(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> GatedFields {
+const fn gated_fields(
+    part: GatedObjectPart,
+    gates: &'static [Gate],
+    drops: &'static [&'static str],
+) -> GatedFields {
     GatedFields { part, gates, drops, also_used: &[], releases: Availability::ALWAYS }
 }
 
@@ -56,9 +60,9 @@ impl GatedFields {
 /// first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
 static GATED_FIELDS: &[GatedFields] = &[
-    gated_fields(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+    gated_fields(GatedObjectPart::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRAPartitionableDevices],
         &[
             "spec.sharedCounters",
@@ -70,7 +74,7 @@ static GATED_FIELDS: &[GatedFields] = &[
         ],
     ),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
         &[
             "spec.devices[].<body>.bindingConditions",
@@ -79,17 +83,17 @@ static GATED_FIELDS: &[GatedFields] = &[
         ],
     ),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRAConsumableCapacity],
         &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
     ),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRADeviceCompatibilityGroups],
         &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
     ),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRANodeAllocatableResources],
         &[
             "spec.devices[].<body>.nodeAllocatableResources",
@@ -97,7 +101,7 @@ static GATED_FIELDS: &[GatedFields] = &[
         ],
     ),
     gated_fields(
-        Part::Slice,
+        GatedObjectPart::Slice,
         &[Gate::DRAListTypeAttributes],
         &[
             "spec.devices[].<body>.attributes{}.ints",
@@ -106,44 +110,56 @@ static GATED_FIELDS: &[GatedFields] = &[
             "spec.devices[].<body>.attributes{}.versions",
         ],
     ),
-    gated_fields(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
-    gated_fields(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
-    gated_fields(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+    gated_fields(
+        GatedObjectPart::Slice,
+        &[Gate::DRAPartitionableDevicesType],
+        &["spec.partitionTypeAttribute"],
+    ),
+    gated_fields(GatedObjectPart::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+    gated_fields(
+        GatedObjectPart::ClaimSpec,
+        &[Gate::DRAPrioritizedList],
+        &["devices.requests[].firstAvailable"],
+    ),
     // 1.33 and 1.34 forgot to.
     gated_fields(
-        Part::ClaimSpec,
+        GatedObjectPart::ClaimSpec,
         &[Gate::DRADeviceTaints],
         &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
     )
     .in_releases(Availability::since(35)),
-    gated_fields(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+    gated_fields(
+        GatedObjectPart::ClaimSpec,
+        &[Gate::DRAAdminAccess],
+        &["devices.requests[].<exactly>.adminAccess"],
+    ),
     // 1.34 changed a copy.
     gated_fields(
-        Part::ClaimSpec,
+        GatedObjectPart::ClaimSpec,
         &[Gate::DRAConsumableCapacity],
         &["devices.constraints[].distinctAttribute"],
     )
-    .also_used(CAPACITIES)
+    .also_used(REQUEST_CAPACITY_PATHS)
     .in_releases(Availability::since(35)),
-    gated_fields(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
+    gated_fields(GatedObjectPart::ClaimSpec, &[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
         .also_used(&["devices.constraints[].distinctAttribute"]),
     gated_fields(
-        Part::ClaimSpec,
+        GatedObjectPart::ClaimSpec,
         &[Gate::DRADerivedAttributes],
         &[
             "devices.requests[].<exactly>.derivedAttributes",
             "devices.requests[].firstAvailable[].derivedAttributes",
         ],
     ),
-    gated_fields(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+    gated_fields(GatedObjectPart::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
     gated_fields(
-        Part::ClaimStatus,
+        GatedObjectPart::ClaimStatus,
         &[Gate::DRAAdminAccess],
         &["status.allocation.devices.results[].adminAccess"],
     )
     .also_used(&["spec.devices.requests[].<exactly>.adminAccess"]),
     gated_fields(
-        Part::ClaimStatus,
+        GatedObjectPart::ClaimStatus,
         &[Gate::DRAConsumableCapacity],
         &[
             "status.allocation.devices.results[].shareID",
@@ -156,33 +172,37 @@ static GATED_FIELDS: &[GatedFields] = &[
         "spec.devices.requests[].<exactly>.capacity",
         "spec.devices.requests[].firstAvailable[].capacity",
     ]),
-    gated_fields(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
-        .in_releases(Availability::since(35)),
     gated_fields(
-        Part::ClaimStatus,
+        GatedObjectPart::ClaimStatus,
+        &[Gate::DRADeviceBindingConditions],
+        RESULT_BINDING_CONDITION_PATHS,
+    )
+    .in_releases(Availability::since(35)),
+    gated_fields(
+        GatedObjectPart::ClaimStatus,
         &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
         &["status.allocation.allocationTimestamp"],
     )
-    .also_used(BINDING_CONDITIONS)
+    .also_used(RESULT_BINDING_CONDITION_PATHS)
     .in_releases(Availability::release(34)),
     gated_fields(
-        Part::ClaimStatus,
+        GatedObjectPart::ClaimStatus,
         &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-        BINDING_CONDITIONS,
+        RESULT_BINDING_CONDITION_PATHS,
     )
     .also_used(&["status.allocation.allocationTimestamp"])
     .in_releases(Availability::release(34)),
     gated_fields(
-        Part::ClaimStatus,
+        GatedObjectPart::ClaimStatus,
         &[Gate::DRAOptionalNodeOperations],
         &["status.allocation.devices.results[].skipNodeOperations"],
     ),
-    gated_fields(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
+    gated_fields(GatedObjectPart::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
 ];
 
-const CAPACITIES: &[&str] =
+const REQUEST_CAPACITY_PATHS: &[&str] =
     &["devices.requests[].<exactly>.capacity", "devices.requests[].firstAvailable[].capacity"];
-const BINDING_CONDITIONS: &[&str] = &[
+const RESULT_BINDING_CONDITION_PATHS: &[&str] = &[
     "status.allocation.devices.results[].bindingConditions",
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
@@ -236,12 +256,12 @@ pub fn dropped_fields(
     is_status: bool,
     profile: &Profile,
 ) -> Vec<DroppedField> {
-    let (part, way): (Part, &[&str]) = match object.body {
-        ObjectBody::Slice(_) if !is_status => (Part::Slice, &[]),
-        ObjectBody::Class(_) if !is_status => (Part::Class, &[]),
-        ObjectBody::Claim(_) if is_status => (Part::ClaimStatus, &[]),
-        ObjectBody::Claim(_) => (Part::ClaimSpec, &["spec"]),
-        ObjectBody::Template(_) => (Part::ClaimSpec, &["spec", "spec"]),
+    let (part, way): (GatedObjectPart, &[&str]) = match object.body {
+        ObjectBody::Slice(_) if !is_status => (GatedObjectPart::Slice, &[]),
+        ObjectBody::Class(_) if !is_status => (GatedObjectPart::Class, &[]),
+        ObjectBody::Claim(_) if is_status => (GatedObjectPart::ClaimStatus, &[]),
+        ObjectBody::Claim(_) => (GatedObjectPart::ClaimSpec, &["spec"]),
+        ObjectBody::Template(_) => (GatedObjectPart::ClaimSpec, &["spec", "spec"]),
         _ => return Vec::new(),
     };
     let off: Vec<Gate> = profile.gates_off().collect();

@@ -10,7 +10,7 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 
 /// A struct as the API server prints it in its own version. The text may end anywhere after `max_bytes` bytes.
-pub fn struct_text(
+pub fn struct_json_cut_after(
     value: Value<'_>,
     ty: &'static StructSchema,
     fields: Availability,

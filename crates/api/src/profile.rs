@@ -20,7 +20,7 @@ pub use releases::{ALL, DEFAULT};
 pub use semantics::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
 
 use tollgate_cel::{CelEnv, evaluate};
-use tollgate_formats::names::{KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{KeyErrorWord, LengthUnitWord};
 
 /// Whether a profile is for exactly the release of an API server, or for the nearest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,7 +191,7 @@ pub struct Profile {
     /// random and was not compared with a real scheduler; `None` if it was.
     pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
-    pub label_unit: LengthUnit,
+    pub label_unit: LengthUnitWord,
     /// The wording of the error for a label key with too many slashes.
     pub label_key_word: KeyErrorWord,
     /// The label that allows admin access in a namespace.

@@ -411,13 +411,13 @@ impl Status {
     pub fn encode(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Document<'s> {
+        struct StatusDocument<'s> {
             kind: &'static str,
             api_version: &'static str,
             #[serde(flatten)]
             status: &'s Status,
         }
-        let document = Document { kind: "Status", api_version: "v1", status: self };
+        let document = StatusDocument { kind: "Status", api_version: "v1", status: self };
         // Strings and numbers only: there is nothing that could fail.
         serde_json::to_vec(&document).unwrap_or_default()
     }

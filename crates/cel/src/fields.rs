@@ -12,14 +12,14 @@ use super::tree::{ExprKind, Literal, NodeId, Tree};
 /// The schema of a value, by which the fields that an expression selects are looked up.
 pub trait FieldSchema: Clone {
     /// Looks up the schema of a field or map key.
-    fn field(&self, name: &str) -> FieldSelection<Self>;
+    fn field(&self, name: &str) -> SchemaFieldLookup<Self>;
     /// The schema of the items, if the value is a list.
     fn items(&self) -> Option<Self>;
 }
 
 /// Result of looking up a field in a schema.
 #[derive(Clone, Debug)]
-pub enum FieldSelection<S> {
+pub enum SchemaFieldLookup<S> {
     /// The field exists, and its value has this schema.
     Known(S),
     /// The schema does not say whether the field exists.
@@ -33,14 +33,14 @@ pub(super) fn undefined_fields<S: FieldSchema>(
     tree: &Tree,
     variable: &dyn Fn(&str) -> Option<S>,
 ) -> Vec<ExpressionError> {
-    let mut walker = Walker { tree, variable, locals: Vec::new(), faults: Vec::new() };
+    let mut walker = UndefinedFieldFinder { tree, variable, locals: Vec::new(), faults: Vec::new() };
     walker.visit(tree.root());
     walker.faults.sort_by_key(|fault| fault.at);
     walker.faults.dedup();
     walker.faults
 }
 
-struct Walker<'t, S> {
+struct UndefinedFieldFinder<'t, S> {
     tree: &'t Tree,
     variable: &'t dyn Fn(&str) -> Option<S>,
     /// Loop variables, innermost last.
@@ -48,7 +48,7 @@ struct Walker<'t, S> {
     faults: Vec<ExpressionError>,
 }
 
-impl<S: FieldSchema> Walker<'_, S> {
+impl<S: FieldSchema> UndefinedFieldFinder<'_, S> {
     /// Visits a node and all below it, and returns what its value can be.
     fn visit(&mut self, id: NodeId) -> Option<S> {
         let tree = self.tree;
@@ -112,9 +112,9 @@ impl<S: FieldSchema> Walker<'_, S> {
 
     fn select(&mut self, id: NodeId, operand: &S, field: &str) -> Option<S> {
         match operand.field(field) {
-            FieldSelection::Known(schema) => Some(schema),
-            FieldSelection::Unknown => None,
-            FieldSelection::Undefined => {
+            SchemaFieldLookup::Known(schema) => Some(schema),
+            SchemaFieldLookup::Unknown => None,
+            SchemaFieldLookup::Undefined => {
                 let message = format!("undefined field '{field}'");
                 self.faults.push(ExpressionError { at: self.tree.error_offset(id), message });
                 None

@@ -32,7 +32,7 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
-pub use fields::{FieldSchema, FieldSelection};
+pub use fields::{FieldSchema, SchemaFieldLookup};
 pub use functions::functions;
 pub use issue::ExpressionError;
 pub use macros::expression_weight;

@@ -27,7 +27,9 @@ pub(super) fn check_literals(tree: &Tree, checked: &TypeCheckResult, env: CelEnv
             }
             // Policies may mix types: what is made of such a list can still be evaluated.
             ExprKind::List { .. } | ExprKind::Map { .. } if env.mixed_literals => {}
-            ExprKind::List { elements } if !is_exempt(id) => check_one_type(tree, checked, elements, issues),
+            ExprKind::List { elements } if !is_exempt(id) => {
+                check_elements_have_one_type(tree, checked, elements, issues)
+            }
             ExprKind::Map { entries } if !is_exempt(id) => check_entry_types(tree, checked, entries, issues),
             _ => {}
         }
@@ -64,7 +66,12 @@ fn invalid_literal_argument(
 }
 
 /// Reports the first element of a list that has another type than its first element.
-fn check_one_type(tree: &Tree, checked: &TypeCheckResult, elements: &[Element], issues: &mut Issues<'_>) {
+fn check_elements_have_one_type(
+    tree: &Tree,
+    checked: &TypeCheckResult,
+    elements: &[Element],
+    issues: &mut Issues<'_>,
+) {
     let types = elements
         .iter()
         .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));

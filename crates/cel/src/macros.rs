@@ -16,7 +16,7 @@ const UNUSED_VARIABLE: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
 /// Number of nodes from which on a tree shares subtrees instead of copying them, so that nested macros cannot grow
 /// it exponentially.
-const MAX_NODES_TO_COPY: usize = 10_000;
+const SHARE_SUBTREES_FROM_NODES: usize = 10_000;
 
 /// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
 /// `optMap` or `optFlatMap`, because these macros copy their target.
@@ -27,7 +27,7 @@ pub fn expression_weight(expression: &str) -> usize {
         return size;
     }
     let copies = expression.matches("optMap").count() + expression.matches("optFlatMap").count();
-    size.saturating_mul(1 << copies.min(14)).min(MAX_NODES_TO_COPY).max(size)
+    size.saturating_mul(1 << copies.min(14)).min(SHARE_SUBTREES_FROM_NODES).max(size)
 }
 
 /// Expands a call that is a macro; returns the node that replaces it, or `None` if it is not a macro.
@@ -94,7 +94,7 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
 struct MisusedMacro(NodeId);
 
 /// The names of the variables of a loop: one, or two for `all(i, v, …)` and the like.
-type Names = Result<(String, Option<String>), MisusedMacro>;
+type LoopVariableNames = Result<(String, Option<String>), MisusedMacro>;
 
 /// Adds the nodes that replace one macro call, all at the position of the macro.
 struct MacroExpander<'c, 't> {
@@ -135,7 +135,7 @@ impl MacroExpander<'_, '_> {
     /// A copy of a node and everything below it; the node itself once the tree is large, because each nested copy would
     /// double it.
     fn copy_subtree(&mut self, id: NodeId) -> NodeId {
-        if self.cx.tree.len() < MAX_NODES_TO_COPY { self.cx.tree.copy_subtree(id) } else { id }
+        if self.cx.tree.len() < SHARE_SUBTREES_FROM_NODES { self.cx.tree.copy_subtree(id) } else { id }
     }
 
     /// Reports a macro that is used incorrectly, and returns the node that represents it.
@@ -162,14 +162,14 @@ impl MacroExpander<'_, '_> {
     }
 
     /// The loop variable of a macro with one variable. Reports `complaint` if it is not an identifier.
-    fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
+    fn one_name(&mut self, variable: NodeId, complaint: &str) -> LoopVariableNames {
         let name = self.identifier_name(variable, complaint)?;
         self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
     /// The loop variables of a macro with two variables, which must differ.
-    fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
+    fn two_names(&mut self, first: NodeId, second: NodeId) -> LoopVariableNames {
         let first_name = self.identifier_name(first, "argument must be a simple name")?;
         let second_name = self.identifier_name(second, "argument must be a simple name")?;
         if first_name == second_name {
@@ -191,7 +191,7 @@ impl MacroExpander<'_, '_> {
 
     /// Adds a loop over `range`; `parts` are its initial value, condition, step and result. The node of the error if
     /// the names are wrong.
-    fn add_loop(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
+    fn add_loop(&mut self, range: NodeId, names: LoopVariableNames, parts: [NodeId; 4]) -> NodeId {
         let (variable, second_variable) = match names {
             Ok(names) => names,
             Err(MisusedMacro(missing)) => return missing,
@@ -216,7 +216,7 @@ impl MacroExpander<'_, '_> {
         &mut self,
         function: &str,
         range: NodeId,
-        names: Names,
+        names: LoopVariableNames,
         predicate: NodeId,
     ) -> NodeId {
         let parts = match function {
@@ -250,7 +250,7 @@ impl MacroExpander<'_, '_> {
     fn expand_to_list(
         &mut self,
         range: NodeId,
-        names: Names,
+        names: LoopVariableNames,
         filter: Option<NodeId>,
         transform: NodeId,
     ) -> NodeId {
@@ -265,7 +265,7 @@ impl MacroExpander<'_, '_> {
     fn expand_to_map(
         &mut self,
         range: NodeId,
-        names: Names,
+        names: LoopVariableNames,
         filter: Option<NodeId>,
         inserted: &[NodeId],
     ) -> NodeId {
@@ -280,7 +280,7 @@ impl MacroExpander<'_, '_> {
     fn collecting_loop(
         &mut self,
         range: NodeId,
-        names: Names,
+        names: LoopVariableNames,
         filter: Option<NodeId>,
         init: NodeId,
         mut step: NodeId,

@@ -11,7 +11,7 @@ pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
 /// The type that a message name such as `google.protobuf.Duration` refers to, with the name by which its fields are
 /// looked up.
-pub(super) enum MessageType {
+pub(super) enum MessageTypeLookup {
     Of(Type, String),
     /// The name is that of a type without fields that an expression could set.
     OtherType(Type, String),
@@ -43,18 +43,18 @@ pub(super) fn declared_type(name: &str, env: CelEnv) -> Option<Type> {
 }
 
 /// Resolves a message name, such as `google.protobuf.Duration`.
-pub(super) fn message_type(name: &str, env: CelEnv) -> MessageType {
+pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
     let name = name.strip_prefix('.').unwrap_or(name);
     if let Some(found) = type_named(name, env) {
         return match message_name(&found, name, env) {
-            Some(message) => MessageType::Of(found, message.to_owned()),
-            None => MessageType::OtherType(Type::Error, found.bare_name()),
+            Some(message) => MessageTypeLookup::Of(found, message.to_owned()),
+            None => MessageTypeLookup::OtherType(Type::Error, found.bare_name()),
         };
     }
     match declared_type(name, env) {
         // Only names of types are looked for since names have scopes.
-        Some(found) if !env.scoped_names => MessageType::Variable(found, name.to_owned()),
-        _ => MessageType::Undeclared,
+        Some(found) if !env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),
+        _ => MessageTypeLookup::Undeclared,
     }
 }
 

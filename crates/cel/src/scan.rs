@@ -13,8 +13,8 @@ const MAX_DEPTH: u32 = 250;
 const MAX_EXPRESSION_BYTES: usize = 10_240;
 /// Maximum weight for parsing on any thread: sufficient for the two megabytes of a test thread in a debug
 /// build.
-const MAX_ANY_THREAD_WEIGHT: u32 = 48;
-const MAX_ANY_THREAD_BYTES: usize = 4_096;
+const MAX_WEIGHT_FOR_SMALL_STACK: u32 = 48;
+const MAX_BYTES_FOR_SMALL_STACK: usize = 4_096;
 
 /// Whether an expression can be parsed on any thread, requires a large stack, or is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn find_parse_needs(text: &str) -> ParseNeeds {
             return ParseNeeds::Refused(reason);
         }
     }
-    if scanner.heaviest <= MAX_ANY_THREAD_WEIGHT && text.len() <= MAX_ANY_THREAD_BYTES {
+    if scanner.heaviest <= MAX_WEIGHT_FOR_SMALL_STACK && text.len() <= MAX_BYTES_FOR_SMALL_STACK {
         ParseNeeds::Flat
     } else {
         ParseNeeds::Deep

@@ -100,7 +100,7 @@ impl Unifier {
             return true;
         }
         if let Type::Param(id) = to {
-            match self.substitution_is_valid(from, *id) {
+            match self.bind_or_widen(from, *id) {
                 SubstitutionResult::Agreed => return true,
                 SubstitutionResult::Refused => return false,
                 // Try the other direction below.
@@ -108,7 +108,7 @@ impl Unifier {
             }
         }
         if let Type::Param(id) = from {
-            return self.substitution_is_valid(to, *id) == SubstitutionResult::Agreed;
+            return self.bind_or_widen(to, *id) == SubstitutionResult::Agreed;
         }
         if from.is_dyn_or_error() || to.is_dyn_or_error() {
             return true;
@@ -130,7 +130,7 @@ impl Unifier {
     }
 
     /// Checks whether parameter `id` can be `found`, and binds or widens the parameter if so.
-    fn substitution_is_valid(&mut self, found: &Type, id: u32) -> SubstitutionResult {
+    fn bind_or_widen(&mut self, found: &Type, id: u32) -> SubstitutionResult {
         if *found == Type::Param(id) {
             return SubstitutionResult::Agreed;
         }

@@ -34,7 +34,7 @@ pub(super) const KEPT_HEAD_BYTES: usize = 16 << 10;
 pub(super) const FULL_OBJECTS: &str = "application/json";
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
-const MAX_LINES: usize = 64 << 20;
+const MAX_LINES_RESPONSE_BYTES: usize = 64 << 20;
 /// Maximum length in bytes of a line of `/metrics`.
 const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
@@ -157,7 +157,7 @@ impl ApiClient {
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_and_read_any(build_request(Method::GET, path, accept, None)?, limit).await
+        self.send_and_read_any_status(build_request(Method::GET, path, accept, None)?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.
@@ -185,7 +185,8 @@ impl ApiClient {
         object: Option<String>,
     ) -> Result<Response<String>, ApiError> {
         let content = object.map(|object| (FULL_OBJECTS, object));
-        self.send_and_read_any(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE_BYTES).await
+        self.send_and_read_any_status(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE_BYTES)
+            .await
     }
 
     /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
@@ -214,7 +215,7 @@ impl ApiClient {
     }
 
     /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
-    async fn send_and_read_any(
+    async fn send_and_read_any_status(
         &self,
         request: Request<Body>,
         limit: usize,
@@ -284,8 +285,10 @@ impl ApiClient {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
                 let Ok(bytes) = frame.into_data() else { continue };
                 size = size.saturating_add(bytes.len());
-                if size > MAX_LINES {
-                    return Err(ApiError::Unreachable(format!("{path} has more than {MAX_LINES} bytes")));
+                if size > MAX_LINES_RESPONSE_BYTES {
+                    return Err(ApiError::Unreachable(format!(
+                        "{path} has more than {MAX_LINES_RESPONSE_BYTES} bytes"
+                    )));
                 }
                 rest.extend_from_slice(&bytes);
                 if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
@@ -309,7 +312,7 @@ impl ApiClient {
 
     /// Sends a request and reads up to `limit` bytes of the body; an error status is an error.
     async fn send_and_read(&self, request: Request<Body>, limit: usize) -> Result<String, ApiError> {
-        let response = self.send_and_read_any(request, limit).await?;
+        let response = self.send_and_read_any_status(request, limit).await?;
         let (code, text) = (response.status(), response.into_body());
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }

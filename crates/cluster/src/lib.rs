@@ -42,8 +42,8 @@ pub use dry_run::{CreateResponse, DryRunCreate};
 pub use lease::{LeaseHandle, LeaseSettings, LeaseStatus};
 pub use list::{ListEvent, ListOutcome, ReadOptions};
 pub use listed_kind::{
-    ADMISSION_POLICIES, CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
-    DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
+    ADMISSION_POLICIES, CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS,
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
     LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
     POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
 };
@@ -123,7 +123,7 @@ impl Cluster {
 
 /// The status of a registration, shared with `/readyz?verbose` and `/metrics`.
 #[derive(Debug, Default)]
-pub struct SharedStatus(Mutex<RegistrationStatus>);
+pub struct SharedRegistrationStatus(Mutex<RegistrationStatus>);
 
 /// Whether a webhook configuration is registered, and why not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -144,13 +144,13 @@ pub struct RegistrationStatus {
     pub revision: u64,
 }
 
-impl SharedStatus {
+impl SharedRegistrationStatus {
     /// Returns the current status of the registration.
     pub fn get(&self) -> RegistrationStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn update(self: &Arc<SharedStatus>, change: impl FnOnce(&mut RegistrationStatus)) {
+    fn update(self: &Arc<SharedRegistrationStatus>, change: impl FnOnce(&mut RegistrationStatus)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -20,7 +20,7 @@ use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, KeptFields, ObjectWithDeferredMember, Value, ValueKind};
-use tollgate_engine::impact::{SnapshotKind, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, SnapshotKind};
 
 /// An object, an omitted object or the end of a page, in the order in which a list is read.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +67,11 @@ impl ReadOptions {
 
     /// The fields and the size that impact needs of an object of this kind.
     pub fn for_impact(kind: SnapshotKind) -> ReadOptions {
-        ReadOptions::for_impact_with_details(kind, StoredDetails::default())
+        ReadOptions::for_impact_with_details(kind, DetailsToStore::default())
     }
 
     /// The fields and the size that impact needs of an object of this kind, with these details of devices.
-    pub fn for_impact_with_details(kind: SnapshotKind, details: StoredDetails) -> ReadOptions {
+    pub fn for_impact_with_details(kind: SnapshotKind, details: DetailsToStore) -> ReadOptions {
         ReadOptions { keep: kind.fields_with(details), max_nodes: kind.max_kept_nodes() }
     }
 }

@@ -85,10 +85,10 @@ pub const ADMISSION_POLICIES: ListedKind = cluster_kind(
 pub const FOUNDATIONDB: ListedKind =
     namespaced_kind("apps.foundationdb.org", "FoundationDBCluster", "foundationdbclusters", &["v1beta2"]);
 /// ResourceClasses of classic DRA (KEP-3063), where they are installed.
-pub const CLASSIC_CLASSES: ListedKind =
+pub const CLASSIC_DRA_CLASSES: ListedKind =
     cluster_kind("cdi.k8s.io", "ResourceClass", "resourceclasses", &["v1alpha1"]);
 /// ResourceClaims of classic DRA (KEP-3063), where they are installed.
-pub const CLASSIC_CLAIMS: ListedKind =
+pub const CLASSIC_DRA_CLAIMS: ListedKind =
     namespaced_kind("cdi.k8s.io", "ResourceClaim", "resourceclaims", &["v1alpha1"]);
 /// Nodes.
 pub const NODES: ListedKind = cluster_kind("", "Node", "nodes", &["v1"]);
@@ -138,7 +138,7 @@ pub const POLICY_KINDS: [ListedKind; 4] = [
 const OPTIONAL_GROUPS: [&str; 7] = [
     POLICY_GROUP,
     FOUNDATIONDB.group,
-    CLASSIC_CLAIMS.group,
+    CLASSIC_DRA_CLAIMS.group,
     JOB_SETS.group,
     LEADER_WORKER_SETS.group,
     POD_GROUPS.group,
@@ -188,7 +188,8 @@ impl ListedKind {
 #[cfg(test)]
 mod tests {
     use super::{
-        CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS, RESOURCE_CLAIMS,
+        CLASSIC_DRA_CLAIMS, FOUNDATIONDB, NAMESPACES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
+        RESOURCE_CLAIMS,
     };
 
     #[test]
@@ -211,6 +212,6 @@ mod tests {
                 && POD_DISRUPTION_BUDGETS.is_always_served()
                 && !RESOURCE_CLAIMS.is_always_served()
         );
-        assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
+        assert_eq!([PODS.full_name(), CLASSIC_DRA_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
     }
 }

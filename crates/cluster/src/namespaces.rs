@@ -14,7 +14,7 @@ use super::Cluster;
 use super::api_error::ApiError;
 use super::client::ApiClient;
 use super::listed_kind;
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_engine::impact::SnapshotKind;
@@ -24,7 +24,7 @@ const METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadataList
 /// Media type that requests only the metadata of one object or of the objects in a watch.
 const OBJECT_METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-const NAMESPACES: Resource = Resource {
+const NAMESPACES: WatchedResource = WatchedResource {
     kind: listed_kind::NAMESPACES,
     accept: METADATA_MEDIA_TYPE,
     accept_watch: OBJECT_METADATA_MEDIA_TYPE,

@@ -18,7 +18,7 @@ use super::Cluster;
 use super::client::FULL_OBJECTS;
 use super::list::ReadOptions;
 use super::listed_kind::ListedKind;
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource};
 use super::watch_health::{WatchHealth, WatchState, WatchStatus};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
@@ -160,7 +160,7 @@ impl ObjectWatch {
             let reflector = Reflector {
                 client: cluster.client.clone(),
                 timing: cluster.timing,
-                resource: Resource { kind, accept, accept_watch, page, keep, max_nodes },
+                resource: WatchedResource { kind, accept, accept_watch, page, keep, max_nodes },
                 sink: Arc::new(KindSink { store: store.clone(), index, kind, project: project.clone() }),
                 health: watched.health.clone(),
             };

@@ -33,9 +33,11 @@ use super::api_error::{ApiError, status_error};
 use super::client::{ApiClient, FULL_OBJECTS};
 use super::retry::{Backoff, Timing};
 use super::watch_lines::WatchLines;
-use super::{Cluster, SharedStatus};
+use super::{Cluster, SharedRegistrationStatus};
 pub(super) use compare::with_member;
-use compare::{NarrowingPermission, Owner, differences, has_undesired_entries, lacks_bundle, stored_bundle};
+use compare::{
+    NarrowingPermission, OwnerClusterRole, differences, has_undesired_entries, lacks_bundle, stored_bundle,
+};
 use rivals::{RevertBackoff, last_other_manager};
 use tollgate_document::doc::{self, Value};
 
@@ -70,9 +72,9 @@ pub struct Registration {
 
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
-    pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
+    pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
         let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?)?;
-        let status = Arc::new(SharedStatus::default());
+        let status = Arc::new(SharedRegistrationStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
         if registration.owner.is_some() {
@@ -142,7 +144,7 @@ struct LastApplied {
     revision: u64,
     /// The desired configuration, as JSON.
     desired: String,
-    owner: Option<Owner>,
+    owner: Option<OwnerClusterRole>,
     /// True if there were entries to register; without any, there may be no object.
     exists: bool,
     /// True if entries that are not desired could be removed.
@@ -173,7 +175,7 @@ struct Registrar {
     timing: Timing,
     registration: Registration,
     target: WebhookConfigRef,
-    status: Arc<SharedStatus>,
+    status: Arc<SharedRegistrationStatus>,
     applied: Option<LastApplied>,
     /// True after the delay before the configuration is created.
     waited: bool,
@@ -285,7 +287,7 @@ impl Registrar {
         &self,
         stored: Value<'_>,
         desired: Value<'_>,
-        owner: Option<&Owner>,
+        owner: Option<&OwnerClusterRole>,
         narrowing: NarrowingPermission,
         removes: bool,
     ) -> Result<StoredConfigState, ApiError> {
@@ -348,7 +350,7 @@ impl Registrar {
         &mut self,
         mut lines: WatchLines,
         mut desired: String,
-        owner: Option<Owner>,
+        owner: Option<OwnerClusterRole>,
     ) -> Result<ReconcileEnd, ApiError> {
         let mut last_event = Instant::now();
         let mut stored = stored_bundle(parse_json(&desired)?.root());
@@ -421,12 +423,12 @@ impl Registrar {
     }
 
     /// Gets the owner of the configuration from the API server; `None` if it does not exist or none is configured.
-    async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
+    async fn fetch_owner(&self) -> Result<Option<OwnerClusterRole>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
         let found = self.client.get_if_exists(&format!("{CLUSTER_ROLES_PATH}/{name}")).await?;
         let Some(text) = found else { return Ok(None) };
         let uid = parse_json(&text)?.root().get("metadata").get("uid").str().to_owned();
-        Ok(Some(Owner { name: name.clone(), uid }))
+        Ok(Some(OwnerClusterRole { name: name.clone(), uid }))
     }
 
     fn narrowing_permission(&self) -> NarrowingPermission {

@@ -20,7 +20,7 @@ use super::client::FULL_OBJECTS;
 use super::listed_kind::{
     DEVICE_TAINT_RULES, ListedKind, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
 };
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
 use tollgate_engine::Timestamp;
@@ -30,7 +30,7 @@ use tollgate_engine::impact::{ClusterState, RemovedObject, Snapshot, SnapshotKin
 #[derive(Clone, Copy, Debug)]
 struct SnapshotResource {
     kind: SnapshotKind,
-    resource: Resource,
+    resource: WatchedResource,
 }
 
 const fn snapshot_resource(kind: SnapshotKind, listed: ListedKind, page: usize) -> SnapshotResource {
@@ -38,7 +38,7 @@ const fn snapshot_resource(kind: SnapshotKind, listed: ListedKind, page: usize) 
     let (keep, max_nodes) = (kind.fields(), kind.max_kept_nodes());
     SnapshotResource {
         kind,
-        resource: Resource { kind: listed, accept, accept_watch, page, keep, max_nodes },
+        resource: WatchedResource { kind: listed, accept, accept_watch, page, keep, max_nodes },
     }
 }
 
@@ -127,7 +127,7 @@ impl StateWatch {
 
     /// Returns the number of rules with effect NoSchedule or NoExecute that have expired, and the number that have
     /// no owner.
-    pub fn count_expired_and_unowned(&self, now: Timestamp) -> (usize, usize) {
+    pub fn expired_and_unowned_rule_counts(&self, now: Timestamp) -> (usize, usize) {
         self.0.lock().count_expired_and_unowned(now)
     }
 

@@ -27,7 +27,7 @@ use tollgate_document::doc::{KeptFields, KeptPart, ObjectWithDeferredMember, Val
 
 /// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Resource {
+pub(super) struct WatchedResource {
     /// The watched kind. Its resource name is used in messages and as a metric label.
     pub(super) kind: ListedKind,
     /// Media type of the list request.
@@ -43,7 +43,7 @@ pub(super) struct Resource {
     pub(super) max_nodes: usize,
 }
 
-impl Resource {
+impl WatchedResource {
     /// Returns the kind of a list of the objects: `PodList`.
     fn list_kind(&self) -> String {
         let kind = if self.accept == FULL_OBJECTS { self.kind.kind } else { "PartialObjectMetadata" };
@@ -96,7 +96,7 @@ const MAX_ERRORS_BEFORE_RELIST: usize = 5;
 pub(super) struct Reflector<S> {
     pub(super) client: ApiClient,
     pub(super) timing: Timing,
-    pub(super) resource: Resource,
+    pub(super) resource: WatchedResource,
     pub(super) sink: Arc<S>,
     pub(super) health: Arc<WatchHealth>,
 }

@@ -160,7 +160,7 @@ impl DrainApiRequest {
     }
 
     /// The names, UIDs and versions in the request, none of which may be empty.
-    fn nonempty_values(&self) -> Vec<&str> {
+    fn required_values(&self) -> Vec<&str> {
         use DrainApiRequest as Request;
         match self {
             Request::CreateRule { object, .. } => vec![object],
@@ -184,7 +184,7 @@ impl Cluster {
     pub fn send(&self, request: DrainApiRequest) -> Result<(u16, String), ApiError> {
         let (method, path) = request.method_and_path();
         // In a path, `.` and `..` are not names.
-        if request.nonempty_values().iter().any(|text| matches!(*text, "" | "." | "..")) {
+        if request.required_values().iter().any(|text| matches!(*text, "" | "." | "..")) {
             return Err(ApiError::Unexpected(format!(
                 "{method} {path} is not sent: a name or UID is missing"
             )));

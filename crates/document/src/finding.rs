@@ -12,7 +12,7 @@ mod message;
 mod rule;
 
 pub use budget::{FindingBudget, Findings};
-pub use fix::is_taint;
+pub use fix::is_taint_field_name;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 pub use message::MessageStyle;
 pub use rule::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
@@ -122,7 +122,7 @@ impl BadValue {
     }
 
     /// A named Go string type: printed as a JSON string.
-    pub fn named(text: &str) -> BadValue {
+    pub fn go_named_string(text: &str) -> BadValue {
         BadValue::Json(tollgate_formats::gofmt::json_string(text).into())
     }
 

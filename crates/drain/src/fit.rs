@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    ClusterChange, Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, StoredObject, grace_period,
+    ClusterChange, Forecast, Placement, Plan, PodForecast, PodOrigin, PodOutcome, StoredObject, grace_period,
 };
 
 /// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
@@ -160,7 +160,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         forecast: &Forecast,
     ) -> (Vec<UnfittingMover>, BTreeMap<usize, Vec<String>>) {
         let mut replacements: BTreeMap<(&str, &str), &PodForecast> = BTreeMap::new();
-        for pod in forecast.pods.iter().filter(|pod| pod.origin == Origin::Replacement) {
+        for pod in forecast.pods.iter().filter(|pod| pod.origin == PodOrigin::Replacement) {
             if let Some(replaces) = pod.replaces.as_deref() {
                 replacements.insert((pod.namespace.as_str(), replaces), pod);
             }
@@ -276,7 +276,7 @@ fn nodes_by_frequency(placements: &[Placement]) -> Vec<String> {
 }
 
 /// Remedy for pods that find no free device.
-const ADD_NODES: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
+const ADD_NODES_REMEDY: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
      so they add none.";
 
 fn no_room_stay(pod: &PodForecast) -> StayExplanation {
@@ -285,12 +285,12 @@ fn no_room_stay(pod: &PodForecast) -> StayExplanation {
     if let Some(message) = &pod.message {
         _ = write!(why, " kube-scheduler reports: {message}");
     }
-    StayExplanation::new(StayReason::NoRoom, why, ADD_NODES)
+    StayExplanation::new(StayReason::NoRoom, why, ADD_NODES_REMEDY)
 }
 
 fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> StayExplanation {
     let why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
-    let remedy = format!("{ADD_NODES} Or add --move-unknown to evict it alone, after all others.");
+    let remedy = format!("{ADD_NODES_REMEDY} Or add --move-unknown to evict it alone, after all others.");
     StayExplanation::new(StayReason::FitsSometimes, why, remedy)
 }
 

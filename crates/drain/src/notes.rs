@@ -3,7 +3,7 @@
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
 /// Notes for the user about autoscalers, and about PDBs that are missing from the state.
-pub(crate) fn state_notes(state: &State<'_>) -> Vec<String> {
+pub(crate) fn autoscaler_and_pdb_notes(state: &State<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let is_autoscaler = |deployment: &StoredObject<'_>| {
         ["cluster-autoscaler", "karpenter"].iter().any(|name| deployment.name().contains(name))

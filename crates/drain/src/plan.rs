@@ -3,7 +3,7 @@
 use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
-use crate::notes::state_notes;
+use crate::notes::autoscaler_and_pdb_notes;
 use crate::outcome::{DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave};
 use crate::request::DrainRequest;
 use crate::rule::noschedule_rule_json;
@@ -46,7 +46,7 @@ pub struct PlanInput<'a, 'd> {
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
     let ResolvedTargets { rules, devices, mut notes } = resolve_targets(state, request, input.closed)?;
-    notes.extend(state_notes(state));
+    notes.extend(autoscaler_and_pdb_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = SelectedDevices::from_rules(&names);
     let held = claims_with_pods(state, &selection);

@@ -11,7 +11,7 @@ use crate::selection::{SelectedDevices, selector_matches};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Maximum number of rules that one drain creates.
@@ -227,7 +227,7 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &DevicesByPool<
 /// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
 /// reported them.
 fn slice_snapshot(state: &State<'_>) -> Snapshot {
-    let mut snapshot = Snapshot::with_details(StoredDetails { counters: true, ..StoredDetails::default() });
+    let mut snapshot = Snapshot::with_details(DetailsToStore { counters: true, ..DetailsToStore::default() });
     for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let version = format!("resource.k8s.io/{}", slice.version.name());
         _ = snapshot.apply_as_type(&version, "ResourceSlice", slice.value);

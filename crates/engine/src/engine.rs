@@ -40,7 +40,7 @@ use crate::impact::Snapshot;
 use crate::policy::{PolicyLocation, PolicySet, Violations};
 use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect_finding, unserved_findings};
 use crate::rules::table::{
-    ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT, UNKNOWN_FIELD, WRONG_TYPE,
+    ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT, UNKNOWN_FIELD, WRONG_CONTENT_TYPE,
 };
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, FindingLevel, RuleOrigin, RuleSet};
@@ -379,7 +379,7 @@ impl Engine {
         for error in errors {
             self.push_if_reported(findings, rules::input::decoding_finding(error));
         }
-        for (rule, count) in [WRONG_TYPE, UNKNOWN_FIELD].into_iter().zip(left_out) {
+        for (rule, count) in [WRONG_CONTENT_TYPE, UNKNOWN_FIELD].into_iter().zip(left_out) {
             if count > 0 && self.reports_rule(rule) {
                 findings.leave_out(rule, count);
             }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 pub use assess::{assess, impact_counts};
 pub use budgets::{ViolatedBudget, violated_budgets};
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition};
-pub use details::StoredDetails;
+pub use details::DetailsToStore;
 pub use differences::impact_notes;
 pub use eviction::{TaintSource, Tolerance};
 pub use forgotten::ForgottenRule;

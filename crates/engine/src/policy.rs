@@ -37,7 +37,7 @@ mod taint_rule;
 mod toleration;
 
 pub use conditions::evaluate_expression;
-pub use deadlines::{EntryExpiry, ExpiringEntry, LaterEnforcement};
+pub use deadlines::{EnforcementStart, EntryExpiry, ExpiringEntry};
 pub use diff::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
 pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
 pub use fields::TEST_FILE;
@@ -209,7 +209,7 @@ impl PolicySet {
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
-        taint_rule::append_counts(&mut violations.list, admission, context);
+        taint_rule::append_impact_to_violations(&mut violations.list, admission, context);
         violations
     }
 
@@ -356,7 +356,7 @@ impl Policy {
 
     /// Returns `policy research: the reason; contact: gpu-team; docs: https://…`; `None` if there is neither reason,
     /// contact nor docs.
-    fn advice(&self, reason: Option<&str>) -> Option<String> {
+    fn reason_contact_and_docs(&self, reason: Option<&str>) -> Option<String> {
         let contact = self.contact.as_deref().map(|contact| format!("contact: {contact}"));
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
         let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();

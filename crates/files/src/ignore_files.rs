@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::walk::FolderWalk;
+use super::walk::FolderWalkResult;
 use super::{InputError, leads_outside, read_regular, shown_path};
 
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
 /// Maximum total size of the ignore files that apply to one folder, including those of parent folders.
 /// Compiled patterns take up to 750 times the memory of their text.
-const MAX_BYTES: u64 = 256 << 10;
+const MAX_ACTIVE_IGNORE_BYTES: u64 = 256 << 10;
 /// Maximum number of patterns that apply to one folder, including those of parent folders. A compiled pattern
 /// takes up to 12 KiB of memory.
-const MAX_PATTERNS: u64 = 10_000;
+const MAX_ACTIVE_PATTERNS: u64 = 10_000;
 
 /// The patterns of the ignore files from the top of a repository down to a folder.
 #[derive(Debug, Default)]
@@ -49,7 +49,11 @@ struct IgnoreFile {
 impl IgnoreFiles {
     /// Reads the ignore files of the folders above a folder, up to the top of its repository; reads none if it is in no
     /// repository. `real` is the folder with links resolved.
-    pub(super) fn read_ignore_files_above(folder: &Path, real: &Path, found: &mut FolderWalk) -> IgnoreFiles {
+    pub(super) fn read_ignore_files_above(
+        folder: &Path,
+        real: &Path,
+        found: &mut FolderWalkResult,
+    ) -> IgnoreFiles {
         let mut files = IgnoreFiles { top: real.to_owned(), ..IgnoreFiles::default() };
         let mut above: Vec<&Path> = Vec::new();
         for ancestor in folder.ancestors() {
@@ -76,7 +80,7 @@ impl IgnoreFiles {
         &mut self,
         folder: &Path,
         names: impl Iterator<Item = &'n OsStr>,
-        found: &mut FolderWalk,
+        found: &mut FolderWalkResult,
     ) {
         self.depth += 1;
         for name in names.filter(|name| [GITIGNORE, IGNORE].map(OsStr::new).contains(name)) {
@@ -101,10 +105,10 @@ impl IgnoreFiles {
             InputError::of_file(&shown_path(path), format!("{reason}; {remedy}"))
         };
         let active = || self.ignore.iter().chain(&self.gitignore);
-        let bytes = read_regular(path, MAX_BYTES).map_err(|error| refused(&error.message))?;
-        if active().map(|file| file.bytes).sum::<u64>() + bytes.len() as u64 > MAX_BYTES {
+        let bytes = read_regular(path, MAX_ACTIVE_IGNORE_BYTES).map_err(|error| refused(&error.message))?;
+        if active().map(|file| file.bytes).sum::<u64>() + bytes.len() as u64 > MAX_ACTIVE_IGNORE_BYTES {
             return Err(refused(&format!(
-                "more than {MAX_BYTES} bytes of patterns in this folder and above"
+                "more than {MAX_ACTIVE_IGNORE_BYTES} bytes of patterns in this folder and above"
             )));
         }
         let count = |file: &IgnoreFile| file.patterns.num_ignores() + file.patterns.num_whitelists();
@@ -113,8 +117,10 @@ impl IgnoreFiles {
         let text = String::from_utf8_lossy(&bytes);
         for line in text.trim_start_matches('\u{feff}').lines() {
             patterns += u64::from(!line.trim().is_empty() && !line.starts_with('#'));
-            if patterns > MAX_PATTERNS {
-                return Err(refused(&format!("more than {MAX_PATTERNS} patterns in this folder and above")));
+            if patterns > MAX_ACTIVE_PATTERNS {
+                return Err(refused(&format!(
+                    "more than {MAX_ACTIVE_PATTERNS} patterns in this folder and above"
+                )));
             }
             // A pattern that is none is passed over, as git does.
             _ = builder.add_line(None, line);

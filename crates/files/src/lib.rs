@@ -28,7 +28,7 @@ pub use path_globs::PathGlobs;
 pub use replace::{create_text, replace_text, write_atomic_or_in_place};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
-pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};
+pub use walk::{FolderWalkResult, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};
 
 /// Default maximum size of a file in bytes.
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 64 << 20;
@@ -75,7 +75,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Turns links that lead out of their folder into errors, for commands whose input must be complete.
-    pub fn without_outside_links(mut self) -> Inputs {
+    pub fn reject_outside_links(mut self) -> Inputs {
         let message =
             "a symbolic link to a target outside the folder is not followed; pass the target instead";
         let outside = std::mem::take(&mut self.outside);
@@ -101,7 +101,7 @@ pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
 
 /// The inputs of the arguments; an error if any of them cannot be read, or if a link is not followed.
 pub fn collect_all_or_fail(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
-    let found = collect(arguments).without_outside_links();
+    let found = collect(arguments).reject_outside_links();
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
 }
 
@@ -209,7 +209,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
 
 /// Reads the text of an input for a command whose `--max-file` is `limit`. The error for a larger one also names the
 /// limit for one document, so that raising the first limit does not lead to the second.
-pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
+pub fn read_or_suggest_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
     let documents = source::MAX_DOCUMENT_BYTES >> 20;
     let remedy = format!(
         "; raise the limit with --max-file (each document in the file can have at most {documents} MiB)"
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(errors, ["no .yaml, .yml or .json files in this folder", "no such file or folder"]);
         assert_eq!(super::read(&found.inputs[0], super::DEFAULT_MAX_FILE_BYTES).unwrap(), "a: 1\n");
         assert_eq!(super::read(&found.inputs[0], 3).unwrap_err().message, "larger than 3 bytes");
-        let error = super::read_up_to_max_file(&found.inputs[0], 3).unwrap_err();
+        let error = super::read_or_suggest_max_file(&found.inputs[0], 3).unwrap_err();
         assert_eq!(
             error.message,
             "larger than 3 bytes; raise the limit with --max-file (each document in the file can have at most 8 MiB)"

@@ -31,7 +31,7 @@ pub struct WalkOptions {
 
 /// The files that a walk found.
 #[derive(Debug, Default)]
-pub struct FolderWalk {
+pub struct FolderWalkResult {
     /// Files with a manifest's extension, including dangling links.
     pub inputs: Vec<Input>,
     /// Markdown files that are not inputs.
@@ -51,8 +51,8 @@ pub struct FolderWalk {
 }
 
 /// Finds the manifests in a folder and its subfolders.
-pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalk {
-    let mut found = FolderWalk::default();
+pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalkResult {
+    let mut found = FolderWalkResult::default();
     let roots = std::fs::canonicalize(folder).and_then(|root| Ok((root, std::path::absolute(folder)?)));
     let (root, absolute) = match roots {
         Ok(roots) => roots,
@@ -67,7 +67,7 @@ pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalk {
     } else {
         absolute
     };
-    add_charts_above(&absolute, &mut found);
+    add_charts_and_kustomizations_above(&absolute, &mut found);
     let ignore_files = if options.no_ignore {
         IgnoreFiles::default()
     } else {
@@ -84,16 +84,16 @@ pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalk {
 
 /// The kustomizations in the folders above a file, up to the top of its repository.
 pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
-    let mut found = FolderWalk::default();
+    let mut found = FolderWalkResult::default();
     if let Ok(absolute) = std::path::absolute(file) {
-        add_charts_above(&absolute, &mut found);
+        add_charts_and_kustomizations_above(&absolute, &mut found);
     }
     found.kustomizations
 }
 
 /// Adds the charts and kustomizations above the walked folder, which may be a part of one. Does not follow links, which
 /// may lead out of the repository.
-fn add_charts_above(folder: &Path, found: &mut FolderWalk) {
+fn add_charts_and_kustomizations_above(folder: &Path, found: &mut FolderWalkResult) {
     for above in folder.ancestors() {
         if above != folder {
             let kustomizations = KUSTOMIZATIONS.map(|name| above.join(name)).into_iter();
@@ -115,7 +115,7 @@ struct Walker {
     excludes: Vec<Gitignore>,
     ignore_files: IgnoreFiles,
     entered: HashSet<PathBuf>,
-    found: FolderWalk,
+    found: FolderWalkResult,
 }
 
 /// A file or subfolder in a folder that is walked.
@@ -249,7 +249,7 @@ impl Walker {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{Excludes, FolderWalk, WalkOptions, find_manifests};
+    use super::{Excludes, FolderWalkResult, WalkOptions, find_manifests};
 
     fn tree(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("tollgate-walk-{name}-{}", std::process::id()));
@@ -262,7 +262,7 @@ mod tests {
         root
     }
 
-    fn names(found: &FolderWalk, root: &Path) -> Vec<String> {
+    fn names(found: &FolderWalkResult, root: &Path) -> Vec<String> {
         found.inputs.iter().map(|input| input.name().replace(&format!("{}/", root.display()), "")).collect()
     }
 

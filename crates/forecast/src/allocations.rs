@@ -5,19 +5,19 @@
 //! rest of the run.
 
 use crate::device_features::unmodelled_claim_features;
-use crate::eras::Era;
+use crate::eras::EraIndices;
 use crate::held::ClaimAllocation;
 use crate::nodes::NodeIndex;
 use crate::plan::Plan;
-use crate::selectors::CelSelectors;
-use crate::tables::SpecEntry;
+use crate::selectors::CelSelectorEvaluator;
+use crate::tables::ClaimSpecEntry;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tollgate_allocator::{
     AllocationError, AllocationOutcome, Allocator, Candidate, ClaimsToAllocate, DeviceUsage, NodePools,
-    Selectors as _, UnallocatedClaim, UnschedulableReason,
+    SelectorEvaluator as _, UnallocatedClaim, UnschedulableReason,
 };
 use tollgate_api::view::{List, Selector};
 
@@ -30,12 +30,12 @@ pub(crate) type ClaimSetIndex = usize;
 pub(crate) struct RequestedClaim<'p> {
     pub(crate) namespace: &'p str,
     pub(crate) name: &'p str,
-    pub(crate) spec: SpecEntry<'p>,
+    pub(crate) spec: ClaimSpecEntry<'p>,
 }
 
 /// The result of allocating the claims of a pod on one node.
 #[derive(Clone, Debug)]
-pub(crate) enum NodeAllocation<'p> {
+pub(crate) enum NodeAllocationResult<'p> {
     /// One allocation for each claim, and the score of the node.
     Allocated(Rc<[Arc<ClaimAllocation<'p>>]>, i64),
     Unschedulable(UnschedulableReason),
@@ -51,17 +51,17 @@ pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
     claim_sets: HashMap<(usize, Vec<u32>), ClaimSetIndex, RandomState>,
     claims: Vec<Result<ClaimsToAllocate<'p>, UnschedulableReason>>,
-    specs: Vec<Vec<SpecEntry<'p>>>,
+    specs: Vec<Vec<ClaimSpecEntry<'p>>>,
     /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
     /// Evaluators of device selectors, by device era.
-    selectors: Vec<CelSelectors>,
+    selectors: Vec<CelSelectorEvaluator>,
     /// The pools available on each node, by device era and node era.
     pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
     /// For pools that only one node can use, the name of this node, by device era.
     local: Vec<HashMap<(&'p str, &'p str), &'p str, RandomState>>,
     /// Allocator results for the initial device usage, by device era, node era and claim set.
-    found: HashMap<(usize, usize, ClaimSetIndex), Vec<Option<NodeAllocation<'p>>>, RandomState>,
+    found: HashMap<(usize, usize, ClaimSetIndex), Vec<Option<NodeAllocationResult<'p>>>, RandomState>,
 }
 
 impl<'p> AllocationCache<'p> {
@@ -76,7 +76,7 @@ impl<'p> AllocationCache<'p> {
             claims: Vec::new(),
             specs: Vec::new(),
             unmodelled: HashMap::default(),
-            selectors: eras.iter().map(|_| CelSelectors::new(plan.release.behaviour)).collect(),
+            selectors: eras.iter().map(|_| CelSelectorEvaluator::new(plan.release.behaviour)).collect(),
             pools: HashMap::default(),
             local: local.collect(),
             found: HashMap::default(),
@@ -84,7 +84,11 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// Index for the set of specs of these claims.
-    pub(crate) fn claim_set_index(&mut self, era: Era, claims: &[RequestedClaim<'p>]) -> ClaimSetIndex {
+    pub(crate) fn claim_set_index(
+        &mut self,
+        era: EraIndices,
+        claims: &[RequestedClaim<'p>],
+    ) -> ClaimSetIndex {
         let key = (era.classes, claims.iter().map(|claim| claim.spec.number).collect());
         let next = self.claims.len();
         let claim_set = *self.claim_sets.entry(key).or_insert(next);
@@ -96,7 +100,11 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// Names of the features that the allocation depends on and that are not simulated.
-    pub(crate) fn unmodelled_features(&mut self, era: Era, claim_set: ClaimSetIndex) -> Rc<[&'static str]> {
+    pub(crate) fn unmodelled_features(
+        &mut self,
+        era: EraIndices,
+        claim_set: ClaimSetIndex,
+    ) -> Rc<[&'static str]> {
         if let Some(known) = self.unmodelled.get(&(era.devices, claim_set)) {
             return Rc::clone(known);
         }
@@ -118,7 +126,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// True if all selectors match the device, or if one of them fails, so that its result is unknown.
-    fn may_match(&self, era: Era, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
+    fn may_match(&self, era: EraIndices, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         let Some(evaluator) = self.selectors.get(era.devices) else { return true };
         let mut answers = selectors
             .iter()
@@ -127,7 +135,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// True if the selector matches the device. A selector that fails does not match.
-    pub(crate) fn selector_matches(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
+    pub(crate) fn selector_matches(&self, era: EraIndices, expression: &str, device: Candidate<'p>) -> bool {
         let selectors = self.selectors.get(era.devices);
         selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
     }
@@ -138,7 +146,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// The pools available on a node, computed on first use.
-    fn pools(&mut self, era: Era, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
+    fn pools(&mut self, era: EraIndices, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
         let nodes = self.plan.eras.nodes.get(era.nodes)?;
         let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
         let known = self.pools.entry((era.devices, era.nodes)).or_insert_with(|| vec![None; nodes.len()]);
@@ -148,7 +156,7 @@ impl<'p> AllocationCache<'p> {
 
     fn allocate(
         &mut self,
-        era: Era,
+        era: EraIndices,
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claims: &ClaimsToAllocate<'p>,
@@ -166,11 +174,11 @@ impl<'p> AllocationCache<'p> {
     /// The allocator's result for a claim set on a node with this device usage; `None` if the era does not exist.
     fn allocation_on_node(
         &mut self,
-        era: Era,
+        era: EraIndices,
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claim_set: ClaimSetIndex,
-    ) -> Option<NodeAllocation<'p>> {
+    ) -> Option<NodeAllocationResult<'p>> {
         let claims =
             std::mem::replace(self.claims.get_mut(claim_set)?, Err(UnschedulableReason::CannotAllocate));
         let outcome = claims.as_ref().ok().and_then(|claims| self.allocate(era, node, usage, claims));
@@ -185,12 +193,12 @@ impl<'p> AllocationCache<'p> {
                 let held: Rc<[Arc<ClaimAllocation<'p>>]> = held.collect();
                 let specs = self.specs.get(claim_set).into_iter().flatten();
                 let score = specs.zip(held.iter()).map(|(spec, held)| held.node_score(spec.spec)).sum();
-                NodeAllocation::Allocated(held, score)
+                NodeAllocationResult::Allocated(held, score)
             }
-            AllocationOutcome::Unschedulable(reason) => NodeAllocation::Unschedulable(reason),
-            AllocationOutcome::Failed(_) => NodeAllocation::Failed,
-            AllocationOutcome::Unsupported(what) => NodeAllocation::Unsupported(what),
-            AllocationOutcome::GaveUp { steps } => NodeAllocation::GaveUp(steps),
+            AllocationOutcome::Unschedulable(reason) => NodeAllocationResult::Unschedulable(reason),
+            AllocationOutcome::Failed(_) => NodeAllocationResult::Failed,
+            AllocationOutcome::Unsupported(what) => NodeAllocationResult::Unsupported(what),
+            AllocationOutcome::GaveUp { steps } => NodeAllocationResult::GaveUp(steps),
         })
     }
 }
@@ -198,7 +206,7 @@ impl<'p> AllocationCache<'p> {
 /// Reads the requests and constraints of these claims for the allocator. An error if a DeviceClass does not exist.
 fn read_claims<'p>(
     plan: &'p Plan<'p>,
-    era: Era,
+    era: EraIndices,
     claims: &[RequestedClaim<'p>],
 ) -> Result<ClaimsToAllocate<'p>, UnschedulableReason> {
     let unallocated = claims.iter().map(|claim| UnallocatedClaim {
@@ -215,7 +223,7 @@ fn read_claims<'p>(
 #[derive(Debug)]
 pub(crate) struct SimulatedDevices<'p> {
     pub(crate) plan: &'p Plan<'p>,
-    pub(crate) era: Era,
+    pub(crate) era: EraIndices,
     pub(crate) usage: DeviceUsage<'p>,
     /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
@@ -223,12 +231,12 @@ pub(crate) struct SimulatedDevices<'p> {
     changed_all: u64,
     clock: u64,
     /// Results that were computed after the devices of the node last changed.
-    found: HashMap<(ClaimSetIndex, usize), (u64, NodeAllocation<'p>), RandomState>,
+    found: HashMap<(ClaimSetIndex, usize), (u64, NodeAllocationResult<'p>), RandomState>,
 }
 
 impl<'p> SimulatedDevices<'p> {
     /// The device usage at the start of an era: the devices that the claims of the state hold.
-    pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<SimulatedDevices<'p>> {
+    pub(crate) fn new(plan: &'p Plan<'p>, era: EraIndices) -> Option<SimulatedDevices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
         let found = HashMap::default();
@@ -273,7 +281,7 @@ impl<'p> SimulatedDevices<'p> {
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,
         claim_set: ClaimSetIndex,
-    ) -> Option<NodeAllocation<'p>> {
+    ) -> Option<NodeAllocationResult<'p>> {
         let era = self.era;
         let changed = self.changed.get(node.get()).copied().unwrap_or(0).max(self.changed_all);
         if changed == 0 {

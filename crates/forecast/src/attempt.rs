@@ -157,13 +157,13 @@ impl<'p> Simulation<'_, 'p> {
             && one.references.len() == other.references.len()
             && self.plan.catalog.are_scheduled_alike(one.needs, other.needs)
             && one.references.iter().zip(&other.references).all(|(one, other)| {
-                let asked = self.unallocated_spec_number(namespace, one);
-                asked.is_some() && asked == self.unallocated_spec_number(namespace, other)
+                let asked = self.spec_number_if_unallocated(namespace, one);
+                asked.is_some() && asked == self.spec_number_if_unallocated(namespace, other)
             })
     }
 
     /// Index of the spec of the referenced claim; `None` if the claim is allocated or missing.
-    fn unallocated_spec_number(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
+    fn spec_number_if_unallocated(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
         let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
         let (spec, is_allocated) = match self.claims.get(&claim) {

@@ -3,7 +3,7 @@
 use crate::controllers::JobTable;
 use crate::eras::{ChangedKinds, apply_taints, snapshot_of_slices_and_rules};
 use crate::nodes::{PodNeeds, PodSource};
-use crate::outcome::{Origin, WorkloadName};
+use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::tables::{Controller, PodIndex, Predecessor};
@@ -150,7 +150,7 @@ impl<'d> PlanBuilder<'d> {
             ObjectKind::Pod => {
                 let pod =
                     self.add_created_pod(&PodSource::from_object(value), Some(object.name()), object.name());
-                self.track_pod(pod, Origin::Given, Some(object));
+                self.track_pod(pod, PodOrigin::Given, Some(object));
                 actions.push(Action::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
@@ -200,7 +200,7 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds a pod whose outcome is reported.
-    fn track_pod(&mut self, pod: PodIndex, origin: Origin, object: Option<StoredObject<'d>>) {
+    fn track_pod(&mut self, pod: PodIndex, origin: PodOrigin, object: Option<StoredObject<'d>>) {
         let workload = object.and_then(|object| self.workload_name(object));
         self.track_pod_as(pod, origin, None, object.map(|object| object.name().to_owned()), workload);
     }
@@ -213,7 +213,7 @@ impl<'d> PlanBuilder<'d> {
     fn track_pod_as(
         &mut self,
         pod: PodIndex,
-        origin: Origin,
+        origin: PodOrigin,
         replaced: Option<StoredObject<'d>>,
         name: Option<String>,
         workload: Option<WorkloadName>,
@@ -241,12 +241,12 @@ impl<'d> PlanBuilder<'d> {
         known: bool,
         actions: &mut Vec<Action<'d>>,
     ) {
-        let pods = self.plan.controllers.pods_of(kind, object);
+        let pods = self.plan.controllers.pods_created_by_workload(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
             let pod = self.add_created_pod(&pods.source, name.as_deref(), &pods.placeholder);
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
-            self.track_pod_as(pod, Origin::Given, None, name, Some(workload));
+            self.track_pod_as(pod, PodOrigin::Given, None, name, Some(workload));
             if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
                 entry.controller = pods.controller.clone();
                 if pods.is_ordered {
@@ -269,7 +269,7 @@ impl<'d> PlanBuilder<'d> {
             for (number, stage) in self.plan.stages.iter().enumerate() {
                 let due = match known {
                     Some((devices, due)) if devices == stage.era.devices => due,
-                    _ => self.due_time(pod, stage.era.devices),
+                    _ => self.taint_eviction_time(pod, stage.era.devices),
                 };
                 known = Some((stage.era.devices, due));
                 let Some(due) = due else { continue };
@@ -325,7 +325,7 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// The time at which the taints of a device era evict a pod of the initial state.
-    fn due_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
+    fn taint_eviction_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
         let plan = &self.plan;
         let taints = &plan.eras.devices.get(devices)?.taints;
         let uid = self.objects.get(&pod)?.uid();
@@ -359,7 +359,7 @@ impl<'d> PlanBuilder<'d> {
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
             let replacement = self.add_created_pod(&source, certain.as_deref(), &made);
             let workload = self.workload_name(object);
-            self.track_pod_as(replacement, Origin::Replacement, Some(object), certain, workload);
+            self.track_pod_as(replacement, PodOrigin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
                 entry.controller = controller.clone();
             }
@@ -380,7 +380,7 @@ impl<'d> PlanBuilder<'d> {
     fn track_pending_pods(&mut self) {
         for pod in self.plan.waiting.clone() {
             let object = self.objects.get(&pod).copied();
-            self.track_pod(pod, Origin::Waiting, object);
+            self.track_pod(pod, PodOrigin::Waiting, object);
             if let Some(object) = object {
                 let controller = self.plan.controllers.controller_of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
@@ -393,7 +393,7 @@ impl<'d> PlanBuilder<'d> {
     /// Sorts the evictions and returns the finished plan.
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
-        plan.add_terminating_pods();
+        plan.add_terminating_catalog_entries();
         plan.eras.resolve_extended_resources(&plan.catalog);
         for tracked in &mut plan.tracked {
             let Some(pod) = tracked.pod else { continue };

@@ -117,7 +117,11 @@ impl JobTable {
     }
 
     /// The pods that a new Deployment, StatefulSet or Job creates.
-    pub(crate) fn pods_of<'d>(&mut self, kind: ObjectKind, object: StoredObject<'d>) -> WorkloadPods<'d> {
+    pub(crate) fn pods_created_by_workload<'d>(
+        &mut self,
+        kind: ObjectKind,
+        object: StoredObject<'d>,
+    ) -> WorkloadPods<'d> {
         let spec = object.value.get("spec");
         let number = |field: &str, default: i64| spec.get(field).int().unwrap_or(default).max(0);
         let count = match kind {

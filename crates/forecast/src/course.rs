@@ -6,8 +6,8 @@
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
-use crate::eras::Era;
-use crate::evictions::{Evictions, PendingDeletion};
+use crate::eras::EraIndices;
+use crate::evictions::{BoundPodEvictions, PendingDeletion};
 use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};
 use crate::nodes::{NodeFitCache, Occupancy};
 use crate::outcome::EvictedPod;
@@ -75,16 +75,16 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) jobs: Vec<Job>,
     pub(crate) evicted: Vec<EvictedPod>,
     /// For each reported pod, the evictions after it was bound in this run.
-    pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
+    pub(crate) evictions: BTreeMap<PodIndex, BoundPodEvictions>,
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRounds,
     /// True if slices of one pool that contradict each other are used in reverse order.
     reverses_slices: bool,
 }
 
-fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> Era {
+fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> EraIndices {
     let other = plan.eras.reversed_slices.get(&stage.era.devices).filter(|_| reverses_slices);
-    Era { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
+    EraIndices { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
 }
 
 impl<'a, 'p> Simulation<'a, 'p> {
@@ -242,7 +242,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn share_placement(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, FinalPodState::Bound(_)) {
-            self.evictions.insert(pod, Evictions::sharing_placement(end));
+            self.evictions.insert(pod, BoundPodEvictions::sharing_placement(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
             }

@@ -6,7 +6,7 @@
 
 use crate::eras::DevicesInEra;
 use crate::held::ClaimAllocation;
-use crate::tables::SpecEntry;
+use crate::tables::ClaimSpecEntry;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use tollgate_allocator::{Candidate, Inventory};
@@ -63,7 +63,7 @@ pub(crate) fn unmodelled_devices<'d>(
 /// Names of the features that the allocation of these claims may depend on. `class` looks up a DeviceClass by
 /// name. `may_match` returns true if the selectors match the device or fail for it.
 pub(crate) fn unmodelled_claim_features<'d>(
-    specs: &[SpecEntry<'d>],
+    specs: &[ClaimSpecEntry<'d>],
     devices: &[UnmodelledDevice<'d>],
     profile: &Profile,
     class: impl Fn(&str) -> Option<Class<'d>>,

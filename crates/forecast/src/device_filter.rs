@@ -1,6 +1,8 @@
 //! The device filter of a scheduling attempt: the allocator's result for the claims of a pod on a node.
 
-use crate::allocations::{AllocationCache, ClaimSetIndex, NodeAllocation, RequestedClaim, SimulatedDevices};
+use crate::allocations::{
+    AllocationCache, ClaimSetIndex, NodeAllocationResult, RequestedClaim, SimulatedDevices,
+};
 use crate::attempt::PodClaims;
 use crate::device_features::unmodelled_allocation_feature;
 use crate::held::ClaimAllocation;
@@ -64,24 +66,24 @@ impl<'p> DeviceFilter<'_, 'p> {
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
             match self.devices.allocation_on_node(self.cache, node, claim_set) {
-                Some(NodeAllocation::Allocated(found, own)) => {
+                Some(NodeAllocationResult::Allocated(found, own)) => {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };
                 }
-                Some(NodeAllocation::Unschedulable(reason)) => {
+                Some(NodeAllocationResult::Unschedulable(reason)) => {
                     return DeviceVerdict::Rejected(reason.scheduler_message());
                 }
-                Some(NodeAllocation::Failed) => {
+                Some(NodeAllocationResult::Failed) => {
                     let asked = self.requested_claims(extended);
                     let error = self.devices.allocation_error(self.cache, node, &asked);
                     return DeviceVerdict::Failed(
                         error.map_or(String::new(), |error| scheduler_error_message(&error)),
                     );
                 }
-                Some(NodeAllocation::Unsupported(what)) => {
+                Some(NodeAllocationResult::Unsupported(what)) => {
                     return DeviceVerdict::NotModelled(what.to_owned());
                 }
-                Some(NodeAllocation::GaveUp(steps)) => {
+                Some(NodeAllocationResult::GaveUp(steps)) => {
                     return DeviceVerdict::NotModelled(format!("gave up after {steps} steps"));
                 }
                 None => {
@@ -131,7 +133,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         }
         let plan = self.devices.plan;
         let era = self.devices.era;
-        let resources = cycle.delegated_requests(node).map(|(name, _)| name);
+        let resources = cycle.requests_delegated_to_devices(node).map(|(name, _)| name);
         let Some(spec) = plan.extended.claim_for_resources(self.pod, era.classes, resources) else {
             return (self.claim_set, None);
         };

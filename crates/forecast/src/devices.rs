@@ -10,7 +10,7 @@
 mod classes;
 mod holders;
 
-use crate::selectors::CelSelectors;
+use crate::selectors::CelSelectorEvaluator;
 use crate::state::{ObjectKind, State, StoredObject};
 use classes::CompiledClass;
 use foldhash::fast::RandomState;
@@ -18,7 +18,8 @@ use holders::Holders;
 use std::collections::HashMap;
 use std::fmt;
 use tollgate_allocator::{
-    DeviceKey, DeviceObstacle, DeviceUsage, Inventory, Node, NodeSelection, PublishedDevice, Selectors as _,
+    DeviceKey, DeviceObstacle, DeviceUsage, Inventory, Node, NodeSelection, PublishedDevice,
+    SelectorEvaluator as _,
 };
 use tollgate_api::profile::Profile;
 use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
@@ -255,7 +256,7 @@ fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
     if !profile.rule_class_selectors {
         return Inventory::new(profile.allocation, slices, rules);
     }
-    let selectors = CelSelectors::new(profile.selectors);
+    let selectors = CelSelectorEvaluator::new(profile.selectors);
     let classes = state.objects_of_kind(ObjectKind::DeviceClass);
     // A class that does not exist, and an expression that fails or does not compile, select no device.
     // upstream v1.34 Tracker.applyPatches

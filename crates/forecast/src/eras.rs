@@ -4,10 +4,10 @@
 //! A kind without changes is not computed again.
 
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
-use crate::nodes::{Catalog, DelegatedResources, Nodes};
+use crate::nodes::{Catalog, Nodes, ResourcesDelegatedToDevices};
 use crate::plan::SimulatedRelease;
 use crate::state::{ObjectKind, Objects, State, StoredObject};
-use crate::tables::{PodAndClaimTables, SpecEntry};
+use crate::tables::{ClaimSpecEntry, PodAndClaimTables};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_allocator::{Classes, DeviceUsage, Inventory};
@@ -19,7 +19,7 @@ use tollgate_formats::gotime::Timestamp;
 /// The era of each kind of object at one time, as indices in [`Eras`]. An era is the time between two changes of
 /// objects of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Era {
+pub(crate) struct EraIndices {
     pub(crate) devices: usize,
     pub(crate) classes: usize,
     pub(crate) templates: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Era {
 pub(crate) struct Eras<'d> {
     pub(crate) devices: Vec<DevicesInEra<'d>>,
     pub(crate) classes: Vec<ClassEra<'d>>,
-    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), SpecEntry<'d>, RandomState>>,
+    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), ClaimSpecEntry<'d>, RandomState>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
     /// Device eras in which slices of a pool disagree on the number of slices, each mapped to the era with
     /// these slices in reverse order. The scheduler uses the slice listed first, and its order is random.
@@ -57,7 +57,7 @@ pub(crate) struct ClassEra<'d> {
     objects: Vec<Value<'d>>,
     /// Class names by the extended resource that they provide.
     pub(crate) by_resource: HashMap<String, &'d str, RandomState>,
-    pub(crate) delegated: DelegatedResources,
+    pub(crate) delegated: ResourcesDelegatedToDevices,
 }
 
 /// For each kind of object that eras depend on, whether it has changed since the last era.
@@ -98,13 +98,13 @@ impl<'d> Eras<'d> {
     /// Starts a new era with this state. Only the kinds in `changed` are read again.
     pub(crate) fn begin_era(
         &mut self,
-        before: Era,
+        before: EraIndices,
         changed: ChangedKinds,
         state: &State<'d>,
         taints: &Snapshot,
         release: &SimulatedRelease,
         (tables, catalog): (&mut PodAndClaimTables<'d>, &mut Catalog<'d>),
-    ) -> Era {
+    ) -> EraIndices {
         let mut era = before;
         if changed.devices {
             let mut slices: Vec<StoredObject<'d>> =
@@ -113,7 +113,7 @@ impl<'d> Eras<'d> {
                 state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().collect();
             self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
             era.devices = self.devices.len() - 1;
-            if counts_disagree(&slices) {
+            if slice_counts_disagree(&slices) {
                 slices.reverse();
                 self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
                 self.reversed_slices.insert(era.devices, era.devices + 1);
@@ -127,7 +127,7 @@ impl<'d> Eras<'d> {
                 objects: objects.iter().map(|class| class.value).collect(),
                 by_resource: classes_by_resource(objects),
                 // The catalog does not have all pods yet.
-                delegated: DelegatedResources::default(),
+                delegated: ResourcesDelegatedToDevices::default(),
             });
             era.classes = self.classes.len() - 1;
         }
@@ -153,7 +153,7 @@ impl<'d> Eras<'d> {
     /// all pods.
     pub(crate) fn resolve_extended_resources(&mut self, catalog: &Catalog<'d>) {
         for era in &mut self.classes {
-            era.delegated = catalog.delegated_resources(era.objects.iter().copied());
+            era.delegated = catalog.resources_delegated_to_devices(era.objects.iter().copied());
         }
     }
 }
@@ -182,7 +182,7 @@ impl<'d> DevicesInEra<'d> {
 }
 
 /// True if slices of the same pool generation disagree on `resourceSliceCount`.
-fn counts_disagree(slices: &[StoredObject<'_>]) -> bool {
+fn slice_counts_disagree(slices: &[StoredObject<'_>]) -> bool {
     let mut counts = HashMap::with_hasher(RandomState::default());
     slices.iter().any(|slice| {
         let spec = Slice::of(slice.value).spec();

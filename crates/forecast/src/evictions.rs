@@ -20,11 +20,11 @@ use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
 /// After this number of evictions, a pod without a grace period is considered to be evicted forever.
-const MAX_EVICTIONS_WITHOUT_GRACE: u32 = 2;
+const MAX_EVICTIONS_SAME_PLACEMENT: u32 = 2;
 
 /// After this number of evictions, a pod is considered to be evicted forever, even if it got different
 /// devices each time because its predecessors still held the others.
-const MAX_EVICTIONS_WITH_GRACE: u32 = 16;
+const MAX_EVICTIONS_NEW_PLACEMENTS: u32 = 16;
 
 /// Seconds that a Job waits before it replaces a failed pod.
 // upstream v1.37 job.DefaultJobPodFailureBackOff
@@ -54,7 +54,7 @@ pub(crate) struct PendingDeletion<'p> {
 
 /// The evictions of a pod that was bound in this simulated run.
 #[derive(Default, Debug)]
-pub(crate) struct Evictions {
+pub(crate) struct BoundPodEvictions {
     pub(crate) times: u32,
     /// The placement of the pod before each of its evictions.
     placements: Vec<FinalPodState>,
@@ -62,10 +62,10 @@ pub(crate) struct Evictions {
     pub(crate) is_endless: bool,
 }
 
-impl Evictions {
+impl BoundPodEvictions {
     /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn sharing_placement(place: FinalPodState) -> Evictions {
-        Evictions { placements: vec![place], ..Evictions::default() }
+    pub(crate) fn sharing_placement(place: FinalPodState) -> BoundPodEvictions {
+        BoundPodEvictions { placements: vec![place], ..BoundPodEvictions::default() }
     }
 
     /// The placement of the pod before its last eviction.
@@ -81,7 +81,7 @@ pub fn grace_period(spec: Value<'_>) -> i64 {
 
 impl Plan<'_> {
     /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
-    pub(crate) fn add_terminating_pods(&mut self) {
+    pub(crate) fn add_terminating_catalog_entries(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
         let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
         for pod in evicted.chain(tracked) {
@@ -131,7 +131,7 @@ impl<'p> Simulation<'_, 'p> {
             new.extend(self.evict_bound_pod(pod));
         }
         self.end_failed_jobs();
-        new.retain(|(_, pod)| !self.has_job_failed(*pod));
+        new.retain(|(_, pod)| !self.has_job_stopped(*pod));
         let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
         self.later.extend(later);
         new.into_iter().map(|(_, pod)| pod).collect()
@@ -147,7 +147,7 @@ impl<'p> Simulation<'_, 'p> {
         let is_back = grace_period(entry.spec) == 0 || evictions.placements.contains(&place);
         evictions.placements.push(place);
         let is_replaced = entry.controller != Controller::None;
-        let limit = if is_back { MAX_EVICTIONS_WITHOUT_GRACE } else { MAX_EVICTIONS_WITH_GRACE };
+        let limit = if is_back { MAX_EVICTIONS_SAME_PLACEMENT } else { MAX_EVICTIONS_NEW_PLACEMENTS };
         if is_replaced && evictions.times >= limit {
             // Most of the time it has the devices.
             evictions.is_endless = true;

@@ -11,10 +11,10 @@ use tollgate_allocator::{Candidate, DeviceObstacle, Node, NodeSelection, Publish
 use tollgate_api::view::{List, RequestBody, Selector};
 
 /// Maximum number of requests of a pod that are explained.
-const MAX_REQUESTS: usize = 3;
+const MAX_EXPLAINED_REQUESTS: usize = 3;
 
 /// With more devices than this, pending pods are explained only in some of the simulated runs.
-const MAX_DEVICES_TO_EXPLAIN: usize = 2000;
+const MAX_DEVICES_TO_EXPLAIN_EVERY_RUN: usize = 2000;
 
 /// Number of devices of a requested class by the reason why the pod cannot get them.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl<'p> Simulation<'_, 'p> {
     pub(crate) fn explains_run(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
         let devices = devices.map_or(0, |era| era.inventory.published_devices().count());
-        let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN).unwrap_or(u32::MAX);
+        let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN_EVERY_RUN).unwrap_or(u32::MAX);
         course.is_multiple_of(stride)
     }
 
@@ -111,7 +111,7 @@ impl<'p> Simulation<'_, 'p> {
         .ok()?;
         let requests = claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests());
         let mut sentences: Vec<String> = Vec::new();
-        for request in requests.take(MAX_REQUESTS) {
+        for request in requests.take(MAX_EXPLAINED_REQUESTS) {
             let name = request.device_class_name();
             let Some(class) = classes.class(name) else { continue };
             let mut tally = DeviceTally::default();

@@ -5,7 +5,7 @@
 
 use crate::eras::ClassEra;
 use crate::nodes::Catalog;
-use crate::tables::{PodAndClaimTables, PodIndex, SpecEntry};
+use crate::tables::{ClaimSpecEntry, PodAndClaimTables, PodIndex};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use tollgate_api::profile::Version;
@@ -13,7 +13,7 @@ use tollgate_api::view::{ClaimSpec, quantity};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value, parse};
 
 /// Maximum number of extended resources of a pod that devices can provide. Pods with more are not simulated.
-const MAX_RESOURCES: usize = 4;
+const MAX_EXTENDED_RESOURCES_PER_POD: usize = 4;
 
 /// The claims that the scheduler creates for extended resources.
 #[derive(Default, Debug)]
@@ -43,7 +43,7 @@ impl<'d> ExtendedClaims<'d> {
         if names.is_empty() {
             return true;
         }
-        if names.len() > MAX_RESOURCES {
+        if names.len() > MAX_EXTENDED_RESOURCES_PER_POD {
             return false;
         }
         let spec = entry.spec;
@@ -78,13 +78,13 @@ impl<'d> ExtendedClaims<'d> {
         pod: PodIndex,
         era: usize,
         resources: impl Iterator<Item = &'n str>,
-    ) -> Option<SpecEntry<'_>> {
+    ) -> Option<ClaimSpecEntry<'_>> {
         let names = self.resources.get(&(pod, era))?;
         let bits = resources.filter_map(|resource| names.iter().position(|name| *name == resource));
         let set = bits.fold(0, |set, bit| set | 1_u32 << bit);
         let place = *self.of_pod.get(&(pod, era, set))?;
         let (doc, number) = self.specs.get(place)?;
-        Some(SpecEntry { version: Version::V1, spec: ClaimSpec(doc.root()), number: *number })
+        Some(ClaimSpecEntry { version: Version::V1, spec: ClaimSpec(doc.root()), number: *number })
     }
 }
 

@@ -3,14 +3,14 @@
 //! Invariant: the order of the runs does not matter.
 
 use crate::outcome::{
-    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Origin, Placement, PodForecast, PodOutcome,
-    PodOutcomeCounts,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Placement, PodForecast, PodOrigin,
+    PodOutcome, PodOutcomeCounts,
 };
 use crate::plan::{Plan, TrackedPod};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Explanation for a pod that its StatefulSet does not create.
-const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
+const HELD_BACK_EXPLANATION: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
 /// The evicted pods, and the outcome of each reported pod, in one simulated run.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ impl PodTally {
             FinalPodState::NotRecreated => self.not_recreated += 1,
             FinalPodState::HeldBack => {
                 self.held_back += 1;
-                *self.explanations.entry(HELD_BACK.to_owned()).or_default() += 1;
+                *self.explanations.entry(HELD_BACK_EXPLANATION.to_owned()).or_default() += 1;
             }
         }
     }
@@ -148,7 +148,7 @@ impl PodTally {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             origin: pod.origin,
-            replaces: pod.replaces.clone().filter(|_| pod.origin == Origin::Replacement),
+            replaces: pod.replaces.clone().filter(|_| pod.origin == PodOrigin::Replacement),
             workload: pod.workload.clone(),
             outcome,
             fits,

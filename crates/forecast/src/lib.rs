@@ -42,13 +42,13 @@ pub use devices::{
 pub use evictions::grace_period;
 pub use forecast::RunOutcome;
 pub use outcome::{
-    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Origin, PlacedClaim, PlacedDevice,
-    Placement, PodForecast, PodOutcome, PodOutcomeCounts, WorkloadName,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacedClaim, PlacedDevice, Placement,
+    PodForecast, PodOrigin, PodOutcome, PodOutcomeCounts, WorkloadName,
 };
 pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
 pub use player::RunSimulator;
-pub use restart::{GROUP_KINDS, GroupRestart, UnitName, effects_of_lost_pods, job_failure_reason, unit_of};
-pub use selectors::CelSelectors;
+pub use restart::{AffectedGroup, GROUP_KINDS, UnitName, effects_of_lost_pods, job_failure_reason, unit_of};
+pub use selectors::CelSelectorEvaluator;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use tollgate_allocator::tolerates;
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

@@ -45,7 +45,7 @@ fn depends_on(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 
 impl Plan<'_> {
     /// Records the absent kinds that the cluster must contain and that some pod depends on.
-    pub(crate) fn note_missing(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
+    pub(crate) fn record_missing_kinds(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
         let PodAndClaimTables { pods, .. } = &self.tables;
         let is_optional =
             |kind| matches!(kind, ObjectKind::ResourceClaimTemplate | ObjectKind::ResourceClaim);

@@ -39,7 +39,7 @@ pub use node::{NodeIndex, NodeInfo, Nodes};
 pub use occupancy::Occupancy;
 pub use pod::{PodNeeds, PodSource};
 pub use reason::{Diagnosis, Rejection, RejectionReason};
-pub use resources::{DelegatedResources, Requests, ResourceId};
+pub use resources::{Requests, ResourceId, ResourcesDelegatedToDevices};
 pub use selector::label_selector_matches;
 
 /// The scheduler's message if the cluster has no nodes.

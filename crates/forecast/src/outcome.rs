@@ -46,7 +46,7 @@ pub struct PodOutcomeCounts {
 
 /// Why a pod is part of the forecast.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Origin {
+pub enum PodOrigin {
     /// The pod is among the given objects, or created by a given workload.
     Given,
     /// The pod replaces an evicted pod.
@@ -55,13 +55,13 @@ pub enum Origin {
     Waiting,
 }
 
-impl Origin {
+impl PodOrigin {
     /// The origin as shown in reports, such as `given`.
     pub fn name(self) -> &'static str {
         match self {
-            Origin::Given => "given",
-            Origin::Replacement => "replacement",
-            Origin::Waiting => "waiting",
+            PodOrigin::Given => "given",
+            PodOrigin::Replacement => "replacement",
+            PodOrigin::Waiting => "waiting",
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct PodForecast {
     pub namespace: String,
     /// Name of the pod; `None` if it is generated when the pod is created.
     pub name: Option<String>,
-    pub origin: Origin,
+    pub origin: PodOrigin,
     /// Name of the evicted pod that this pod replaces.
     pub replaces: Option<String>,
     pub workload: Option<WorkloadName>,

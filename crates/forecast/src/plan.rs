@@ -5,14 +5,14 @@
 
 use crate::builder::PlanBuilder;
 use crate::controllers::JobTable;
-use crate::eras::{Era, Eras};
+use crate::eras::{EraIndices, Eras};
 use crate::extended::ExtendedClaims;
 use crate::missing::missing_kinds;
 use crate::nodes::Catalog;
-use crate::outcome::{Origin, WorkloadName};
+use crate::outcome::{PodOrigin, WorkloadName};
 use crate::player::RunSimulator;
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{ClaimIndex, PodAndClaimTables, PodIndex, SpecEntry};
+use crate::tables::{ClaimIndex, ClaimSpecEntry, PodAndClaimTables, PodIndex};
 use tollgate_allocator::{AllocatorSemantics, DEFAULT_MAX_STEPS};
 use tollgate_api::profile::Profile;
 use tollgate_cel::evaluate::Behaviour;
@@ -100,7 +100,7 @@ pub struct Plan<'d> {
 #[derive(Debug)]
 pub(crate) struct Stage<'d> {
     pub(crate) at: Timestamp,
-    pub(crate) era: Era,
+    pub(crate) era: EraIndices,
     pub(crate) actions: Vec<Action<'d>>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Stage<'d> {
 pub(crate) enum Action<'d> {
     CreatePod(PodIndex),
     DeletePod { namespace: &'d str, name: &'d str },
-    ApplyClaim(ClaimIndex, SpecEntry<'d>),
+    ApplyClaim(ClaimIndex, ClaimSpecEntry<'d>),
     DeleteClaim(ClaimIndex),
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct InitialPodEviction {
 pub(crate) struct TrackedPod {
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: PodOrigin,
     pub(crate) replaces: Option<String>,
     pub(crate) workload: Option<WorkloadName>,
     /// Features that the outcome depends on and that are not simulated.
@@ -150,7 +150,7 @@ impl TrackedPod {
         TrackedPod {
             namespace: lost.namespace().to_owned(),
             name: None,
-            origin: Origin::Replacement,
+            origin: PodOrigin::Replacement,
             replaces: Some(lost.name().to_owned()),
             workload,
             not_modelled: Vec::new(),
@@ -192,7 +192,7 @@ impl<'d> Plan<'d> {
         let absent = if settings.assume_complete { Vec::new() } else { missing_kinds(&state, &steps) };
         let lists_kinds = state.knows_listed_kinds();
         let mut plan = PlanBuilder::new(plan, state).build(steps);
-        plan.note_missing(absent, lists_kinds);
+        plan.record_missing_kinds(absent, lists_kinds);
         plan
     }
 

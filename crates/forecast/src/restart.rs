@@ -23,7 +23,7 @@ pub const GROUP_KINDS: [ObjectKind; 4] =
 
 /// The effect on the other pods of a group when some of its pods are lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GroupRestart<'d> {
+pub struct AffectedGroup<'d> {
     /// `LeaderWorkerSet`, `JobSet` or `PodGroup`.
     pub kind: &'static str,
     pub namespace: &'d str,
@@ -64,7 +64,7 @@ struct GroupMember<'d> {
 pub fn effects_of_lost_pods<'d>(
     state: &State<'d>,
     is_lost: &dyn Fn(&str, &str) -> bool,
-) -> Vec<GroupRestart<'d>> {
+) -> Vec<AffectedGroup<'d>> {
     if GROUP_KINDS.iter().all(|kind| state.objects_of_kind(*kind).is_empty()) {
         return Vec::new();
     }
@@ -86,7 +86,7 @@ pub fn effects_of_lost_pods<'d>(
             ObjectKind::JobSet => job_set::effect_of_lost_pods(state, object, &members),
             _ => pod_group_effect(kind, object, members.len() - lost),
         };
-        Some(GroupRestart { kind: kind.name(), namespace, name, lost, restarted, fails, policy, effect })
+        Some(AffectedGroup { kind: kind.name(), namespace, name, lost, restarted, fails, policy, effect })
     };
     members.into_iter().filter_map(restart).collect()
 }

@@ -8,7 +8,7 @@
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use tollgate_allocator::{Candidate, SelectorError, Selectors};
+use tollgate_allocator::{Candidate, SelectorError, SelectorEvaluator};
 use tollgate_cel::evaluate::{Behaviour, Device, EvaluationError, Program};
 
 /// Error of every selector for a device with a malformed version or quantity, which API servers reject.
@@ -16,7 +16,7 @@ pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
 
 /// Evaluates device selectors, and caches the results.
 #[derive(Debug)]
-pub struct CelSelectors {
+pub struct CelSelectorEvaluator {
     behaviour: Behaviour,
     cache: RefCell<SelectorCache>,
 }
@@ -39,14 +39,14 @@ struct CompiledSelector {
     answers: HashMap<usize, Result<bool, SelectorError>, RandomState>,
 }
 
-impl CelSelectors {
+impl CelSelectorEvaluator {
     /// Creates an evaluator for one inventory.
-    pub fn new(behaviour: Behaviour) -> CelSelectors {
-        CelSelectors { behaviour, cache: RefCell::default() }
+    pub fn new(behaviour: Behaviour) -> CelSelectorEvaluator {
+        CelSelectorEvaluator { behaviour, cache: RefCell::default() }
     }
 }
 
-impl Selectors for CelSelectors {
+impl SelectorEvaluator for CelSelectorEvaluator {
     fn matches(&self, expression: &str, candidate: Candidate<'_>) -> Result<bool, SelectorError> {
         let mut cache = self.cache.borrow_mut();
         let index = cache.index_or_compile(expression, &self.behaviour);

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 /// With this number of simultaneous evictions, the eviction controller needs more than a second: it sends
 /// four requests for each, by default 30 at once and then 20 per second. In that time, a kubelet can end a
 /// pod, whatever its grace period.
-const SLOW_EVICTIONS: usize = 13;
+const MIN_EVICTIONS_OVER_ONE_SECOND: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
 type EvictedOrdinal<'p> = (u64, &'p InitialPodEviction);
@@ -78,7 +78,7 @@ impl Plan<'_> {
             };
             evictions.len() > 1
                 && (evictions.iter().any(is_gone_at_once)
-                    || self.evictions.iter().filter(is_same).count() >= SLOW_EVICTIONS)
+                    || self.evictions.iter().filter(is_same).count() >= MIN_EVICTIONS_OVER_ONE_SECOND)
         });
         let replacements = |evictions: &Vec<&InitialPodEviction>| {
             evictions.iter().filter_map(|eviction| eviction.replacement).collect()

@@ -22,13 +22,13 @@ pub(crate) type ClaimIndex = usize;
 
 /// The spec of a claim, with a number that is equal for specs with equal text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SpecEntry<'d> {
+pub(crate) struct ClaimSpecEntry<'d> {
     pub(crate) version: Version,
     pub(crate) spec: ClaimSpec<'d>,
     pub(crate) number: u32,
 }
 
-impl<'d> SpecEntry<'d> {
+impl<'d> ClaimSpecEntry<'d> {
     /// All requests and their alternatives, in order.
     pub(crate) fn requests(self) -> impl Iterator<Item = RequestBody<'d>> {
         self.spec.devices().requests().iter().flat_map(move |request| {
@@ -102,7 +102,7 @@ pub(crate) struct ClaimEntry<'d> {
 /// Spec, allocation and consumers of a claim of the initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
-    pub(crate) spec: SpecEntry<'d>,
+    pub(crate) spec: ClaimSpecEntry<'d>,
     pub(crate) allocation: Option<Arc<ClaimAllocation<'d>>>,
     /// UIDs in `status.reservedFor`.
     pub(crate) reserved: Vec<&'d str>,
@@ -122,10 +122,10 @@ pub(crate) struct PodAndClaimTables<'d> {
 
 impl<'d> PodAndClaimTables<'d> {
     /// Adds the spec of a claim or template.
-    pub(crate) fn add_spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
+    pub(crate) fn add_spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> ClaimSpecEntry<'d> {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
         let text = format!("{}\0{}", version.name(), spec.json().raw_json());
-        SpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
+        ClaimSpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
     }
 
     /// Assigns a number to a claim spec that no object contains.
@@ -170,7 +170,7 @@ impl<'d> PodAndClaimTables<'d> {
     }
 
     /// Adds a claim that is generated for a pod, and returns its index.
-    fn generated_claim(&mut self, name: String) -> ClaimIndex {
+    fn add_generated_claim(&mut self, name: String) -> ClaimIndex {
         self.claims.push(ClaimEntry { name, is_generated: true, stored: None });
         self.claims.len() - 1
     }
@@ -199,14 +199,14 @@ impl<'d> PodAndClaimTables<'d> {
                     (Some(self.claim_index(namespace, name)), claim.resource_claim_template_name())
                 }
                 (None, None) => {
-                    let generated = self.generated_claim(format!("{name}-{reference}-gen"));
+                    let generated = self.add_generated_claim(format!("{name}-{reference}-gen"));
                     (Some(generated), claim.resource_claim_template_name())
                 }
             };
             references.push(ClaimReference { reference, claim, template });
         }
         let extended = match status.get("extendedResourceClaimStatus").get("resourceClaimName").str() {
-            "" => self.generated_claim("<extended-resources>".to_owned()),
+            "" => self.add_generated_claim("<extended-resources>".to_owned()),
             name => self.claim_index(namespace, name),
         };
         let needs = catalog.add_pod(source);

@@ -48,11 +48,11 @@ pub fn quote_bytes(value: &[u8]) -> String {
 
 /// The values, each quoted, sorted and separated by commas: the list after `supported values: `.
 pub fn quote_list(values: &[&str]) -> String {
-    quote_list_within(values, usize::MAX)
+    quote_list_stopping_after(values, usize::MAX)
 }
 
 /// [`quote_list`] for a caller that reads at most `max_bytes` bytes: the result may end anywhere after them.
-pub fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
+pub fn quote_list_stopping_after(values: &[&str], max_bytes: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let mut out = String::new();

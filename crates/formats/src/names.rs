@@ -25,7 +25,7 @@ pub type Problem = Cow<'static, str>;
 
 /// The word that a release uses for lengths in `must be no more than N …`. Bytes are counted in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LengthUnit {
+pub enum LengthUnitWord {
     /// Lengths are stated in characters: up to 1.34, and for object names later too.
     Characters,
     /// Lengths are stated in bytes: in 1.35 and later for label keys and values.
@@ -42,7 +42,12 @@ pub enum KeyErrorWord {
 }
 
 /// Reports what is wrong with a label key: an optional subdomain and `/`, then a name.
-pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report: &mut dyn FnMut(Problem)) {
+pub fn check_label_key(
+    value: &str,
+    unit: LengthUnitWord,
+    word: KeyErrorWord,
+    report: &mut dyn FnMut(Problem),
+) {
     if is_label_key(value) {
         return;
     }
@@ -61,8 +66,8 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
         Some(prefix) => {
             if prefix.len() > SUBDOMAIN_MAX {
                 report(Cow::Borrowed(match unit {
-                    LengthUnit::Characters => "prefix part must be no more than 253 characters",
-                    LengthUnit::Bytes => "prefix part must be no more than 253 bytes",
+                    LengthUnitWord::Characters => "prefix part must be no more than 253 characters",
+                    LengthUnitWord::Bytes => "prefix part must be no more than 253 bytes",
                 }));
             }
             if !is_subdomain(prefix) {
@@ -75,11 +80,11 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
         report(Cow::Borrowed(texts::NAME_EMPTY));
     } else if name.len() > LABEL_MAX {
         report(Cow::Borrowed(match unit {
-            LengthUnit::Characters => "name part must be no more than 63 characters",
-            LengthUnit::Bytes => "name part must be no more than 63 bytes",
+            LengthUnitWord::Characters => "name part must be no more than 63 characters",
+            LengthUnitWord::Bytes => "name part must be no more than 63 bytes",
         }));
     }
-    if !shapes::is_qualified(name) {
+    if !shapes::is_qualified_name_part(name) {
         report(Cow::Borrowed(texts::INVALID_NAME_PART));
     }
 }
@@ -88,7 +93,7 @@ pub fn check_label_key(value: &str, unit: LengthUnit, word: KeyErrorWord, report
 pub fn is_label_key(value: &str) -> bool {
     let (prefix, name) = split_prefix(value);
     let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && is_subdomain(prefix));
-    prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
+    prefixed && name.len() <= LABEL_MAX && shapes::is_qualified_name_part(name)
 }
 
 /// The parts before and after the last `/`; `None` and the whole value if there is none.
@@ -101,32 +106,32 @@ pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
 }
 
 /// Reports what is wrong with a label value; nothing for an empty one.
-pub fn check_label_value(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
+pub fn check_label_value(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
-    if !value.is_empty() && !shapes::is_qualified(value) {
+    if !value.is_empty() && !shapes::is_qualified_name_part(value) {
         report(Cow::Borrowed(INVALID_LABEL_VALUE));
     }
 }
 
 /// Reports what is wrong with a DNS-1123 label: device and request names, counter sets, namespaces.
-pub fn check_dns_label(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
+pub fn check_dns_label(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
-    if !shapes::is_label(value) {
+    if !shapes::has_dns_label_shape(value) {
         report(Cow::Borrowed(if is_subdomain(value) { NO_DOTS } else { INVALID_LABEL1123 }));
     }
 }
 
 /// True if [`check_dns_label`] reports nothing.
 pub fn is_dns_label(value: &str) -> bool {
-    value.len() <= LABEL_MAX && shapes::is_label(value)
+    value.len() <= LABEL_MAX && shapes::has_dns_label_shape(value)
 }
 
 /// Reports what is wrong with a DNS-1123 subdomain: object, class and node names, pool segments.
-pub fn check_dns_subdomain(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
+pub fn check_dns_subdomain(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
@@ -137,7 +142,7 @@ pub fn check_dns_subdomain(value: &str, unit: LengthUnit, report: &mut dyn FnMut
 
 /// Reports what is wrong with a subdomain whose letters may be in any case, which 1.37 has for opaque and result
 /// drivers.
-pub fn check_subdomain_caseless(value: &str, unit: LengthUnit, report: &mut dyn FnMut(Problem)) {
+pub fn check_subdomain_caseless(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
@@ -169,7 +174,9 @@ pub fn check_path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
 ///
 /// upstream v1.36 `IsExtendedResourceName`
 pub fn is_extended_resource_name(value: &str) -> bool {
-    !value.contains(KUBERNETES_DOMAIN) && !value.starts_with(QUOTA_PREFIX) && is_quota_key(value)
+    !value.contains(KUBERNETES_DOMAIN)
+        && !value.starts_with(QUOTA_PREFIX)
+        && is_valid_after_quota_prefix(value)
 }
 
 /// Reports what 1.37 finds wrong with an extended resource name.
@@ -184,8 +191,13 @@ pub fn check_extended_resource(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.contains(KUBERNETES_DOMAIN) {
         report(Cow::Borrowed(texts::NO_KUBERNETES));
     }
-    if !is_quota_key(value) {
-        check_label_key(&format!("{QUOTA_PREFIX}{value}"), LengthUnit::Bytes, KeyErrorWord::LabelKey, report);
+    if !is_valid_after_quota_prefix(value) {
+        check_label_key(
+            &format!("{QUOTA_PREFIX}{value}"),
+            LengthUnitWord::Bytes,
+            KeyErrorWord::LabelKey,
+            report,
+        );
     }
 }
 
@@ -207,28 +219,28 @@ const KUBERNETES_DOMAIN: &str = "kubernetes.io/";
 const QUOTA_PREFIX: &str = "requests.";
 
 /// True if `requests.` + `value` is a label key with a prefix, checked without building it.
-fn is_quota_key(value: &str) -> bool {
+fn is_valid_after_quota_prefix(value: &str) -> bool {
     value.split_once('/').is_some_and(|(prefix, name)| {
         prefix.len() + QUOTA_PREFIX.len() <= SUBDOMAIN_MAX
             && is_subdomain(prefix)
             && name.len() <= LABEL_MAX
-            && shapes::is_qualified(name)
+            && shapes::is_qualified_name_part(name)
     })
 }
 
 /// The text about a label with more than [`LABEL_MAX`] bytes.
-fn too_long_label(unit: LengthUnit) -> &'static str {
+fn too_long_label(unit: LengthUnitWord) -> &'static str {
     match unit {
-        LengthUnit::Characters => "must be no more than 63 characters",
-        LengthUnit::Bytes => "must be no more than 63 bytes",
+        LengthUnitWord::Characters => "must be no more than 63 characters",
+        LengthUnitWord::Bytes => "must be no more than 63 bytes",
     }
 }
 
 /// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes.
-fn too_long_subdomain(unit: LengthUnit) -> &'static str {
+fn too_long_subdomain(unit: LengthUnitWord) -> &'static str {
     match unit {
-        LengthUnit::Characters => "must be no more than 253 characters",
-        LengthUnit::Bytes => "must be no more than 253 bytes",
+        LengthUnitWord::Characters => "must be no more than 253 characters",
+        LengthUnitWord::Bytes => "must be no more than 253 bytes",
     }
 }
 

@@ -28,17 +28,17 @@ pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
     if address.is_ipv4() && length > 32 {
         length -= 96;
     }
-    let mut same = PrefixMatcher { rest: Some(value) };
+    let mut same = ComparingWriter { rest: Some(value) };
     let _ = write!(same, "{address}/{length}");
     Ok(if same.rest == Some("") { None } else { Some(format!("{address}/{length}")) })
 }
 
 /// A writer that compares what is written with a text instead of storing it; `rest` is `None` once they differ.
-struct PrefixMatcher<'a> {
+struct ComparingWriter<'a> {
     rest: Option<&'a str>,
 }
 
-impl fmt::Write for PrefixMatcher<'_> {
+impl fmt::Write for ComparingWriter<'_> {
     fn write_str(&mut self, written: &str) -> fmt::Result {
         self.rest = self.rest.and_then(|rest| rest.strip_prefix(written));
         Ok(())

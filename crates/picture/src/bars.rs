@@ -11,7 +11,7 @@ use crate::text::Text;
 /// The devices of a class, as `devices -o json` counts them.
 #[derive(Clone, Default, Debug, Deserialize)]
 #[serde(default)]
-pub struct Class {
+pub struct ClassCounts {
     pub name: Text,
     pub total: usize,
     pub allocated: usize,
@@ -25,15 +25,15 @@ pub struct Class {
 /// The devices of a class before and after a change.
 #[derive(Clone, Default, Debug, Deserialize)]
 #[serde(default)]
-pub struct Change {
-    pub before: Class,
-    pub after: Class,
+pub struct ClassChange {
+    pub before: ClassCounts,
+    pub after: ClassCounts,
 }
 
 /// A part of a bar: its CSS class, its name and its size.
 pub(crate) type BarPart = (&'static str, &'static str, usize);
 
-impl Class {
+impl ClassCounts {
     /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a
     /// taint, or else blocked. The other tainted devices are allocated.
     fn parts(&self) -> [BarPart; 5] {
@@ -51,7 +51,7 @@ impl Class {
 }
 
 /// Bars with the devices of each class by state.
-pub fn classes(classes: &[Class]) -> Markup {
+pub fn class_bars(classes: &[ClassCounts]) -> Markup {
     html! {
         ul.bars {
             @for class in classes {
@@ -67,15 +67,15 @@ pub fn classes(classes: &[Class]) -> Markup {
 }
 
 /// The bar of one group of devices, without numbers.
-pub(crate) fn state_bar(class: &Class) -> Markup {
+pub(crate) fn state_bar(class: &ClassCounts) -> Markup {
     bar(&class.parts(), class.total)
 }
 
 /// Bars with the devices of each class before and after a change.
-pub fn changes(changes: &[Change]) -> Markup {
+pub fn class_change_bars(changes: &[ClassChange]) -> Markup {
     html! {
         ul.bars {
-            @for Change { before, after } in changes {
+            @for ClassChange { before, after } in changes {
                 @let total = before.total.max(after.total);
                 li {
                     h3 {
@@ -111,14 +111,14 @@ pub(crate) fn bar_numbers(parts: &[BarPart]) -> Markup {
     html! {
         p.numbers {
             @for (class, name, size) in parts.iter().filter(|part| part.2 > 0) {
-                span { (fill_key(class)) (grouped(*size)) " " (name) } " "
+                span { (fill_swatch(class)) (grouped(*size)) " " (name) } " "
             }
         }
     }
 }
 
 /// A small square with the fill of a part, which links a number to the bar.
-pub(crate) fn fill_key(class: &str) -> Markup {
+pub(crate) fn fill_swatch(class: &str) -> Markup {
     html! {
         svg.key width="12" height="12" aria-hidden="true" focusable="false" {
             rect class=(class) width="12" height="12" rx="2" {}

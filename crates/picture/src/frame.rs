@@ -21,7 +21,7 @@ pub fn style() -> String {
 
 /// Where a report comes from. It is the same for all pages of a run.
 #[derive(Clone, Default, Debug)]
-pub struct Page {
+pub struct ReportSource {
     /// Where the state comes from: `context prod (https://…)`, or the files of the dump.
     pub source: Text,
     /// When the state was read, in RFC 3339; `None` if the dump does not say so.
@@ -41,7 +41,7 @@ pub struct Page {
 /// A page before it is written.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    pub page: &'a Page,
+    pub page: &'a ReportSource,
     /// What the page is about, such as `Devices`.
     pub title: &'a str,
     /// The sentence at the top of the page with its most important result.
@@ -62,7 +62,7 @@ impl Frame<'_> {
         }
         let style = style();
         let policy = content_security_policy(&style);
-        let Page { source, taken, incomplete, command, version, docs, .. } = self.page;
+        let ReportSource { source, taken, incomplete, command, version, docs, .. } = self.page;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -76,7 +76,7 @@ impl Frame<'_> {
                     style { (PreEscaped(&style)) }
                 }
                 body {
-                    (patterns())
+                    (svg_fill_patterns())
                     header {
                         p.brand { span aria-hidden="true" {} "Tollgate" }
                         h1 { (self.title) }
@@ -122,7 +122,7 @@ fn content_security_policy(style: &str) -> String {
 }
 
 /// SVG patterns by which the parts of drawings differ without color.
-pub fn patterns() -> Markup {
+pub fn svg_fill_patterns() -> Markup {
     let stripes = |id: &str, turn: &str| {
         html! {
             pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" patternTransform=(turn) {

@@ -18,9 +18,9 @@ pub mod table;
 mod text;
 mod timeline;
 
-pub use frame::{Frame, Page, SCRIPT, counted, patterns, style};
+pub use frame::{Frame, ReportSource, SCRIPT, counted, style, svg_fill_patterns};
 pub use maud::{Markup, PreEscaped, html};
 pub use text::Text;
 
 /// Maximum size of a page in bytes. Parts that do not fit are counted, and the page says so.
-pub const MAX_BYTES: usize = 10_000_000;
+pub const MAX_PAGE_BYTES: usize = 10_000_000;

@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
-use crate::bars::Class;
+use crate::bars::ClassCounts;
 use crate::frame::{counted, grouped};
 use crate::text::Text;
-use card::COMPACT_SIZE;
-pub use card::{Card, Draft, device_id};
+use card::COMPACT_CARD_BYTES;
+pub use card::{Card, CardDraft, device_cell_id};
 
 /// The report of `devices -o json`.
 #[derive(Clone, Default, Debug, Deserialize)]
@@ -28,7 +28,7 @@ pub struct DevicesReport {
     pub profile: Text,
     pub at: Text,
     pub devices: Vec<Device>,
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassCounts>,
     pub incomplete: Vec<Text>,
 }
 
@@ -41,7 +41,7 @@ pub struct Device {
     pub device: Text,
     pub slice: Option<Text>,
     pub node: Option<Text>,
-    pub states: Vec<State>,
+    pub states: Vec<ShownDeviceState>,
     pub blocked_by: Option<Text>,
     pub capacity_left: BTreeMap<Text, Text>,
     pub classes: Vec<Text>,
@@ -52,7 +52,7 @@ pub struct Device {
 /// A state of a device; several can apply.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum ShownDeviceState {
     Allocated,
     Tainted,
     Blocked,
@@ -68,23 +68,23 @@ pub struct Taint {
     pub key: Text,
     pub value: Text,
     pub effect: Text,
-    pub source: Named,
+    pub source: KindAndName,
 }
 
 /// A claim that holds a device, and its pod.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Holder {
-    pub claim: Namespaced,
-    pub pod: Option<Namespaced>,
-    pub workload: Option<Named>,
+    pub claim: NamespaceAndName,
+    pub pod: Option<NamespaceAndName>,
+    pub workload: Option<KindAndName>,
     pub admin_access: bool,
 }
 
 /// An object by kind and name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
-pub struct Named {
+pub struct KindAndName {
     pub kind: Text,
     pub name: Text,
 }
@@ -92,39 +92,49 @@ pub struct Named {
 /// An object by namespace and name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
-pub struct Namespaced {
+pub struct NamespaceAndName {
     pub namespace: Text,
     pub name: Text,
 }
 
-impl State {
+impl ShownDeviceState {
     /// All states, in the order of the legend, each with its CSS class, its name and its meaning.
-    pub const ALL: [(State, &'static str, &'static str, &'static str); 6] = [
-        (State::Free, "f", "free", "the scheduler would give it to a pod"),
-        (State::Allocated, "a", "allocated", "a claim holds it"),
-        (State::Shared, "s", "shared", "claims hold shares of it"),
-        (State::Tainted, "t", "tainted", "a taint keeps new pods off it, unless they tolerate the taint"),
-        (State::Blocked, "b", "blocked", "no pod can get it, whatever it tolerates"),
-        (State::Unpublished, "u", "unpublished", "a claim holds it, but no ResourceSlice lists it"),
+    pub const ALL: [(ShownDeviceState, &'static str, &'static str, &'static str); 6] = [
+        (ShownDeviceState::Free, "f", "free", "the scheduler would give it to a pod"),
+        (ShownDeviceState::Allocated, "a", "allocated", "a claim holds it"),
+        (ShownDeviceState::Shared, "s", "shared", "claims hold shares of it"),
+        (
+            ShownDeviceState::Tainted,
+            "t",
+            "tainted",
+            "a taint keeps new pods off it, unless they tolerate the taint",
+        ),
+        (ShownDeviceState::Blocked, "b", "blocked", "no pod can get it, whatever it tolerates"),
+        (
+            ShownDeviceState::Unpublished,
+            "u",
+            "unpublished",
+            "a claim holds it, but no ResourceSlice lists it",
+        ),
     ];
 
-    fn class(self) -> &'static str {
-        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    fn css_class(self) -> &'static str {
+        ShownDeviceState::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
     /// Name of the state, such as `allocated`.
     pub fn name(self) -> &'static str {
-        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.2)
+        ShownDeviceState::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.2)
     }
 
     /// Meaning of the state for the legend, such as `a claim holds it`.
     pub fn meaning(self) -> &'static str {
-        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.3)
+        ShownDeviceState::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.3)
     }
 }
 
 impl Device {
-    pub(crate) fn is(&self, state: State) -> bool {
+    pub(crate) fn is(&self, state: ShownDeviceState) -> bool {
         self.states.contains(&state)
     }
 }
@@ -132,14 +142,20 @@ impl Device {
 /// How many devices are in which state, each counted once: `64 allocated (1 of them tainted), 16 free`. A device that
 /// is held and tainted counts as held, so the numbers add up.
 pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> String {
-    const ORDER: [State; 6] =
-        [State::Allocated, State::Shared, State::Tainted, State::Blocked, State::Unpublished, State::Free];
+    const ORDER: [ShownDeviceState; 6] = [
+        ShownDeviceState::Allocated,
+        ShownDeviceState::Shared,
+        ShownDeviceState::Tainted,
+        ShownDeviceState::Blocked,
+        ShownDeviceState::Unpublished,
+        ShownDeviceState::Free,
+    ];
     let mut counts = [(0, 0); ORDER.len()];
     for device in devices {
         let main = ORDER.iter().position(|state| device.is(*state));
         if let Some((all, tainted)) = main.and_then(|place| counts.get_mut(place)) {
             *all += 1;
-            *tainted += usize::from(device.is(State::Tainted));
+            *tainted += usize::from(device.is(ShownDeviceState::Tainted));
         }
     }
     let mut words = Vec::new();
@@ -149,7 +165,7 @@ pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> Str
         }
         let also = match tainted {
             0 => String::new(),
-            _ if state == State::Tainted => String::new(),
+            _ if state == ShownDeviceState::Tainted => String::new(),
             _ if tainted == all => " (also tainted)".to_owned(),
             _ => format!(" ({} of them tainted)", grouped(tainted)),
         };
@@ -178,17 +194,22 @@ const MAX_DEVICES_WITH_NAMES: usize = 1000;
 /// numbers, those without taints and obstacles first, and the page says so.
 pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
     let present = report.devices.iter().flat_map(|device| device.states.iter().copied()).collect();
-    let cards: Vec<Card> = cards(report).iter().map(Draft::draw).collect();
+    let cards: Vec<Card> = card_drafts(report).iter().map(CardDraft::draw).collect();
     draw_map(&cards, report.devices.len(), budget, &present)
 }
 
 /// The map of a live page, from its cards. The legend has all states, because a state that no device has now may appear
 /// later.
 pub fn live_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize) -> Markup {
-    draw_map(cards, devices, budget, &State::ALL.iter().map(|row| row.0).collect())
+    draw_map(cards, devices, budget, &ShownDeviceState::ALL.iter().map(|row| row.0).collect())
 }
 
-fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present: &BTreeSet<State>) -> Markup {
+fn draw_map(
+    cards: &[impl Borrow<Card>],
+    devices: usize,
+    budget: usize,
+    present: &BTreeSet<ShownDeviceState>,
+) -> Markup {
     let shown = cards_within_budget(cards, budget);
     let is_named = devices <= MAX_DEVICES_WITH_NAMES;
     html! {
@@ -198,7 +219,7 @@ fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present:
                     placeholder="node, device, pod, taint"; }
                 fieldset.states {
                     legend { "State" }
-                    @for (state, class, name, _) in State::ALL {
+                    @for (state, class, name, _) in ShownDeviceState::ALL {
                         @if present.contains(&state) {
                             label { input type="checkbox" value=(class) checked; (name) }
                         }
@@ -233,14 +254,14 @@ fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present:
 /// What a taint does to pods that use the device already, which the state does not tell.
 const TAINTED_PODS_NOTE: &str = "; with NoSchedule, pods that use it keep running; with NoExecute, they are evicted unless they tolerate the taint";
 
-fn legend(present: &BTreeSet<State>) -> Markup {
+fn legend(present: &BTreeSet<ShownDeviceState>) -> Markup {
     html! {
         ul.legend aria-label="Legend" {
-            @for (state, class, name, meaning) in State::ALL {
+            @for (state, class, name, meaning) in ShownDeviceState::ALL {
                 @if present.contains(&state) {
                     li {
                         span.cell.(class) aria-hidden="true" {} strong { (name) } " " (meaning)
-                        @if state == State::Tainted { (TAINTED_PODS_NOTE) }
+                        @if state == ShownDeviceState::Tainted { (TAINTED_PODS_NOTE) }
                     }
                 }
             }
@@ -261,7 +282,7 @@ fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCar
     order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
     let whole: usize = cards.iter().map(|card| card.html.0.len()).sum();
     // Unless all cards fit, a part of the room is for numbers.
-    let reserve = if whole <= budget { 0 } else { (cards.len() * COMPACT_SIZE).min(budget / 2) };
+    let reserve = if whole <= budget { 0 } else { (cards.len() * COMPACT_CARD_BYTES).min(budget / 2) };
     let mut left = budget - reserve;
     let mut is_full = vec![false; cards.len()];
     for index in order {
@@ -293,7 +314,7 @@ fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCar
 
 /// The cards of all nodes, by name, before they are drawn. Devices that several nodes can use have a card for their
 /// pool.
-pub fn cards(report: &DevicesReport) -> Vec<Draft<'_>> {
+pub fn card_drafts(report: &DevicesReport) -> Vec<CardDraft<'_>> {
     let mut nodes: HashMap<CardPlace<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {
         let place = match &device.node {
@@ -306,7 +327,7 @@ pub fn cards(report: &DevicesReport) -> Vec<Draft<'_>> {
     let mut nodes: Vec<(CardPlace<'_>, Vec<&Device>)> = nodes.into_iter().collect();
     nodes.sort_unstable_by_key(|(place, _)| *place);
     let mut seen = HashMap::with_capacity(report.devices.len());
-    nodes.into_iter().map(|(place, devices)| Draft::new(place, devices, &mut seen)).collect()
+    nodes.into_iter().map(|(place, devices)| CardDraft::new(place, devices, &mut seen)).collect()
 }
 
 /// The node that a card shows, or the pool whose devices do not belong to one node.

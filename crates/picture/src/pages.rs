@@ -12,22 +12,22 @@ mod impact;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::bars::{self, BarPart, Change};
+use crate::bars::{self, BarPart, ClassChange};
 use crate::frame::grouped;
-use crate::map::{Named, Namespaced};
+use crate::map::{KindAndName, NamespaceAndName};
 use crate::text::{Text, unbroken};
 pub use audit::audit;
-pub use devices::{DeviceParts, device_parts, devices};
+pub use devices::{DevicePageSections, device_page_sections, devices};
 pub use drain::{DrainCommands, drain};
 pub use forecast::forecast;
 pub use impact::impact;
 
 /// Maximum size in bytes of the large table of a page.
-const TABLE_BYTES: usize = 8_000_000;
+const TABLE_BYTE_BUDGET: usize = 8_000_000;
 
 /// A JSON record of a command, and the data that a page shows beside it.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub struct ReportJson<'a> {
     /// The record as `-o json` prints it.
     pub json: &'a str,
     /// The devices of each class before and after, as a list of `{"before": …, "after": …}` with the class records of
@@ -35,8 +35,8 @@ pub struct Record<'a> {
     pub capacity: Option<&'a str>,
 }
 
-impl Record<'_> {
-    fn changes(&self) -> serde_json::Result<Vec<Change>> {
+impl ReportJson<'_> {
+    fn parse_class_changes(&self) -> serde_json::Result<Vec<ClassChange>> {
         self.capacity.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
     }
 }
@@ -44,7 +44,7 @@ impl Record<'_> {
 /// Number of pods by what happens to them, as `forecast` and `impact` count them.
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Outcomes {
+struct PodsByOutcome {
     fits: usize,
     sometimes: usize,
     pending: usize,
@@ -52,7 +52,7 @@ struct Outcomes {
     not_recreated: usize,
 }
 
-impl Outcomes {
+impl PodsByOutcome {
     /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
     fn render(self, fits: &[BarPart]) -> Markup {
         let others = [
@@ -111,24 +111,24 @@ fn max_table_nodes(pods: usize, few: usize) -> usize {
 }
 
 /// The section with the devices of each class before and after.
-fn capacity(changes: &[Change], after: &str) -> Markup {
-    titled_capacity("Devices by class, before and after", changes, after)
+fn class_changes_section(changes: &[ClassChange], after: &str) -> Markup {
+    titled_class_changes_section("Devices by class, before and after", changes, after)
 }
 
-fn titled_capacity(title: &str, changes: &[Change], after: &str) -> Markup {
+fn titled_class_changes_section(title: &str, changes: &[ClassChange], after: &str) -> Markup {
     html! {
         @if !changes.is_empty() {
             section {
                 h2 { (title) }
                 p.hint { (after) }
-                (bars::changes(changes))
+                (bars::class_change_bars(changes))
             }
         }
     }
 }
 
 /// Namespace and name of a pod, such as `research/llm-train-0`.
-fn pod_name(pod: &Namespaced) -> Markup {
+fn namespace_and_bold_name(pod: &NamespaceAndName) -> Markup {
     html! { (pod.namespace) "/" b { (pod.name) } }
 }
 
@@ -137,12 +137,12 @@ const COURSES_NOTE: &str = "Some events depend on chance, such as which of sever
     plays a forecast many times. One such run is called a course.";
 
 /// Kind and name of a workload, such as `StatefulSet llm-train`.
-fn workload(workload: Option<&Named>) -> Markup {
+fn workload(workload: Option<&KindAndName>) -> Markup {
     html! { @if let Some(workload) = workload { (workload.kind) " " (unbroken(&workload.name)) } @else { "none" } }
 }
 
 /// The first `most` texts as a list, and the number of the others.
-fn listed(texts: &[Text], most: usize) -> Markup {
+fn listed_up_to(texts: &[Text], most: usize) -> Markup {
     html! {
         @for (index, text) in texts.iter().take(most).enumerate() {
             @if index > 0 { ", " }

@@ -23,21 +23,21 @@ pub struct TableKind {
 
 /// All kinds of tables, for which [`style`] writes CSS rules.
 const KINDS: [&TableKind; 12] = [
-    &PARTS,
+    &COMBINED_CHANGES,
     &TAINTS,
     &NAMESPACES,
     &IMPACT_PODS,
-    &GROUPS,
+    &RESTARTED_GROUPS,
     &FORECAST_PODS,
     &FORECAST_PODS_THAT_FIT,
-    &REFUSED,
+    &REFUSED_OBJECTS,
     &DRAIN_PODS,
     &FINDINGS,
-    &BY_RULE,
-    &DUE,
+    &FINDING_COUNTS,
+    &DUE_OR_OVERDUE,
 ];
 
-pub(crate) const PARTS: TableKind = TableKind {
+pub(crate) const COMBINED_CHANGES: TableKind = TableKind {
     class: "t-parts",
     noun: "change",
     columns: &[("Change", 6), ("Devices", 1), ("Evicted pods", 2), ("Only by it", 2)],
@@ -57,7 +57,7 @@ pub(crate) const IMPACT_PODS: TableKind = TableKind {
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Evicted at", 4), ("Why", 6)],
 };
-pub(crate) const GROUPS: TableKind = TableKind {
+pub(crate) const RESTARTED_GROUPS: TableKind = TableKind {
     class: "t-groups",
     noun: "group",
     columns: &[("Group", 4), ("Pods", 1), ("Lost", 1), ("Restarted", 1), ("Effect", 4)],
@@ -73,7 +73,7 @@ pub(crate) const FORECAST_PODS_THAT_FIT: TableKind = TableKind {
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6)],
 };
-pub(crate) const REFUSED: TableKind =
+pub(crate) const REFUSED_OBJECTS: TableKind =
     TableKind { class: "t-refused", noun: "object", columns: &[("Object", 3), ("File", 2), ("Why", 5)] };
 pub(crate) const DRAIN_PODS: TableKind = TableKind {
     class: "t-drain",
@@ -92,12 +92,12 @@ pub(crate) const FINDINGS: TableKind = TableKind {
     noun: "finding",
     columns: &[("Object", 4), ("Level", 1), ("Rule", 3), ("Message", 7)],
 };
-pub(crate) const BY_RULE: TableKind = TableKind {
+pub(crate) const FINDING_COUNTS: TableKind = TableKind {
     class: "t-rules",
     noun: "row",
     columns: &[("Name", 4), ("Denied", 1), ("Warned", 1), ("Audited", 1), ("Objects", 1)],
 };
-pub(crate) const DUE: TableKind =
+pub(crate) const DUE_OR_OVERDUE: TableKind =
     TableKind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
 
 /// Number of rows that a browser lays out together.

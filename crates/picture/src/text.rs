@@ -13,7 +13,7 @@ use maud::{Escaper, Markup, Render, html};
 use serde::{Deserialize, Deserializer};
 use tollgate_formats::sanitize::is_unsafe;
 
-use crate::map::Namespaced;
+use crate::map::NamespaceAndName;
 
 /// A text whose unsafe characters are visible, such as `\u202e`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn breakable(text: &str) -> Markup {
 }
 
 /// Namespace and name of an object, such as `research/llm-train-0`, with a possible line break after the namespace.
-pub(crate) fn namespaced(object: &Namespaced) -> Markup {
+pub(crate) fn namespaced(object: &NamespaceAndName) -> Markup {
     html! { (object.namespace) "/" (unbroken(&object.name)) }
 }
 

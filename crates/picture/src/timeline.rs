@@ -6,13 +6,13 @@ use maud::{Markup, html};
 use tollgate_formats::gotime::{self, Timestamp};
 
 use crate::frame::{counted, grouped};
-use crate::map::Namespaced;
+use crate::map::NamespaceAndName;
 use crate::text::{Text, namespaced};
 
 /// Maximum number of bars in the drawing; evictions between two bars are drawn together.
 const MAX_BARS: u8 = 40;
 /// Maximum number of bars that all have their numbers; of more bars, only the tallest have.
-const MAX_LABELS: usize = 12;
+const MAX_FULLY_LABELLED_BARS: usize = 12;
 /// Maximum number of times in the list; more are counted.
 const MAX_TIMES: usize = 30;
 /// Maximum number of pods that are named at each time; more are counted.
@@ -24,22 +24,25 @@ const BARS_BOTTOM: usize = 88;
 /// Height of the tallest bar.
 const MAX_BAR_HEIGHT: usize = 64;
 /// Horizontal position of the time of the report, in percent of the width.
-const LEFT: f64 = 6.0;
+const START_X_PERCENT: f64 = 6.0;
 /// Horizontal position of the last eviction, in percent of the width.
-const RIGHT: f64 = 92.0;
+const END_X_PERCENT: f64 = 92.0;
 
 /// The evictions of a report, by the time at which they happen.
 #[derive(Debug)]
 pub(crate) struct Timeline<'a> {
     start: i64,
-    times: BTreeMap<i64, Vec<&'a Namespaced>>,
+    times: BTreeMap<i64, Vec<&'a NamespaceAndName>>,
 }
 
 impl<'a> Timeline<'a> {
     /// The evictions of these pods; a time that cannot be read is left out.
-    pub(crate) fn new(at: &str, pods: impl Iterator<Item = (&'a Text, &'a Namespaced)>) -> Timeline<'a> {
+    pub(crate) fn new(
+        at: &str,
+        pods: impl Iterator<Item = (&'a Text, &'a NamespaceAndName)>,
+    ) -> Timeline<'a> {
         let seconds = |text: &str| gotime::parse_rfc3339(text).ok().map(|time| time.seconds);
-        let mut times: BTreeMap<i64, Vec<&Namespaced>> = BTreeMap::new();
+        let mut times: BTreeMap<i64, Vec<&NamespaceAndName>> = BTreeMap::new();
         for (time, pod) in pods {
             if let Some(time) = seconds(time) {
                 times.entry(time).or_default().push(pod);
@@ -110,7 +113,7 @@ impl<'a> Timeline<'a> {
                     @let height = (count * MAX_BAR_HEIGHT / most).max(4);
                     svg x=(position(*time, span)) overflow="visible" {
                         rect x="-5" width="10" y=(BARS_BOTTOM - height) height=(height) {}
-                        @if bars.len() <= MAX_LABELS || *count == most {
+                        @if bars.len() <= MAX_FULLY_LABELLED_BARS || *count == most {
                             text x="0" y=(BARS_BOTTOM - height - 4) text-anchor="middle" { (grouped(*count)) }
                         }
                     }
@@ -133,7 +136,7 @@ impl<'a> Timeline<'a> {
 
 #[expect(clippy::cast_precision_loss, reason = "a position in a drawing")]
 fn position(after: i64, span: i64) -> String {
-    format!("{:.2}%", LEFT + (RIGHT - LEFT) * after as f64 / span as f64)
+    format!("{:.2}%", START_X_PERCENT + (END_X_PERCENT - START_X_PERCENT) * after as f64 / span as f64)
 }
 
 /// The time of day, with the date if it is not that of the start.

@@ -44,15 +44,15 @@ struct CertificateState {
 
 /// The error of a server that cannot start because its certificate files cannot be used.
 #[derive(Debug)]
-pub struct UnusableFiles(String);
+pub struct UnusableCertificateFiles(String);
 
-impl std::fmt::Display for UnusableFiles {
+impl std::fmt::Display for UnusableCertificateFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for UnusableFiles {}
+impl std::error::Error for UnusableCertificateFiles {}
 
 /// The status of the certificate files of one source, for `readyz?verbose`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ impl CertificateSource {
             Box::new(move || read_same_generation(&files)),
             apply,
         )
-        .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
+        .map_err(|error| anyhow::Error::new(UnusableCertificateFiles(format!("{error:#}"))))
     }
 
     /// Reads and applies the files for the first time; an error if they cannot be used.

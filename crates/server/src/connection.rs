@@ -226,21 +226,21 @@ impl Connection {
         self.unconsumed.set(self.unconsumed.get() + bytes);
         if bytes > 0 && self.phase.get() == Phase::Idle {
             self.enter_phase(Phase::Head);
-            self.trim_response_to(0);
+            self.shrink_response_reservation(0);
         }
     }
 
     /// Records that everything written has been passed to the system.
     pub(super) fn on_flushed(&self) {
         if self.phase.get() == Phase::Responding {
-            self.trim_response_to(SEND_BUFFER);
+            self.shrink_response_reservation(SEND_BUFFER);
             self.enter_phase(Phase::Idle);
             self.mark_input_consumed();
         }
     }
 
     /// Shrinks the reservation for the response to at most `limit`.
-    pub(super) fn trim_response_to(&self, limit: usize) {
+    pub(super) fn shrink_response_reservation(&self, limit: usize) {
         let held = self.response.get();
         if held > limit {
             self.response.set(limit);

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// A group of connections (see [`EvictionCandidate::group`]) is preferred for closing if it has more than this fraction
 /// of the allowed connections. With so many addresses that none has that many, the number per address does not show who
 /// is hostile.
-const LARGE_FRACTION: usize = 16;
+const LARGE_GROUP_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(super) fn connections_to_close(open: &[EvictionCandidate], count: usize, max
     while chosen.len() < count {
         let largest = groups.values_mut().max_by_key(|indices| indices.len());
         match largest
-            .filter(|indices| indices.len() > max_open / LARGE_FRACTION)
+            .filter(|indices| indices.len() > max_open / LARGE_GROUP_FRACTION)
             .and_then(VecDeque::pop_front)
         {
             Some(index) => chosen.push(index),

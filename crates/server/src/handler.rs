@@ -28,7 +28,7 @@ use tollgate_formats::gofmt;
 /// Longest message of an error response, in characters.
 const MAX_REASON_CHARS: usize = 300;
 /// Interval between attempts to reserve working memory.
-const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+const MEMORY_RETRY_INTERVAL: Duration = Duration::from_millis(2);
 /// A review larger than this that cannot be parsed is denied instead of rejected with 400, so that a failure policy of
 /// Ignore does not admit it.
 const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
@@ -234,7 +234,7 @@ async fn reserve_working_memory<'g>(
             Ok(reservation) => return Ok(reservation),
             Err(LimitReached) if clock::monotonic_now() < until => {
                 received.permit = None;
-                sleep(RETRY_INTERVAL).await;
+                sleep(MEMORY_RETRY_INTERVAL).await;
             }
             Err(LimitReached) => return Err(LimitReached),
         }
@@ -337,26 +337,26 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
 }
 
 /// The source of the namespace labels by which a request is decided.
-enum RequestLabels<'c> {
+enum RequestNamespaceLabels<'c> {
     /// Labels of the file given to `serve`, if there is one.
     File(&'c ServingConfig),
     /// Labels of a namespace in the cluster, and the age of the cache if they may have changed since.
     Cluster { labels: NamespaceLabels, age: Option<u64> },
 }
 
-impl NamespaceLookup for RequestLabels<'_> {
+impl NamespaceLookup for RequestNamespaceLabels<'_> {
     fn labels(&self, namespace: &str) -> Labels<'_> {
         match self {
-            RequestLabels::File(config) => config.labels_from_file(namespace),
-            RequestLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
-            RequestLabels::Cluster { .. } => Labels::Unknown,
+            RequestNamespaceLabels::File(config) => config.labels_from_file(namespace),
+            RequestNamespaceLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
+            RequestNamespaceLabels::Cluster { .. } => Labels::Unknown,
         }
     }
 
     fn age(&self) -> Option<u64> {
         match self {
-            RequestLabels::File(_) => None,
-            RequestLabels::Cluster { age, .. } => *age,
+            RequestNamespaceLabels::File(_) => None,
+            RequestNamespaceLabels::Cluster { age, .. } => *age,
         }
     }
 }
@@ -366,9 +366,9 @@ async fn labels_for<'c>(
     review: &Review<'_>,
     source: Option<&dyn NamespaceSource>,
     config: &'c ServingConfig,
-) -> RequestLabels<'c> {
+) -> RequestNamespaceLabels<'c> {
     let (Some(source), Some(namespace)) = (source, review.namespace_to_look_up()) else {
-        return RequestLabels::File(config);
+        return RequestNamespaceLabels::File(config);
     };
     let is_needed = config.engine.policies.needs_namespace_labels();
     if is_needed {
@@ -384,7 +384,7 @@ async fn labels_for<'c>(
         },
         labels => labels,
     };
-    RequestLabels::Cluster { labels, age: source.age() }
+    RequestNamespaceLabels::Cluster { labels, age: source.age() }
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.

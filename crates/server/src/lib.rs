@@ -30,7 +30,7 @@ pub use background::{
     BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
     NamespaceSource, ServingFlag,
 };
-pub use cert_files::UnusableFiles;
+pub use cert_files::UnusableCertificateFiles;
 pub use log::{Log, LogFormat};
 pub use reload::{ReloadHooks, ReloadOutcome, ReloadResult, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
@@ -65,7 +65,7 @@ const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Reserved at the end of the drain for the process to exit: the log is flushed, threads are joined.
 const EXIT_RESERVE: Duration = Duration::from_millis(100);
 /// Time limit for requests in flight if there is no drain.
-const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(1);
+const IN_FLIGHT_TIMEOUT_WITHOUT_DRAIN: Duration = Duration::from_secs(1);
 /// Length of the accept queue; the system may allow less.
 const LISTEN_BACKLOG: i32 = 4_096;
 /// Number of file descriptors that are kept for everything but connections.
@@ -197,9 +197,9 @@ impl Server {
         }
         let tls = tls::server_config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
-        limits.max_memory = memory::effective_limit(limits.max_memory);
+        limits.max_memory = memory::effective_memory_limit(limits.max_memory);
         let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
-        limits.max_connections = raise_connection_limit(limits.max_connections, reserved);
+        limits.max_connections = raise_file_limit_for_connections(limits.max_connections, reserved);
         let plan = memory::divide_memory(limits)?;
         limits.max_connections = plan.connections;
         let limiter =
@@ -256,7 +256,7 @@ impl Server {
     }
 
     /// True if a loaded policy selects by namespace labels.
-    pub fn needs_labels(&self) -> bool {
+    pub fn policies_need_namespace_labels(&self) -> bool {
         self.shared.config.current().engine.policies.needs_namespace_labels()
     }
 
@@ -275,7 +275,7 @@ impl Server {
         let watched = self.shared.clone();
         watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
-        let is_waiting = move || waiting.config.try_use_waiting_config(waiting.namespaces());
+        let is_waiting = move || waiting.config.still_waits_after_try(waiting.namespaces());
         let reload = move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
             let mut directories = watched.config.reload(requested, watched.namespaces());
@@ -321,7 +321,7 @@ impl Server {
         let closing = MAX_CLOSING_TIME.min(drain / 4);
         sleep(drain.saturating_sub(closing)).await;
         let last = if drain.is_zero() {
-            IN_FLIGHT_TIMEOUT
+            IN_FLIGHT_TIMEOUT_WITHOUT_DRAIN
         } else {
             drain.saturating_sub(EXIT_RESERVE.min(closing / 2))
         };
@@ -371,7 +371,7 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// Raises the limit of open files as far as the system allows. Returns how many connections fit beside `reserved`
 /// files, at most `most`.
-fn raise_connection_limit(most: usize, reserved: usize) -> usize {
+fn raise_file_limit_for_connections(most: usize, reserved: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -39,7 +39,7 @@ const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Bytes after which a list of names is cut off.
-const MAX_NAMES_BYTES: usize = 1024;
+const CUT_NAMES_AFTER_BYTES: usize = 1024;
 
 /// The names without duplicates, in order, separated by commas; cut off if they are too long.
 pub(super) fn join_distinct_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
@@ -53,7 +53,7 @@ pub(super) fn join_distinct_names<'n>(names: impl Iterator<Item = &'n str>) -> S
         if !out.is_empty() {
             out.push(',');
         }
-        if out.len() > MAX_NAMES_BYTES {
+        if out.len() > CUT_NAMES_AFTER_BYTES {
             out.push('…');
             break;
         }
@@ -107,7 +107,7 @@ impl Log {
     }
 
     /// Number of lines dropped since the last call.
-    pub(super) fn take_dropped(&self) -> u64 {
+    pub(super) fn take_dropped_line_count(&self) -> u64 {
         std::mem::take(&mut self.lines.state().dropped)
     }
 }

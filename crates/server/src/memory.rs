@@ -1,6 +1,6 @@
 //! Divides `--max-memory` between connections, bodies, their evaluation, and the cached state of the cluster.
 //!
-//! Pure, except for [`effective_limit`], which reads the limit of the container. The parts add up to no more than the
+//! Pure, except for [`effective_memory_limit`], which reads the limit of the container. The parts add up to no more than the
 //! whole; their use is counted by `limiter` and `connection`.
 #![expect(clippy::disallowed_methods, reason = "the shell asks the system for its limit here")]
 
@@ -42,7 +42,7 @@ pub(super) struct MemoryPlan {
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let working = memory_needed(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(MAX_SMALL_BODY_BYTES).min(limits.max_memory / 16);
-    let small_working = small_working_share(limits.max_memory);
+    let small_working = small_body_evaluation_share(limits.max_memory);
     let cluster =
         if limits.caches_state { cluster_state_share(limits.max_memory) + CLUSTER_READ_BYTES } else { 0 };
     let parts = [BASE_MEMORY, working, small, small_working, cluster];
@@ -66,7 +66,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
 }
 
 /// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
-fn small_working_share(max_memory: usize) -> usize {
+fn small_body_evaluation_share(max_memory: usize) -> usize {
     (max_memory / 32).max(memory_needed(MAX_SMALL_BODY_BYTES))
 }
 
@@ -89,7 +89,7 @@ fn required_memory(limits: Limits) -> usize {
 }
 
 /// Returns the configured memory limit, or that of the container if it is lower.
-pub(super) fn effective_limit(configured: usize) -> usize {
+pub(super) fn effective_memory_limit(configured: usize) -> usize {
     let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
         .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());

@@ -28,7 +28,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 const LATENCY_BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
 
 /// The checked resources, as label values; the last stands for all others.
-const RESOURCES: [&str; 19] = [
+const RESOURCE_LABELS: [&str; 19] = [
     "resourceclaims",
     "resourceclaims/status",
     "resourceclaimtemplates",
@@ -92,7 +92,7 @@ pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str
         Some((name, sub)) => name == resource && sub == sub_resource,
         None => **label == resource && sub_resource.is_empty(),
     };
-    RESOURCES.iter().find(same).copied().unwrap_or("other")
+    RESOURCE_LABELS.iter().find(same).copied().unwrap_or("other")
 }
 
 /// The name of an endpoint, as label value and in logs.
@@ -111,7 +111,7 @@ fn counter_index(
     operation: Operation,
     outcome: RequestOutcome,
 ) -> Option<usize> {
-    let resource = RESOURCES.iter().position(|known| *known == resource)?;
+    let resource = RESOURCE_LABELS.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
     let outcome_index = RequestOutcome::ALL.iter().position(|known| *known == outcome)?;
     let cell =
@@ -208,7 +208,7 @@ impl Metrics {
         let durations =
             Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", endpoint_name(endpoint))]);
-        let cells = 2 * RESOURCES.len() * Operation::ALL.len() * RequestOutcome::ALL.len();
+        let cells = 2 * RESOURCE_LABELS.len() * Operation::ALL.len() * RequestOutcome::ALL.len();
         let help = "Time between receiving the headers of a request and sending its response";
         registry.register("request_duration_seconds", help, durations.clone());
         let metrics = Metrics {
@@ -366,7 +366,7 @@ impl Metrics {
             self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);
         }
         self.enforce_from.clear();
-        for later in set.later_enforcements().take(MAX_POLICY_LABELS) {
+        for later in set.policies_with_enforce_from().take(MAX_POLICY_LABELS) {
             let labels = [("kind", later.kind.name().to_owned()), ("policy", later.policy.to_owned())];
             self.enforce_from.get_or_create(&labels).set(later.from.seconds);
         }
@@ -378,12 +378,12 @@ impl Metrics {
     }
 
     /// Sets the reload metric to 0 while new policies are loaded but not in use yet.
-    pub(super) fn record_reload_pending(&self) {
+    pub(super) fn record_policy_reload_pending(&self) {
         self.policy_reload_ok.set(0);
     }
 
     /// Counts a failed reload of the policies.
-    pub(super) fn count_failed_reload(&self) {
+    pub(super) fn count_failed_policy_reload(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
         self.policy_reload_ok.set(0);
     }

@@ -93,7 +93,7 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadyCheck> {
     let fault = shared.config.reload_error();
     if fault.is_some() || !policies.is_empty() {
         let is_waiting = shared.config.is_waiting_for_labels();
-        let lacks_labels = config.lacks_labels(shared.namespaces());
+        let lacks_labels = config.policies_lack_namespace_labels(shared.namespaces());
         let mut message = match &fault {
             None if is_waiting => {
                 "new policies are not used until the namespaces are listed; the last valid policies are in use"
@@ -126,7 +126,7 @@ fn expiry_text(left: i64) -> String {
 
 async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
     if let Some(log) = &shared.log {
-        shared.metrics.dropped_lines.inc_by(log.take_dropped());
+        shared.metrics.dropped_lines.inc_by(log.take_dropped_line_count());
     }
     let mut text = shared.metrics.render();
     let limiter = &shared.limiter;

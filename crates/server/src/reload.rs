@@ -41,14 +41,14 @@ impl From<Engine> for ServingConfig {
 
 impl ServingConfig {
     /// True if policies need namespace labels, which are neither watched nor loaded from a file.
-    pub(super) fn lacks_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn policies_lack_namespace_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         self.engine.policies.needs_namespace_labels() && self.namespaces.is_none() && watched.is_none()
     }
 
     /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
     /// fail.
     pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
-        if self.lacks_labels(watched) {
+        if self.policies_lack_namespace_labels(watched) {
             tracing::warn!("{NO_LABELS_MESSAGE}");
         }
     }
@@ -202,8 +202,8 @@ impl ReloadableConfig {
     /// Replaces the configuration in use, as soon as the namespace labels that it needs are `watched`.
     fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
-        if self.try_use_waiting_config(watched) {
-            self.metrics.record_reload_pending();
+        if self.still_waits_after_try(watched) {
+            self.metrics.record_policy_reload_pending();
             tracing::info!(
                 "new policies are not used until the namespaces are listed; the last valid policies stay in use"
             );
@@ -213,7 +213,7 @@ impl ReloadableConfig {
     /// Reports files that are invalid. The same errors are logged once.
     fn record_errors(&self, errors: &[String]) {
         let (count, error) = (errors.len(), errors.join("; "));
-        self.metrics.count_failed_reload();
+        self.metrics.count_failed_policy_reload();
         let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_deref() != Some(error.as_str()) {
             tracing::warn!(
@@ -227,7 +227,7 @@ impl ReloadableConfig {
 
     /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if
     /// none waits.
-    pub(super) fn try_use_waiting_config(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn still_waits_after_try(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut config) = waiting.take() else { return false };
         if let Some(watched) = watched.filter(|_| config.engine.policies.needs_namespace_labels()) {

@@ -227,14 +227,14 @@ fn certificate_params(now: i64, validity: i64, name: &str) -> anyhow::Result<Cer
 }
 
 /// Parses a PEM certificate and calls `look` with it.
-fn with_parsed<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> anyhow::Result<T> {
+fn with_parsed_certificate<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> anyhow::Result<T> {
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).context("not a PEM certificate")?;
     let (_, certificate) = X509Certificate::from_der(&der).context("not a certificate")?;
     Ok(look(&certificate))
 }
 
 fn validity_of(pem: &str) -> anyhow::Result<Validity> {
-    with_parsed(pem, |certificate| Validity {
+    with_parsed_certificate(pem, |certificate| Validity {
         not_before: certificate.validity().not_before.timestamp(),
         not_after: certificate.validity().not_after.timestamp(),
     })
@@ -242,7 +242,7 @@ fn validity_of(pem: &str) -> anyhow::Result<Validity> {
 
 /// True if the certificate is for exactly these names.
 fn has_exactly_names(pem: &str, names: &[String]) -> bool {
-    let held = with_parsed(pem, |certificate| {
+    let held = with_parsed_certificate(pem, |certificate| {
         let held = certificate.subject_alternative_name().ok().flatten();
         held.map(|held| held.value.general_names.iter().map(name_text).collect::<Vec<_>>())
     });
@@ -266,7 +266,7 @@ pub(super) fn name_text(name: &GeneralName<'_>) -> String {
 /// Returns the index of the CA that signed the server certificate, by key identifier; `None` if none of them did.
 fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
     use x509_parser::extensions::ParsedExtension;
-    let of_issuer = with_parsed(&server.certificate, |certificate| {
+    let of_issuer = with_parsed_certificate(&server.certificate, |certificate| {
         certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
             ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|id| id.0.to_vec()),
             _ => None,
@@ -274,7 +274,7 @@ fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize
     });
     let of_issuer = of_issuer.ok().flatten()?;
     authorities.iter().position(|authority| {
-        let own = with_parsed(&authority.certificate, |certificate| {
+        let own = with_parsed_certificate(&authority.certificate, |certificate| {
             certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
                 ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
                 _ => None,

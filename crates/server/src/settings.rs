@@ -109,7 +109,7 @@ pub struct Limits {
 impl Limits {
     /// Bytes of the memory limit that are for the cached state of a cluster.
     pub fn cluster_state_bytes(&self) -> usize {
-        super::memory::cluster_state_share(super::memory::effective_limit(self.max_memory))
+        super::memory::cluster_state_share(super::memory::effective_memory_limit(self.max_memory))
     }
 }
 

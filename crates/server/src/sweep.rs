@@ -70,7 +70,7 @@ pub(super) fn next_sequence_number() -> u64 {
 
 /// The maximum number of connections that a worker may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WorkerLimits {
+pub(super) struct WorkerConnectionLimits {
     pub(super) connections: usize,
     /// Maximum number of connections from one address; no more than `connections`.
     pub(super) per_address: usize,
@@ -78,8 +78,8 @@ pub(super) struct WorkerLimits {
 
 /// Makes room for one more connection from this address on this worker: aborts others if there are too many. Returns
 /// how many were aborted.
-pub(super) fn abort_to_make_room(room: WorkerLimits, address: IpAddr) -> usize {
-    let WorkerLimits { connections: most, per_address } = room;
+pub(super) fn abort_to_make_room(room: WorkerConnectionLimits, address: IpAddr) -> usize {
+    let WorkerConnectionLimits { connections: most, per_address } = room;
     CONNECTIONS.with_borrow_mut(|connections| {
         if connections.len() < most.min(per_address) {
             return 0;
@@ -149,7 +149,7 @@ fn abort_timed_out(timeouts: ConnectionTimeouts, now: Instant) {
             connection.abort();
         } else if connection.phase() == Phase::Idle && age > timeouts.0.write_timeout {
             // By now the client has read it, or the system has given up on the client.
-            connection.trim_response_to(0);
+            connection.shrink_response_reservation(0);
         }
     }
 }

@@ -18,9 +18,9 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 /// Maximum time from the first directory event to the reload, even if events continue.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
 /// Interval at which it is checked whether a loaded configuration can be used.
-const WAITING_POLL: Duration = Duration::from_millis(50);
+const WAITING_CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of reloads in a row that are triggered because new directories have to be watched.
-const MAX_RESCANS: usize = 4;
+const MAX_RELOADS_FOR_NEW_DIRECTORIES: usize = 4;
 
 /// The reason for a reload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,7 @@ pub(super) fn spawn_reloader(
         let mut requested = false;
         loop {
             // Before the first wait, and again after a new directory is watched: it may have changed before that.
-            for _ in 0..MAX_RESCANS {
+            for _ in 0..MAX_RELOADS_FOR_NEW_DIRECTORIES {
                 let directories = reload(std::mem::take(&mut requested));
                 if !watched.watch_only(directories) {
                     break;
@@ -96,7 +96,7 @@ fn next_trigger(
     let start = clock::monotonic_now();
     while is_waiting() {
         let left = period.saturating_sub(start.elapsed());
-        match triggers.recv_timeout(WAITING_POLL.min(left)) {
+        match triggers.recv_timeout(WAITING_CONFIG_POLL_INTERVAL.min(left)) {
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
             ended => return ended,
         }
@@ -147,7 +147,7 @@ impl WatchedDirectories {
         let mut is_new = false;
         for path in directories {
             let before = self.known.remove(&path);
-            let now = inode(&path);
+            let now = device_and_inode(&path);
             let same = before == Some(now);
             if !same && before.flatten().is_some() {
                 let _ = watcher.unwatch(&path);
@@ -173,6 +173,6 @@ impl WatchedDirectories {
 }
 
 /// Device and inode of the directory that a path leads to; `None` if there is none.
-fn inode(path: &Path) -> Option<(u64, u64)> {
+fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }

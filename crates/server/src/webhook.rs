@@ -27,12 +27,12 @@ use rustix::net::sockopt;
 
 use super::connection::{self, Connection};
 use super::stream::Stream;
-use super::sweep::{self, ConnectionTimeouts, WorkerLimits};
+use super::sweep::{self, ConnectionTimeouts, WorkerConnectionLimits};
 use super::{Settings, SharedState, clock, handler, ops};
 use tollgate_engine::engine::Endpoint;
 
 /// Limits on connections of the port without TLS, for health checks and metrics.
-const OPS_LIMITS: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
+const OPS_LIMITS: WorkerConnectionLimits = WorkerConnectionLimits { connections: 256, per_address: 64 };
 /// Number of connections per worker that may wait, beyond the limit, until the worker has closed others for them.
 const MAX_WAITING_CONNECTIONS: usize = 64;
 
@@ -60,7 +60,7 @@ pub(super) fn start_webhook(
 ) -> anyhow::Result<Server> {
     let workers = settings.workers.max(1);
     let per_worker = shared.limits.max_connections.div_ceil(workers);
-    let room = WorkerLimits { connections: per_worker, per_address: per_worker };
+    let room = WorkerConnectionLimits { connections: per_worker, per_address: per_worker };
     let timeouts = ConnectionTimeouts::new(shared.limits);
     let (age, handshake) = (settings.max_connection_age, shared.limits.head_timeout);
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -177,7 +177,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
 /// Returns the state of a new connection, for which others are aborted if there are too many.
 fn admit_connection(
     socket: &TcpStream,
-    room: WorkerLimits,
+    room: WorkerConnectionLimits,
     shared: &SharedState,
     open: Gauge,
 ) -> Rc<Connection> {

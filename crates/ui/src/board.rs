@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 use tokio::sync::watch;
-use tollgate_picture::map::{Card, Device, DevicesReport, cards, device_id, live_map};
-use tollgate_picture::{MAX_BYTES, pages};
+use tollgate_picture::map::{Card, Device, DevicesReport, card_drafts, device_cell_id, live_map};
+use tollgate_picture::{MAX_PAGE_BYTES, pages};
 
 use crate::details::{RelatedDevices, draw_details};
 use crate::frame::{LivePage, PageFacts, render};
@@ -22,7 +22,7 @@ use crate::what_if;
 /// Bytes reserved for everything on a page but the map.
 const BYTES_BESIDE_MAP: usize = 1_500_000;
 /// Maximum number of removed cards that are remembered, so that open pages can remove them.
-const MAX_GONE: usize = 10_000;
+const MAX_REMEMBERED_REMOVED_CARDS: usize = 10_000;
 
 /// Identifies a device by driver, pool and name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct DeviceName {
 
 impl DeviceName {
     /// The device as a target of a command: `DRIVER/POOL/DEVICE`.
-    pub fn target(&self) -> String {
+    pub fn command_target(&self) -> String {
         format!("{}/{}/{}", self.driver, self.pool, self.device)
     }
 }
@@ -71,7 +71,7 @@ pub(crate) struct BoardContent {
 
 impl BoardContent {
     /// The HTML of the section with this id; empty if there is none.
-    pub(crate) fn part(&self, id: &str) -> &Markup {
+    pub(crate) fn section_html(&self, id: &str) -> &Markup {
         const NOTHING: &Markup = &PreEscaped(String::new());
         self.parts.get(id).map_or(NOTHING, |(part, _)| part)
     }
@@ -123,7 +123,7 @@ impl Board {
             before.cards.iter().map(|entry| (entry.0.id.as_str(), entry)).collect();
         let mut shown =
             BoardContent { revision, taken: taken.to_owned(), trouble, ..BoardContent::default() };
-        for card in cards(&report) {
+        for card in card_drafts(&report) {
             let same = old.remove(card.id.as_str()).filter(|(before, _)| before.digest == card.digest);
             shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card.draw()), revision)));
         }
@@ -136,7 +136,7 @@ impl Board {
             shown.parts.insert(id, same.cloned().unwrap_or((part, revision)));
         }
         let cards: Vec<&Card> = shown.cards.iter().map(|(card, _)| &**card).collect();
-        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - BYTES_BESIDE_MAP));
+        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_PAGE_BYTES - BYTES_BESIDE_MAP));
         shown.report = Arc::new(report);
         self.show(shown);
     }
@@ -219,7 +219,7 @@ impl Board {
 impl BoardContent {
     /// Drops the removed cards that were remembered for longest, if there are too many.
     fn forget_oldest_removed_cards(&mut self) {
-        let too_many = self.gone.len().saturating_sub(MAX_GONE);
+        let too_many = self.gone.len().saturating_sub(MAX_REMEMBERED_REMOVED_CARDS);
         if let Some((_, last)) = self.gone.drain(..too_many).next_back() {
             self.forgotten = last;
         }
@@ -228,12 +228,12 @@ impl BoardContent {
 
 fn find_device<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
     let plain = id.trim_end_matches('x');
-    report.devices.iter().find(|device| device_id(device) == plain)
+    report.devices.iter().find(|device| device_cell_id(device) == plain)
 }
 
 /// The sections of the page that change with each report, with their ids.
 fn report_sections(report: &DevicesReport) -> [(&'static str, Markup); 5] {
-    let drawn = pages::device_parts(report);
+    let drawn = pages::device_page_sections(report);
     [
         ("lead", drawn.lead),
         ("complete", drawn.completeness),
@@ -257,9 +257,9 @@ fn devices_body(shown: &BoardContent) -> Markup {
                 }
             }
         }
-        section { h2 { "Devices by class" } div id="classes" { (shown.part("classes")) } }
-        section { h2 { "Taints" } div id="taints" { (shown.part("taints")) } }
-        section { h2 { "Devices by namespace" } div id="namespaces" { (shown.part("namespaces")) } }
+        section { h2 { "Devices by class" } div id="classes" { (shown.section_html("classes")) } }
+        section { h2 { "Taints" } div id="taints" { (shown.section_html("taints")) } }
+        section { h2 { "Devices by namespace" } div id="namespaces" { (shown.section_html("namespaces")) } }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 use tollgate_picture::Text;
-use tollgate_picture::map::{Device, DevicesReport, device_id};
+use tollgate_picture::map::{Device, DevicesReport, device_cell_id};
 
 /// Maximum number of related devices that are named one by one.
-const MAX_NAMED: usize = 40;
+const MAX_LISTED_RELATED_DEVICES: usize = 40;
 
 /// Devices that share counters with a device, by their names in its pool.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -67,36 +67,36 @@ pub(crate) fn draw_details(
                 }
             }
             dt { "Classes" }
-            dd { @if device.classes.is_empty() { "none" } (listed(device.classes.iter().cloned())) }
+            dd { @if device.classes.is_empty() { "none" } (comma_separated_texts(device.classes.iter().cloned())) }
             @if let Some(slice) = &device.slice { dt { "ResourceSlice" } dd { (slice) } }
-            (relation("Partitions of it", &related.partitions, device, report))
-            (relation("It is a partition of", &related.wholes, device, report))
+            (related_devices_list("Partitions of it", &related.partitions, device, report))
+            (related_devices_list("It is a partition of", &related.wholes, device, report))
         }
     }
 }
 
-fn listed(texts: impl Iterator<Item = Text>) -> Markup {
+fn comma_separated_texts(texts: impl Iterator<Item = Text>) -> Markup {
     html! { @for (index, text) in texts.enumerate() { @if index > 0 { ", " } (text) } }
 }
 
 /// A list of related devices with their states, as links to their map cells.
-fn relation(title: &str, names: &[String], device: &Device, report: &DevicesReport) -> Markup {
+fn related_devices_list(title: &str, names: &[String], device: &Device, report: &DevicesReport) -> Markup {
     if names.is_empty() {
         return html! {};
     }
-    let more = names.len().saturating_sub(MAX_NAMED);
+    let more = names.len().saturating_sub(MAX_LISTED_RELATED_DEVICES);
     html! {
         dt { (title) }
         dd {
             ul.related {
-                @for name in names.iter().take(MAX_NAMED) {
+                @for name in names.iter().take(MAX_LISTED_RELATED_DEVICES) {
                     @let is_it = |other: &&Device| {
                         *other.device == **name && other.driver == device.driver && other.pool == device.pool
                     };
                     @if let Some(other) = report.devices.iter().find(is_it) {
                         li {
-                            a href={ "#" (device_id(other)) } { (other.device) }
-                            " " span.hint { (listed(other.states.iter().map(|state| Text::from(state.name())))) }
+                            a href={ "#" (device_cell_id(other)) } { (other.device) }
+                            " " span.hint { (comma_separated_texts(other.states.iter().map(|state| Text::from(state.name())))) }
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
-use tollgate_picture::{SCRIPT, Text, patterns, style};
+use tollgate_picture::{SCRIPT, Text, style, svg_fill_patterns};
 
 use crate::board::BoardContent;
 use crate::server::Answer;
@@ -79,7 +79,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, bo
             }
             body data-revision=(revision) data-taken=(taken) data-page=(page.path()) data-dump[facts.is_dump] {
                 a.skip href="#main" { "Skip to the content" }
-                (patterns())
+                (svg_fill_patterns())
                 header {
                     p.brand { span aria-hidden="true" {} "Tollgate" }
                     nav.pages aria-label="Pages" {
@@ -92,14 +92,14 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, bo
                         }
                     }
                     h1 { (title) }
-                    p.lead id="lead" { (shown.part("lead")) }
+                    p.lead id="lead" { (shown.section_html("lead")) }
                     p.live id="live" data-trouble=[trouble.as_deref().map(Text::from).as_deref()] {
                         span id="live-state" role="status" { "The page needs JavaScript to stay current." }
                         " " span id="live-age" {}
                     }
                     dl.facts {
                         div { dt { "Cluster state" } dd { (Text::from(facts.source.as_str())) } }
-                        div { dt { "Completeness" } dd id="complete" { (shown.part("complete")) } }
+                        div { dt { "Completeness" } dd id="complete" { (shown.section_html("complete")) } }
                         div { dt { "Kubernetes" } dd { (report.profile) } }
                         div.wide { dt { "Command" } dd { code { (Text::from(facts.command.as_str())) } } }
                     }

@@ -43,7 +43,7 @@ pub(crate) const TOO_LARGE: Refusal =
     refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 1 MiB");
 pub(crate) const TOO_SLOW: Refusal =
     refusal(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive");
-pub(crate) const TOO_MANY: Refusal =
+pub(crate) const TOO_MANY_OPEN_PAGES: Refusal =
     refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open; close some of them");
 pub(crate) const BROKEN_BODY: Refusal = refusal(StatusCode::BAD_REQUEST, "the request ended early");
 const WRONG_TARGET: Refusal = refusal(StatusCode::BAD_REQUEST, "expected a path, such as /what-if");
@@ -57,21 +57,21 @@ const WRONG_ORIGIN: Refusal = refusal(
 );
 const NO_ORIGIN: Refusal = refusal(StatusCode::FORBIDDEN, "the header Origin is required");
 const WRONG_METHOD: Refusal = refusal(StatusCode::METHOD_NOT_ALLOWED, "use GET");
-const WRONG_TYPE: Refusal =
+const WRONG_CONTENT_TYPE: Refusal =
     refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the header Content-Type must be application/json");
 const LARGE_HEAD: Refusal =
     refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are larger than 16 KiB");
 
 /// The accepted values of the header `Host`, which are the names of this server on loopback.
 #[derive(Clone, Debug)]
-pub(crate) struct Hosts(Vec<String>);
+pub(crate) struct AcceptedHosts(Vec<String>);
 
-impl Hosts {
+impl AcceptedHosts {
     /// The accepted hosts of a server that listens on that port.
-    pub(crate) fn of_port(port: u16) -> Hosts {
+    pub(crate) fn of_port(port: u16) -> AcceptedHosts {
         // A browser leaves the port of the scheme out.
         let port = if port == 80 { String::new() } else { format!(":{port}") };
-        Hosts(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}{port}")).to_vec())
+        AcceptedHosts(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}{port}")).to_vec())
     }
 
     /// Checks the size, target, host, origin, method and content type of a request; its session and body are checked
@@ -104,7 +104,7 @@ impl Hosts {
             Method::POST if !takes_body => Err(WRONG_METHOD),
             Method::POST if origin.is_none() => Err(NO_ORIGIN),
             Method::POST if only_value(head.headers(), &CONTENT_TYPE) != Some(Some("application/json")) => {
-                Err(WRONG_TYPE)
+                Err(WRONG_CONTENT_TYPE)
             }
             Method::GET | Method::HEAD | Method::POST => Ok(()),
             _ => Err(WRONG_METHOD),
@@ -125,7 +125,7 @@ fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'
 
 #[cfg(test)]
 mod tests {
-    use super::{Hosts, StatusCode};
+    use super::{AcceptedHosts, StatusCode};
     use actix_web::test::TestRequest;
 
     /// The status for a request with these headers; 200 if it passes.
@@ -135,7 +135,7 @@ mod tests {
             request = request.append_header((*name, *value));
         }
         let request = request.to_http_request();
-        let found = Hosts::of_port(8000).check_head(request.head(), takes_body);
+        let found = AcceptedHosts::of_port(8000).check_head(request.head(), takes_body);
         found.map_or_else(|refusal| refusal.status, |()| StatusCode::OK).as_u16()
     }
 

@@ -19,4 +19,4 @@ pub use details::RelatedDevices;
 pub use frame::PageFacts;
 pub use server::{Answer, Limits, LoopbackServer, Query, Site, StartLinks};
 pub use tokio::sync::{oneshot, watch};
-pub use what_if::{Finding, WhatIf};
+pub use what_if::{Finding, WhatIfAnswer};

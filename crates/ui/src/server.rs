@@ -24,7 +24,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::guard::{
-    BROKEN_BODY, Hosts, NO_SESSION, NOT_FOUND, Refusal, TOO_LARGE, TOO_MANY, TOO_SLOW, USED_TOKEN,
+    AcceptedHosts, BROKEN_BODY, NO_SESSION, NOT_FOUND, Refusal, TOO_LARGE, TOO_MANY_OPEN_PAGES, TOO_SLOW,
+    USED_TOKEN,
 };
 use crate::session::Sessions;
 
@@ -62,7 +63,7 @@ impl Default for Limits {
 }
 
 /// Content-Security-Policy of an answer that is not a page: it loads nothing and runs nothing.
-const NO_CONTENT_POLICY: &str =
+const CSP_FOR_NON_PAGES: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The path to which questions are posted.
@@ -171,8 +172,8 @@ impl LoopbackServer {
 
     /// Serves the site until the process is interrupted.
     pub fn serve(self, site: Arc<dyn Site>, limits: Limits) -> anyhow::Result<()> {
-        let context = Data::new(RequestContext {
-            hosts: Hosts::of_port(self.port),
+        let context = Data::new(UiServerState {
+            hosts: AcceptedHosts::of_port(self.port),
             sessions: self.sessions,
             site,
             polls: Semaphore::new(limits.polls),
@@ -195,8 +196,8 @@ impl LoopbackServer {
 }
 
 /// The data that all requests share: site, sessions, accepted hosts and limits.
-struct RequestContext {
-    hosts: Hosts,
+struct UiServerState {
+    hosts: AcceptedHosts,
     sessions: Arc<Sessions>,
     site: Arc<dyn Site>,
     polls: Semaphore,
@@ -204,11 +205,11 @@ struct RequestContext {
 }
 
 /// Answers one HTTP request.
-async fn handle(request: HttpRequest, payload: Payload, context: Data<RequestContext>) -> HttpResponse {
+async fn handle(request: HttpRequest, payload: Payload, context: Data<UiServerState>) -> HttpResponse {
     context.respond(&request, payload).await.unwrap_or_else(|refusal| refuse(&request, refusal))
 }
 
-impl RequestContext {
+impl UiServerState {
     async fn respond(&self, request: &HttpRequest, payload: Payload) -> Result<HttpResponse, Refusal> {
         let path = request.uri().path();
         self.hosts.check_head(request.head(), path == QUESTION_PATH)?;
@@ -255,7 +256,7 @@ impl RequestContext {
 
     /// Waits until the content is newer than that revision, at most for the poll timeout. Then the page asks again.
     async fn wait_for_change(&self, since: u64) -> Result<Answer, Refusal> {
-        let _permit = self.polls.try_acquire().map_err(|_error| TOO_MANY)?;
+        let _permit = self.polls.try_acquire().map_err(|_error| TOO_MANY_OPEN_PAGES)?;
         let mut revision = self.site.revision();
         // Neither the end of the wait nor that of the sender is an error: the answer says what is current.
         _ = timeout(self.limits.poll, revision.wait_for(|current| *current > since)).await;
@@ -278,7 +279,7 @@ fn response_builder(status: StatusCode) -> HttpResponseBuilder {
     let mut builder = HttpResponse::build(status);
     for (name, value) in [
         (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, NO_CONTENT_POLICY),
+        (CONTENT_SECURITY_POLICY, CSP_FOR_NON_PAGES),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
         (REFERRER_POLICY, "no-referrer"),

@@ -20,7 +20,7 @@ pub struct Finding {
 
 /// The answer to a question about a DeviceTaintRule, made from the reports of several commands.
 #[derive(Clone, Default, Debug)]
-pub struct WhatIf {
+pub struct WhatIfAnswer {
     /// When the state was read that the answer is about; empty if it is not known.
     pub taken: String,
     /// The time of the question, which the reports call `now`; empty if there are no reports.
@@ -56,7 +56,7 @@ struct DrawnAnswer<'a> {
     at: &'a str,
 }
 
-impl WhatIf {
+impl WhatIfAnswer {
     /// The response with the answer.
     pub fn draw(&self) -> Answer {
         let drawn = DrawnAnswer {
@@ -74,10 +74,10 @@ impl WhatIf {
             @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (Text::from(self.asked_at.as_str())) ", the time of the question." } }
             @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
             (findings(&self.findings))
-            (part("impact", "Who goes, and when", &self.impact))
-            (part("forecast", "Where they go, and what is left", &self.forecast))
+            (foldable_section("impact", "Who goes, and when", &self.impact))
+            (foldable_section("forecast", "Where they go, and what is left", &self.forecast))
             (self.rule_section())
-            (part("plan", "Or drain the devices: evictions in waves, as PodDisruptionBudgets and free devices allow", &self.plan))
+            (foldable_section("plan", "Or drain the devices: evictions in waves, as PodDisruptionBudgets and free devices allow", &self.plan))
             @if !self.notes.is_empty() {
                 section { h2 { "Notes" } ul.notes { @for note in &self.notes { li { (Text::from(note.as_str())) } } } }
             }
@@ -138,7 +138,7 @@ impl Render for MultilineText<'_> {
 }
 
 /// A section of the answer that the reader can fold.
-fn part(id: &str, title: &str, drawn: &str) -> Markup {
+fn foldable_section(id: &str, title: &str, drawn: &str) -> Markup {
     html! {
         @if !drawn.is_empty() {
             details.part id=(id) open {

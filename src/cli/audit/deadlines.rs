@@ -19,7 +19,7 @@ const WEEK_SECONDS: i64 = 7 * 24 * 3600;
 /// Allow entries that expire within a week, the running claims that need them, and forgotten DeviceTaintRules: as
 /// JSON records and as rows of tables.
 #[derive(Debug, Default)]
-pub(super) struct AuditDeadlines {
+pub(super) struct ExpiriesAndForgottenRules {
     /// Allow entries that expire within a week.
     pub(super) expiring_entries: Vec<Json>,
     entry_rows: Vec<Vec<String>>,
@@ -46,7 +46,7 @@ fn is_within_week(time: Timestamp, now: Timestamp) -> bool {
     time > now && time.seconds.saturating_sub(now.seconds) <= WEEK_SECONDS
 }
 
-impl AuditDeadlines {
+impl ExpiriesAndForgottenRules {
     /// Adds the allow entries that expire within a week.
     pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse_rfc3339(now) else { return };

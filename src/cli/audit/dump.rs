@@ -14,7 +14,7 @@ use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, LineIndex, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::ObjectKind;
 
 /// Reads release and API server of the dumped cluster from the comments at the beginning of the files.
@@ -34,7 +34,7 @@ pub(super) fn audit_dump(
     console: &mut Console,
 ) -> Result<(), Failure> {
     if run.needs_state() {
-        let (snapshot, inventory) = state::parse_snapshot(texts, StoredDetails::default())?;
+        let (snapshot, inventory) = state::parse_snapshot(texts, DetailsToStore::default())?;
         let omissions = inventory.impact_omissions(false).messages();
         for omission in &omissions {
             console.error(omission);
@@ -44,7 +44,7 @@ pub(super) fn audit_dump(
         reporter.deadlines.add_forgotten_rules(&snapshot, &run.now);
         run.engine = run.engine.with_snapshot(snapshot);
     } else if run.namespace.is_none() && texts.iter().any(|(_, text)| text.contains("DeviceTaintRule")) {
-        reporter.deadlines.add_forgotten_rules(&read_devices(texts), &run.now);
+        reporter.deadlines.add_forgotten_rules(&read_devices_and_taint_rules(texts), &run.now);
     }
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
@@ -52,7 +52,7 @@ pub(super) fn audit_dump(
         let is_snapshot = RecordedServer::find(text).is_some();
         let is_audited: fn(&str, &str) -> bool = if is_snapshot {
             |api_version, list| {
-                !list.strip_suffix("List").is_some_and(|kind| is_read_only_by_forecasts(api_version, kind))
+                !list.strip_suffix("List").is_some_and(|kind| is_only_for_forecasts(api_version, kind))
             }
         } else {
             |_, _| true
@@ -81,7 +81,7 @@ pub(super) fn audit_dump(
             }
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                if is_snapshot && is_read_only_by_forecasts(api_version, kind) {
+                if is_snapshot && is_only_for_forecasts(api_version, kind) {
                     continue;
                 }
                 let object = item.value();
@@ -141,7 +141,7 @@ fn report_unreadable(
 
 /// True for kinds that a snapshot contains only for forecasts, such as nodes, and with some of their fields. They
 /// are not audited, because an audit of the cluster does not list them either.
-fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
+fn is_only_for_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
     ObjectKind::from_type_meta(api_version, kind).is_some_and(|kind| {
         !matches!(
@@ -169,7 +169,7 @@ pub(super) fn recorded_profile(inventory: &DumpInventory) -> Option<&'static Pro
 
 /// Reads slices, claims and taint rules of a dump. Ignores unreadable ones, because the audit reports them
 /// itself.
-fn read_devices(texts: &[(String, String)]) -> Snapshot {
+fn read_devices_and_taint_rules(texts: &[(String, String)]) -> Snapshot {
     let mut snapshot = Snapshot::new();
     for document in texts.iter().flat_map(|(_, text)| documents(text).with_max_size(usize::MAX)).flatten() {
         for item in list::objects(document.doc.root()) {

@@ -28,7 +28,7 @@ use tollgate_engine::impact::SnapshotKind;
 const MAX_NAMESPACE_VALUES: usize = 1_500_000;
 
 /// Kinds that are needed to count the devices that forgotten taint rules keep idle.
-const DEVICE_KINDS: [ListedKind; 3] = [RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES];
+const KINDS_FOR_FORGOTTEN_RULES: [ListedKind; 3] = [RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES];
 
 /// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit_cluster(
@@ -64,13 +64,15 @@ pub(super) fn audit_cluster(
         let listed =
             objects.list_objects(kind, true, limits, console, &mut |api_version, object, console| {
                 count += 1;
-                if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
+                if let Some(state) =
+                    state.as_mut().filter(|_| needs_state || KINDS_FOR_FORGOTTEN_RULES.contains(kind))
+                {
                     state.add(api_version, kind.kind, object);
                 }
                 if *kind == DEVICE_TAINT_RULES {
                     rules.push((api_version.to_owned(), object.to_json()));
                 } else if *kind != POD_DISRUPTION_BUDGETS {
-                    let item = list::with_type(object, api_version, kind.kind);
+                    let item = list::with_inherited_type(object, api_version, kind.kind);
                     let namespace = object.get("metadata").get("namespace").str();
                     check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
                 }
@@ -80,16 +82,16 @@ pub(super) fn audit_cluster(
             reporter.listed.push((kind.resource, api_version, count));
         }
         if *kind == DEVICE_TAINT_RULES {
-            run = report_rules_and_set_state(run, state.take(), &mut objects, reporter, console);
+            run = report_forgotten_rules_and_set_state(run, state.take(), &mut objects, reporter, console);
             for (api_version, json) in &rules {
                 // Serialized above, so it parses.
                 let Ok(rule) = doc::parse(json) else { continue };
-                let item = list::with_type(rule.root(), api_version, kind.kind);
+                let item = list::with_inherited_type(rule.root(), api_version, kind.kind);
                 check_and_report(&run, &item, namespaces.labels(""), reporter, console);
             }
         }
     }
-    report_rules_and_set_state(run, state, &mut objects, reporter, console);
+    report_forgotten_rules_and_set_state(run, state, &mut objects, reporter, console);
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
@@ -101,7 +103,7 @@ pub(super) fn audit_cluster(
 
 /// Reports forgotten taint rules, and passes the cluster state to the engine if a rule or policy needs it.
 /// Objects missing from the state are reported only in that case.
-fn report_rules_and_set_state<'a>(
+fn report_forgotten_rules_and_set_state<'a>(
     mut run: AuditSettings<'a>,
     state: Option<BoundedSnapshot>,
     objects: &mut ClusterLister<'_>,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::deadlines::AuditDeadlines;
+use super::deadlines::ExpiriesAndForgottenRules;
 use super::openreports::OpenReports;
 use super::totals::FindingTotals;
 use super::{AuditSettings, HTML_FORMAT, OPENREPORTS_FORMAT};
@@ -35,7 +35,7 @@ pub(super) struct AuditReporter {
     /// Messages about objects that could not be listed or read.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
-    pub(super) deadlines: AuditDeadlines,
+    pub(super) deadlines: ExpiriesAndForgottenRules,
     /// ValidatingAdmissionPolicies that were exported from other policies.
     pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
@@ -69,7 +69,7 @@ impl AuditReporter {
         if open_reports.is_none() && drawn.is_none() {
             console.write_all(report.header().as_bytes())?;
         }
-        let mut deadlines = AuditDeadlines::default();
+        let mut deadlines = ExpiriesAndForgottenRules::default();
         deadlines.add_expiring_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,

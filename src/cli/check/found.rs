@@ -40,14 +40,14 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
         return Some(SkipReason::JsonPatch);
     }
     if role == FileRole::ChartTemplate && shape::has_template_actions(text) {
-        return (!is_creatable(root)).then_some(SkipReason::Template);
+        return (!has_object_the_server_would_accept(root)).then_some(SkipReason::Template);
     }
     if root.kind() != ValueKind::Object {
         return Some(SkipReason::NotKubernetes);
     }
     let has_directive = || matches!(root.get("$patch").str(), "delete" | "merge" | "replace");
     if role == FileRole::KustomizePatch || has_directive() {
-        return (!is_creatable(root)).then_some(SkipReason::KustomizePatch);
+        return (!has_object_the_server_would_accept(root)).then_some(SkipReason::KustomizePatch);
     }
     let is_given =
         |key: &str| root.members().any(|(name, value)| name.text() == key && !value.str().is_empty());
@@ -65,7 +65,7 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
 
 /// True if an API server would create at least one of the objects as written. Such an object is checked even in a
 /// chart or if a kustomization names it as a patch.
-fn is_creatable(root: Value<'_>) -> bool {
+fn has_object_the_server_would_accept(root: Value<'_>) -> bool {
     static API_SERVER_ENGINE: LazyLock<Engine> = LazyLock::new(|| {
         let is_its_own = |rule: &Rule| {
             matches!(rule.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict)

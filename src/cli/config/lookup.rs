@@ -97,12 +97,12 @@ pub(in super::super) struct ConfigLookup {
     /// Index in `found` of the configuration for each folder that was searched, by its path as passed and without
     /// links; `None` if it has no configuration.
     folders: HashMap<PathBuf, Option<usize>>,
-    scope: LookupScope,
+    scope: NearestOrFixedConfig,
 }
 
 /// Which configuration file applies to an input.
 #[derive(Clone, Copy, Default, Debug)]
-enum LookupScope {
+enum NearestOrFixedConfig {
     /// The nearest one in the folder of the input or a parent folder.
     #[default]
     Nearest,
@@ -116,8 +116,8 @@ impl ConfigLookup {
     pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
         let mut lookup = ConfigLookup::default();
         match named {
-            Some(path) => lookup.scope = LookupScope::Fixed(Some(lookup.load_config(path, true)?)),
-            None if no_config => lookup.scope = LookupScope::Fixed(None),
+            Some(path) => lookup.scope = NearestOrFixedConfig::Fixed(Some(lookup.load_config(path, true)?)),
+            None if no_config => lookup.scope = NearestOrFixedConfig::Fixed(None),
             None => {}
         }
         Ok(lookup)
@@ -140,7 +140,7 @@ impl ConfigLookup {
     /// Returns the index of the configuration that applies to the files of a folder; `None` if there is none.
     pub(in super::super) fn find_for_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        if let LookupScope::Fixed(number) = self.scope {
+        if let NearestOrFixedConfig::Fixed(number) = self.scope {
             return Ok(number);
         }
         if let Some(known) = self.folders.get(folder) {
@@ -230,7 +230,7 @@ fn is_repository_root(folder: &Path) -> bool {
 }
 
 /// The absolute path of a file, with the links of its folder resolved; `None` if the folder does not exist.
-pub(in super::super) fn real_path(file: &Path) -> Option<PathBuf> {
+pub(in super::super) fn path_in_real_folder(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
 }

@@ -9,7 +9,7 @@ use super::super::check::TextChecker;
 use super::super::levels::LevelArgs;
 use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{DefaultRules, EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
+use super::super::shared::{ConfigFileDefaults, DefaultRules, EngineArgs, FailOn, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
 use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, StringSettings};
 use tollgate_api::profile::GateChoice;
@@ -62,7 +62,7 @@ impl MergedSettings {
         {
             settings.namespaces = Some(config.resolve_path(setting, "--namespaces")?);
         }
-        let mut defaults = FileDefaults { root: config.root.clone(), ..FileDefaults::default() };
+        let mut defaults = ConfigFileDefaults { root: config.root.clone(), ..ConfigFileDefaults::default() };
         if flags.release.has_no_profile_flags() {
             defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }

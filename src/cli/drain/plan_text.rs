@@ -32,7 +32,7 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
     out.push_str(&staying_pods_section(plan));
-    out.push_str(&claims_section(plan));
+    out.push_str(&claims_without_pods_section(plan));
     out.push_str(&forceable_section(plan));
     if !plan.notes.is_empty() {
         out.push_str("\nNotes:\n");
@@ -67,7 +67,7 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
         }
     }
     for (reason, count) in reasons {
-        _ = write!(out, ", {count} {}", stay_reason_plural(reason, count));
+        _ = write!(out, ", {count} {}", stay_reason_after_count(reason, count));
     }
     match plan.claims_without_pods.len() {
         0 => {}
@@ -83,7 +83,7 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
 }
 
 /// Returns why pods stay, to follow their number: `have no room`.
-fn stay_reason_plural(reason: StayReason, count: usize) -> &'static str {
+fn stay_reason_after_count(reason: StayReason, count: usize) -> &'static str {
     let (one, several) = match reason {
         StayReason::NoRoom => ("has no room", "have no room"),
         StayReason::FitsSometimes => ("fits only sometimes", "fit only sometimes"),
@@ -107,13 +107,13 @@ fn stay_reason_plural(reason: StayReason, count: usize) -> &'static str {
 }
 
 /// Returns why a pod stays, to follow its name: `has no room`.
-pub(super) fn stay_reason_singular(reason: StayReason) -> &'static str {
+pub(super) fn stay_reason_after_name(reason: StayReason) -> &'static str {
     match reason {
         StayReason::Unknown => "has an unknown outcome",
         StayReason::Budget => "is blocked by a PDB",
         StayReason::GroupBudget => "is blocked by the PDBs of its group",
         StayReason::Terminating => "is already terminating",
-        _ => stay_reason_plural(reason, 1),
+        _ => stay_reason_after_count(reason, 1),
     }
 }
 
@@ -249,7 +249,8 @@ fn staying_pods_section(plan: &DrainPlan) -> String {
     for (reason, causes) in reasons {
         let count = causes.values().map(Vec::len).sum();
         let stays = if count == 1 { "stays" } else { "stay" };
-        let words = if count == 1 { stay_reason_singular(reason) } else { stay_reason_plural(reason, count) };
+        let words =
+            if count == 1 { stay_reason_after_name(reason) } else { stay_reason_after_count(reason, count) };
         _ = writeln!(out, "\n{} {stays} ({words}):", count_with_noun(count, "pod"));
         for ((why, remedy), pods) in causes {
             out.push_str(&pod_list(&pods));
@@ -288,7 +289,7 @@ fn pod_list(pods: &[&PlannedPod]) -> String {
     out
 }
 
-fn claims_section(plan: &DrainPlan) -> String {
+fn claims_without_pods_section(plan: &DrainPlan) -> String {
     let claims = &plan.claims_without_pods;
     if claims.is_empty() {
         return String::new();

@@ -20,7 +20,7 @@ use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
-use tollgate_forecast::{Forecast, ObjectKind, Origin, State};
+use tollgate_forecast::{Forecast, ObjectKind, PodOrigin, State};
 use tollgate_formats::sanitize;
 
 /// The rules of the API server, and one rule of Tollgate: without `admin-access-unchecked`, admin access in a
@@ -200,7 +200,7 @@ impl AdmissionResult {
 
     /// Removes names from the forecast that were made up for pods with only a `generateName`.
     pub(super) fn remove_generated_names(&self, forecast: &mut Forecast) {
-        for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == Origin::Given) {
+        for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == PodOrigin::Given) {
             let is_made_up =
                 |name: &String| self.made_up_names.contains(&(pod.namespace.clone(), name.clone()));
             if pod.name.as_ref().is_some_and(is_made_up) {

@@ -71,21 +71,23 @@ impl StoredName {
             _ => old_status,
         };
         let spec = match kind {
-            ObjectKind::Pod => Some(pod_spec_json(object.get("spec"), old.get("spec").get("nodeName"))),
+            ObjectKind::Pod => {
+                Some(pod_spec_with_defaults(object.get("spec"), old.get("spec").get("nodeName")))
+            }
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
-                Some(workload_spec_json(object.get("spec")))
+                Some(workload_spec_with_defaults(object.get("spec")))
             }
             _ => None,
         };
         let mut members = vec![
-            ("metadata", Some(self.metadata_json(object.get("metadata"), old.get("metadata")))),
+            ("metadata", Some(self.metadata_with_stored_fields(object.get("metadata"), old.get("metadata")))),
             ("status", status.exists().then(|| status.to_json())),
         ];
         members.extend(spec.map(|spec| ("spec", Some(spec))));
         json_with_members(object, &members)
     }
 
-    fn metadata_json(&self, metadata: Value<'_>, old: Value<'_>) -> String {
+    fn metadata_with_stored_fields(&self, metadata: Value<'_>, old: Value<'_>) -> String {
         let mut members = vec![("name", Some(json_string(&self.name)))];
         if !self.namespace.is_empty() {
             members.push(("namespace", Some(json_string(&self.namespace))));
@@ -130,26 +132,26 @@ pub(super) fn stored_object_json(
     let object = state.objects_of_kind(kind).get(namespace, name)?;
     let version = object.version.name();
     let api_version = if is_dra(kind) { format!("resource.k8s.io/{version}") } else { "v1".to_owned() };
-    Some(list::with_type(object.value, &api_version, kind.name()).value().to_json())
+    Some(list::with_inherited_type(object.value, &api_version, kind.name()).value().to_json())
 }
 
 /// Returns the spec of a workload with the defaults in its pod template.
-fn workload_spec_json(spec: Value<'_>) -> String {
+fn workload_spec_with_defaults(spec: Value<'_>) -> String {
     let template = spec.get("template");
-    let pods = pod_spec_json(template.get("spec"), Value::absent());
+    let pods = pod_spec_with_defaults(template.get("spec"), Value::absent());
     json_with_members(spec, &[("template", Some(json_with_members(template, &[("spec", Some(pods))])))])
 }
 
 /// Returns the spec of a pod with the fields that admission and defaulting add. `node` is the node of the stored
 /// pod, if it is bound.
-fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
+fn pod_spec_with_defaults(spec: Value<'_>, node: Value<'_>) -> String {
     let is_on_host = spec.get("hostNetwork").bool() == Some(true);
     let containers = |field: &str| {
         let containers: Vec<String> =
-            spec.get(field).items().map(|container| container_json(container, is_on_host)).collect();
+            spec.get(field).items().map(|container| container_with_defaults(container, is_on_host)).collect();
         spec.get(field).exists().then(|| format!("[{}]", containers.join(",")))
     };
-    let mut members = vec![("tolerations", Some(tolerations_json(spec.get("tolerations"))))];
+    let mut members = vec![("tolerations", Some(tolerations_with_defaults(spec.get("tolerations"))))];
     for field in ["containers", "initContainers"] {
         members.extend(containers(field).map(|containers| (field, Some(containers))));
     }
@@ -161,7 +163,7 @@ fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
 
 /// Returns the tolerations of a pod and the two that admission adds, for nodes that are not ready or unreachable,
 /// unless the pod has its own.
-fn tolerations_json(given: Value<'_>) -> String {
+fn tolerations_with_defaults(given: Value<'_>) -> String {
     let mut tolerations: Vec<String> = given.items().map(Value::to_json).collect();
     for taint in TAINTS_OF_FAILED_NODES {
         let is_about = |toleration: Value<'_>| {
@@ -179,7 +181,7 @@ fn tolerations_json(given: Value<'_>) -> String {
 
 /// Returns a container with defaults: requests follow from limits, and if the pod uses the network of the host,
 /// ports are also host ports.
-fn container_json(container: Value<'_>, is_on_host: bool) -> String {
+fn container_with_defaults(container: Value<'_>, is_on_host: bool) -> String {
     let mut members = Vec::new();
     let resources = container.get("resources");
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));

@@ -11,7 +11,7 @@ use crate::cli::impact::GroupBy;
 use crate::cli::table;
 use sentence::summary_line;
 pub(in crate::cli) use sentence::summary_of_evicted;
-use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
+use tollgate_forecast::{Forecast, Placement, PodForecast, PodOrigin, PodOutcome};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::sanitize_line;
@@ -29,7 +29,7 @@ pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<Gr
     let (courses, time) = (count_with_noun(forecast.samples as usize, "course"), gotime::rfc3339(*at));
     _ = writeln!(out, "Forecast ({}, at {time}, {courses})", profile.name);
     _ = writeln!(out, "{}", evictions_line(forecast, *at));
-    for origin in [Origin::Replacement, Origin::Given, Origin::Waiting] {
+    for origin in [PodOrigin::Replacement, PodOrigin::Given, PodOrigin::Waiting] {
         out.push_str(&summary_line(forecast, origin));
     }
     match by {
@@ -60,9 +60,9 @@ fn pod_tables(forecast: &Forecast, limit: usize) -> String {
     let mut out = String::new();
     let mut left = if limit == 0 { usize::MAX } else { limit };
     for (origin, title, column) in [
-        (Origin::Replacement, "Replacements of evicted pods", "REPLACES"),
-        (Origin::Given, "Pods of the given objects", "POD"),
-        (Origin::Waiting, "Pods that already wait", "POD"),
+        (PodOrigin::Replacement, "Replacements of evicted pods", "REPLACES"),
+        (PodOrigin::Given, "Pods of the given objects", "POD"),
+        (PodOrigin::Waiting, "Pods that already wait", "POD"),
     ] {
         let pods: Vec<&PodForecast> = forecast.pods.iter().filter(|pod| pod.origin == origin).collect();
         let rows: Vec<Vec<String>> =

@@ -113,12 +113,19 @@ pub(super) fn report_other_apis(
             match api {
                 OtherApi::Patch => {
                     let context =
-                        patch::PatchContext { state: &state, omissions: &omissions, profile, now: &now };
-                    report.tally.denied += patch::report_patch(item.value(), context, arguments, console)?;
+                        patch::SlicePatchContext { state: &state, omissions: &omissions, profile, now: &now };
+                    report.tally.denied +=
+                        patch::report_slice_patch_impact(item.value(), context, arguments, console)?;
                 }
                 // The operator does not depend on the release.
                 OtherApi::FoundationDb => {
-                    replacement::report_replacements(item.value(), &state, &now, arguments, console)?;
+                    replacement::report_process_group_replacements(
+                        item.value(),
+                        &state,
+                        &now,
+                        arguments,
+                        console,
+                    )?;
                     break;
                 }
             }

@@ -16,14 +16,14 @@ use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::doc::{ChangeValue, Doc, DocChange, Value, apply_changes};
 use tollgate_engine::impact::other_apis::patches::{PatchedDevice, PatchesByPrecedence};
-use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, StoredDetails, UnreadableObject};
+use tollgate_engine::impact::{DetailsToStore, ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::sanitize_line;
 
 /// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
-pub(super) struct PatchContext<'a> {
+pub(super) struct SlicePatchContext<'a> {
     pub(super) state: &'a [Value<'a>],
     /// Messages about what is missing from the state.
     pub(super) omissions: &'a [String],
@@ -32,13 +32,13 @@ pub(super) struct PatchContext<'a> {
 }
 
 /// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
-pub(super) fn report_patch(
+pub(super) fn report_slice_patch_impact(
     object: Value<'_>,
-    context: PatchContext<'_>,
+    context: SlicePatchContext<'_>,
     arguments: &Arguments,
     console: &mut Console,
 ) -> Result<usize, Failure> {
-    let PatchContext { state, omissions, profile, now } = context;
+    let SlicePatchContext { state, omissions, profile, now } = context;
     let subject = SlicePatch::of(object);
     let name = subject.metadata().name();
     let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;
@@ -51,7 +51,7 @@ pub(super) fn report_patch(
     let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
     let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
 
-    let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
+    let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: true, counters: true });
     for value in state {
         snapshot.apply(*value).map_err(unreadable_failure)?;
     }
@@ -93,7 +93,7 @@ pub(super) fn report_patch(
             writeln!(console, "{}", to_json(&record)?)?;
         }
         ReportOutput::Text | ReportOutput::Html => {
-            let mut out = patch_text(name, profile.name, now, &devices, is_upper_bound);
+            let mut out = slice_patch_text(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');
                 out.push_str(&text::impact_text(assessment, arguments.limit, omissions.is_empty()));
@@ -145,7 +145,7 @@ fn to_strings(items: &[impl ToString]) -> Vec<String> {
     items.iter().map(ToString::to_string).collect()
 }
 
-fn patch_text(
+fn slice_patch_text(
     name: &str,
     profile: &str,
     now: &str,

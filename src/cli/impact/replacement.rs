@@ -11,14 +11,15 @@ use crate::report::record::{collect_records, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
-    ReplacementForecast, ReplacementInput, forecast_replacements, is_same_object,
+    FoundationDbReplacementForecast, FoundationDbReplacementInput, forecast_foundationdb_replacements,
+    is_same_object,
 };
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
 /// Reports which process groups of a FoundationDBCluster are replaced, and when.
-pub(super) fn report_replacements(
+pub(super) fn report_process_group_replacements(
     object: Value<'_>,
     state: &[Value<'_>],
     now: &str,
@@ -44,7 +45,7 @@ pub(super) fn report_replacements(
     };
     let stored = state.iter().find(is_stored).map(|stored| stored.get("status"));
     let own = Some(object.get("status")).filter(|status| !status.is_null());
-    let forecast = forecast_replacements(ReplacementInput {
+    let forecast = forecast_foundationdb_replacements(FoundationDbReplacementInput {
         cluster,
         status: own.or(stored).unwrap_or(Value::absent()),
         nodes: &nodes,
@@ -78,14 +79,18 @@ pub(super) fn report_replacements(
             writeln!(console, "{}", to_json(&line)?)?;
         }
         ReportOutput::Text | ReportOutput::Html => {
-            console.write_text(&replacements_text(name, now, &forecast))?
+            console.write_text(&process_group_replacements_text(name, now, &forecast))?
         }
     }
     Ok(())
 }
 
 /// Returns the process groups of a FoundationDBCluster that are replaced, as text.
-fn replacements_text(name: &str, now: &str, forecast: &ReplacementForecast<'_>) -> String {
+fn process_group_replacements_text(
+    name: &str,
+    now: &str,
+    forecast: &FoundationDbReplacementForecast<'_>,
+) -> String {
     let (name, groups) =
         (sanitize::sanitize_line(name), count_with_noun(forecast.groups.len(), "process group"));
     let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");

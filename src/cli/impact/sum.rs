@@ -67,7 +67,7 @@ impl TotalImpact {
     }
 
     /// Returns the changed objects as JSON.
-    pub(super) fn changed_objects_json(&self) -> Vec<&str> {
+    pub(super) fn proposed_objects_json(&self) -> Vec<&str> {
         self.parts.iter().map(|part| part.json.as_str()).collect()
     }
 
@@ -101,7 +101,7 @@ impl TotalImpact {
     }
 
     /// Returns the number of changes: `3 rules`, or `3 objects` if some are not rules.
-    pub(super) fn count_text(&self) -> String {
+    pub(super) fn change_count_text(&self) -> String {
         let what = if self.parts.iter().all(|part| part.is_rule) { "rules" } else { "objects" };
         format!("{} {what}", self.parts.len())
     }
@@ -126,7 +126,7 @@ impl TotalImpact {
             (false, true) => "",
             (false, false) => "at least ",
         };
-        let (rules, profile, at) = (self.count_text(), self.profile.name, format_time(self.at));
+        let (rules, profile, at) = (self.change_count_text(), self.profile.name, format_time(self.at));
         let mut out =
             format!("{rules} together ({profile}, at {at}): {hedge}{} evicted", count_with_noun(pods, "pod"));
         if pods > 0 {

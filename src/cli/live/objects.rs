@@ -75,7 +75,7 @@ impl MissingObjects {
 }
 
 /// Why a kind of object could not be listed completely.
-struct FailedList {
+struct ListFailure {
     /// The message: `cannot list pods: …`.
     why: String,
     /// True if the user lacks the permission to list these objects.
@@ -127,10 +127,10 @@ impl<'a> ClusterLister<'a> {
         limits: ReadOptions,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
-    ) -> Result<Option<String>, FailedList> {
+    ) -> Result<Option<String>, ListFailure> {
         // An optional group has resources of the same name as resource.k8s.io.
         let resource = if kind.is_optional() { kind.full_name() } else { kind.resource.to_owned() };
-        let failed = |why: &dyn std::fmt::Display, code| FailedList {
+        let failed = |why: &dyn std::fmt::Display, code| ListFailure {
             why: format!("cannot list {resource}: {why}"),
             is_forbidden: code == 403,
         };

@@ -14,7 +14,7 @@ use crate::cluster::{
     PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
 };
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::{Snapshot, SnapshotKind, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot, SnapshotKind};
 
 /// The kinds of objects that a snapshot for impact contains.
 const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
@@ -75,7 +75,7 @@ impl BoundedSnapshot {
 /// Reads the state of the cluster with these details of devices, and prints the objects that are missing to stderr.
 pub(in crate::cli) fn read_state(
     asked: &ConnectedServer,
-    details: StoredDetails,
+    details: DetailsToStore,
     console: &mut Console,
 ) -> (Snapshot, UnreadObjectMessages) {
     let mut reader = StateReader::new(asked, details);
@@ -91,7 +91,7 @@ pub(in crate::cli) fn read_state_for_impact(
     console: &mut Console,
 ) -> (Snapshot, UnreadObjectMessages) {
     let attributes = needs_attributes && asked.profile.rule_class_selectors;
-    let mut reader = StateReader::new(asked, StoredDetails { attributes, counters: true });
+    let mut reader = StateReader::new(asked, DetailsToStore { attributes, counters: true });
     reader.read_kinds(&STATE_KINDS, console);
     if !attributes && reader.state.snapshot.has_class_rules() {
         reader.details.attributes = true;
@@ -108,11 +108,11 @@ pub(in crate::cli) fn read_state_for_impact(
 struct StateReader<'a> {
     objects: ClusterLister<'a>,
     state: BoundedSnapshot,
-    details: StoredDetails,
+    details: DetailsToStore,
 }
 
 impl<'a> StateReader<'a> {
-    fn new(asked: &'a ConnectedServer, details: StoredDetails) -> StateReader<'a> {
+    fn new(asked: &'a ConnectedServer, details: DetailsToStore) -> StateReader<'a> {
         let snapshot = Snapshot::with_details(details);
         let state = BoundedSnapshot { snapshot, ..BoundedSnapshot::new() };
         StateReader { objects: ClusterLister::new(asked, None), state, details }

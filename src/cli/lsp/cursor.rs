@@ -208,7 +208,7 @@ impl<'t> Scanner<'t> {
             }
             return self.read_flow(value_start, next);
         }
-        self.remember_type(owner, key, value);
+        self.remember_type_meta(owner, key, value);
         if is_here(self) {
             let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
             self.found_at(CursorPlace::Value(key), start, (value_start + value.len()).max(self.at));
@@ -277,7 +277,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Remembers the value of `apiVersion` or `kind` in its container; other keys are ignored.
-    fn remember_type(&mut self, owner: usize, key: &str, value: &'t str) {
+    fn remember_type_meta(&mut self, owner: usize, key: &str, value: &'t str) {
         let Some(owner) = self.containers.get_mut(owner) else { return };
         match key {
             "apiVersion" => owner.api_version = unquoted(value),

@@ -13,7 +13,7 @@ use super::super::check::{FileRole, TextSource};
 use super::super::clock;
 use super::super::config::{
     CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, file_errors,
-    real_path,
+    path_in_real_folder,
 };
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
@@ -58,7 +58,7 @@ impl CheckerFlags<'_> {
     }
 
     /// Creates a judge from the flags only, for documents whose configuration or policies cannot be loaded.
-    fn checker_from_flags(&self) -> Result<DocumentChecker, Failure> {
+    fn fallback_checker(&self) -> Result<DocumentChecker, Failure> {
         let mut flags = self.flags.clone();
         flags.policies.paths.clear();
         let source = CheckerFlags { flags: &flags, namespaces: None, config: self.config };
@@ -77,7 +77,7 @@ pub(super) struct DocumentCheckers<'a> {
 
 impl<'a> DocumentCheckers<'a> {
     pub(super) fn new(source: CheckerFlags<'a>) -> Result<DocumentCheckers<'a>, Failure> {
-        let bare = Arc::new(source.checker_from_flags()?);
+        let bare = Arc::new(source.fallback_checker()?);
         Ok(DocumentCheckers { source, loaded: BTreeMap::new(), bare })
     }
 
@@ -115,7 +115,7 @@ impl DocumentChecker {
         if is_config(file) {
             return file_errors(file, text).iter().map(|error| Problem::config_error(text, error)).collect();
         }
-        let path = real_path(Path::new(file));
+        let path = path_in_real_folder(Path::new(file));
         if self.is_excluded(path.as_deref()) {
             return found;
         }
@@ -141,7 +141,8 @@ impl DocumentChecker {
         if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
         }
-        let (now, overrides) = (clock::now_rfc3339(), self.overrides(real_path(Path::new(file)).as_deref()));
+        let (now, overrides) =
+            (clock::now_rfc3339(), self.overrides(path_in_real_folder(Path::new(file)).as_deref()));
         let fixer = Fixer {
             texts: self.configured.checker(None, &now, &overrides),
             source: TEXT_SOURCE,

@@ -259,7 +259,7 @@ impl<'a, W: Write> Session<'a, W> {
         let uri = document.get("uri").str();
         let failure = self.insert_document(uri, document.get("version").int(), document.get("text").str());
         self.queue_check(uri);
-        failure.map_or(Ok(()), |failure| self.show_failure(&failure))
+        failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))
     }
 
     /// Adds an open document. Returns why its configuration does not load; `None` if it does.
@@ -281,7 +281,7 @@ impl<'a, W: Write> Session<'a, W> {
         // A range of a text that is not known means nothing; a whole text makes it known again.
         if self.lost.contains(uri) && replaces_whole_text(changes) {
             let failure = self.insert_document(uri, None, "");
-            failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
+            failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(SessionContinuation::GoOn) };
         if open.apply_changes(changes, encoding) {
@@ -330,10 +330,10 @@ impl<'a, W: Write> Session<'a, W> {
             }
             self.queue_check(uri);
         }
-        failures.iter().try_for_each(|failure| self.show_failure(failure))
+        failures.iter().try_for_each(|failure| self.show_config_failure(failure))
     }
 
-    fn show_failure(&mut self, failure: &str) -> io::Result<()> {
+    fn show_config_failure(&mut self, failure: &str) -> io::Result<()> {
         self.show_error(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 

@@ -46,19 +46,19 @@ impl ConfigMapFiles {
         files.retain(|file| !policy::is_test_file(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
-        let carried = ConfigMapFiles::place_in_folder("--policy", "policies", &files, &schemas)?;
+        let carried = ConfigMapFiles::assign_volume_paths("--policy", "policies", &files, &schemas)?;
         carried.check_that_policies_load()?;
         Ok(carried)
     }
 
     /// Reads the files with ResourceClasses in these paths.
     pub(super) fn read_resource_classes(paths: &[PathBuf]) -> Result<ConfigMapFiles, Failure> {
-        ConfigMapFiles::place_in_folder("--classes", "classes", &policies::read_files(paths)?, &[])
+        ConfigMapFiles::assign_volume_paths("--classes", "classes", &policies::read_files(paths)?, &[])
     }
 
     /// Gives each file a path in one folder. The server finds the files in `found` by searching that folder, and
     /// those in `referenced` by their relative paths.
-    fn place_in_folder(
+    fn assign_volume_paths(
         flag: &'static str,
         volume: &'static str,
         found: &[PolicyFile],

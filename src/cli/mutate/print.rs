@@ -57,7 +57,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
         ValueKind::Object => out.push_str("{}\n"),
         ValueKind::Array => out.push_str("[]\n"),
-        ValueKind::String if can_be_block_scalar(value.text()) => {
+        ValueKind::String if is_written_as_block_scalar(value.text()) => {
             out.push_str("|-\n");
             for line in value.text().split('\n') {
                 // An empty line has no indentation.
@@ -80,7 +80,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
 
 /// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it
 /// is.
-fn can_be_block_scalar(text: &str) -> bool {
+fn is_written_as_block_scalar(text: &str) -> bool {
     text.contains(['\n', '&', '<', '>'])
         && !text.starts_with([' ', '\n'])
         && !text.ends_with([' ', '\n'])

@@ -9,13 +9,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{DefaultedDocument, print};
+use super::{DocumentWithDefaultEdits, print};
 use tollgate_document::doc::{ChangeValue, Doc, DocChange, Syntax, Value, ValueKind, apply_changes};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
 /// Returns the text of a file with all edits applied; everything else keeps its formatting.
-pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {
+pub(super) fn rewrite_file(text: &str, documents: &[DocumentWithDefaultEdits<'_>]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut done = 0;
     for filled in documents.iter().filter(|filled| !filled.edits.is_empty()) {
@@ -32,14 +32,14 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
 
 /// Returns the byte range of a document in its file to replace, and the text with the edits. Prints the whole
 /// object again if its text cannot be edited.
-fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
+fn rewrite_document(text: &str, filled: &DocumentWithDefaultEdits<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<DocChange> =
         filled.edits.iter().filter_map(|edit| to_change(&filled.document, edit)).collect();
     let expected = apply_changes(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
-    let written = apply_inserts(source, inserts_for_changes(doc, &changes));
+    let written = apply_splices(source, splices_for_changes(doc, &changes));
     if parses_to(&written, &expected) {
         return (whole, written);
     }
@@ -83,13 +83,13 @@ fn to_change(document: &Document<'_>, edit: &Edit) -> Option<DocChange> {
 }
 
 /// A text that replaces a range of bytes; the range is empty for an insertion.
-struct TextInsert {
+struct TextSplice {
     at: Range<usize>,
     text: String,
 }
 
 /// Returns the text insertions that make these changes in the source of a document.
-fn inserts_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextInsert> {
+fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> {
     let mut added: HashMap<u32, Vec<(&str, &ChangeValue)>> = HashMap::new();
     for change in changes {
         if let DocChange::Add { object, key, value } = change {
@@ -97,7 +97,7 @@ fn inserts_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextInsert> 
         }
     }
     let line_break = if doc.source().contains("\r\n") { "\r\n" } else { "\n" };
-    let mut inserts: Vec<TextInsert> = Vec::new();
+    let mut inserts: Vec<TextSplice> = Vec::new();
     // The same text twice is an alias; what is written there counts for both.
     let mut served: HashSet<(u32, u32)> = HashSet::new();
     for change in changes {
@@ -114,7 +114,7 @@ fn inserts_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextInsert> 
                 let text = value_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
-                TextInsert { at: span.start as usize..span.end as usize, text }
+                TextSplice { at: span.start as usize..span.end as usize, text }
             }
             DocChange::Append { list, .. } => {
                 let items = changes.iter().filter_map(|change| match change {
@@ -138,7 +138,7 @@ fn inserts_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextInsert> 
 }
 
 /// Applies the insertions, which are sorted by position, to the source.
-fn apply_inserts(source: &str, inserts: Vec<TextInsert>) -> String {
+fn apply_splices(source: &str, inserts: Vec<TextSplice>) -> String {
     let mut out = String::with_capacity(source.len() + 256);
     let mut done = 0;
     for insert in inserts {
@@ -151,37 +151,37 @@ fn apply_inserts(source: &str, inserts: Vec<TextInsert>) -> String {
 }
 
 /// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append_items(list: Value<'_>, items: &[&ChangeValue], line_break: &str) -> TextInsert {
+fn append_items(list: Value<'_>, items: &[&ChangeValue], line_break: &str) -> TextSplice {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
     let texts = items.iter().map(|item| value_text(item, syntax));
     let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
     let Some(last) = list.items().last() else {
         let at = list.span().start as usize + 1;
-        return TextInsert { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
+        return TextSplice { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
     };
     if is_flow {
         let at = last.span().end as usize;
-        return TextInsert { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
+        return TextSplice { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
     }
     let before = source.get(..last.span().start as usize).unwrap_or_default();
     let begin = before.rsplit('\n').next().unwrap_or_default();
     let end = source.get(..last.span().end as usize).unwrap_or_default().trim_end().len();
     let rest = source.get(end..).unwrap_or_default();
     let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
-    TextInsert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
+    TextSplice { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If its last member begins a line, each
 /// new one gets a line, too.
-fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> TextInsert {
+fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> TextSplice {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
         let at = object.span().start as usize + 1;
         let text: Vec<String> =
             members.iter().map(|(key, value)| member_text(key, value, json, " ")).collect();
-        return TextInsert { at: at..at, text: text.join(", ") };
+        return TextSplice { at: at..at, text: text.join(", ") };
     };
     let at = last.span().end as usize;
     let key_at = key.span().start as usize;
@@ -200,7 +200,7 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> Text
         .iter()
         .map(|(key, value)| [comma.as_str(), &member_text(key, value, json, blank)].concat())
         .collect();
-    TextInsert { at: at..at, text }
+    TextSplice { at: at..at, text }
 }
 
 fn member_text(key: &str, value: &ChangeValue, json: bool, blank: &str) -> String {
@@ -212,7 +212,7 @@ fn member_text(key: &str, value: &ChangeValue, json: bool, blank: &str) -> Strin
 }
 
 /// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
-fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_break: &str) -> TextInsert {
+fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_break: &str) -> TextSplice {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -231,13 +231,13 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_b
         let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
         let indent = indent(key);
         let text: String = texts.iter().map(|text| [line_break, &indent, text].concat()).collect();
-        return TextInsert { at: at..at, text };
+        return TextSplice { at: at..at, text };
     }
     let first = object.members().next().map_or(object, |(key, _)| key);
     let at = first.span().start as usize;
     let indent = indent(first);
     let text: String = texts.iter().map(|text| [text, line_break, &indent].concat()).collect();
-    TextInsert { at: at..at, text }
+    TextSplice { at: at..at, text }
 }
 
 /// Returns a new value as text for a document of that syntax.

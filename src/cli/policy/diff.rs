@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::report::{self, DiffReport, Output};
-use super::stored::{self, StoredObjectChanges};
+use super::stored::{self, StoredObjectVerdictChanges};
 use crate::cli::console::Console;
 use crate::cli::namespaces;
 use crate::cli::outcome::{ExitCounts, Failure};
@@ -106,7 +106,7 @@ impl Diff {
         new: PolicySet,
         now: &str,
         console: &mut Console,
-    ) -> Result<Option<StoredObjectChanges>, Failure> {
+    ) -> Result<Option<StoredObjectVerdictChanges>, Failure> {
         if !self.state.is_empty() {
             return stored::compare_on_dump(&self.state, &self.release, old, new, now, console).map(Some);
         }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::printable_line;
-use super::stored::{ChangedObject, StoredObjectChanges};
+use super::stored::{ObjectWithChangedVerdict, StoredObjectVerdictChanges};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
@@ -31,7 +31,7 @@ pub(super) enum Output {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiffReport<'d> {
     pub(super) diff: &'d PolicyDiff,
-    pub(super) objects: Option<&'d StoredObjectChanges>,
+    pub(super) objects: Option<&'d StoredObjectVerdictChanges>,
 }
 
 impl DiffReport<'_> {
@@ -196,14 +196,14 @@ fn diff_summary(diff: &PolicyDiff) -> String {
     }
 }
 
-fn object_text(object: &ChangedObject) -> String {
+fn object_text(object: &ObjectWithChangedVerdict) -> String {
     let policies =
         if object.policies.is_empty() { String::new() } else { format!(" ({})", object.policies.join(", ")) };
     format!("{}: {} → {}{policies}", object.title(), object.before, object.after)
 }
 
 /// Returns the number of affected objects: `2 of 40 stored objects get another verdict`.
-fn objects_summary(objects: &StoredObjectChanges) -> String {
+fn objects_summary(objects: &StoredObjectVerdictChanges) -> String {
     let (changed, checked) = (objects.changed.len(), objects.checked);
     let verb = if changed == 1 { "gets" } else { "get" };
     let more = if changed > MAX_LISTED_OBJECTS {

@@ -19,15 +19,15 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 /// The stored objects about which two policy sets decide differently, and how many were checked.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct StoredObjectChanges {
+pub(super) struct StoredObjectVerdictChanges {
     pub(super) checked: usize,
-    pub(super) changed: Vec<ChangedObject>,
+    pub(super) changed: Vec<ObjectWithChangedVerdict>,
     /// Messages about what could not be read.
     pub(super) incomplete: Vec<String>,
 }
@@ -35,7 +35,7 @@ pub(super) struct StoredObjectChanges {
 /// A stored object about which the two policy sets decide differently.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ChangedObject {
+pub(super) struct ObjectWithChangedVerdict {
     api_version: String,
     kind: String,
     namespace: String,
@@ -46,7 +46,7 @@ pub(super) struct ChangedObject {
     pub(super) policies: Vec<String>,
 }
 
-impl ChangedObject {
+impl ObjectWithChangedVerdict {
     /// Returns kind, namespace and name of the object: `ResourceClaim ml/train`.
     pub(super) fn title(&self) -> String {
         let slash = if self.namespace.is_empty() { "" } else { "/" };
@@ -58,7 +58,7 @@ impl ChangedObject {
 struct PolicySetComparison<'n> {
     engines: [Engine; 2],
     now: &'n str,
-    found: StoredObjectChanges,
+    found: StoredObjectVerdictChanges,
 }
 
 impl<'n> PolicySetComparison<'n> {
@@ -77,7 +77,7 @@ impl<'n> PolicySetComparison<'n> {
         Ok(PolicySetComparison {
             engines: [engine(old), engine(new)],
             now,
-            found: StoredObjectChanges::default(),
+            found: StoredObjectVerdictChanges::default(),
         })
     }
 
@@ -113,7 +113,7 @@ impl<'n> PolicySetComparison<'n> {
             .collect();
         let text = |value: Value<'_>| value.str().to_owned();
         let metadata = object.get("metadata");
-        self.found.changed.push(ChangedObject {
+        self.found.changed.push(ObjectWithChangedVerdict {
             api_version: text(object.get("apiVersion")),
             kind: text(object.get("kind")),
             namespace: text(metadata.get("namespace")),
@@ -142,12 +142,12 @@ pub(super) fn compare_on_dump(
     new: PolicySet,
     now: &str,
     console: &mut Console,
-) -> Result<StoredObjectChanges, Failure> {
+) -> Result<StoredObjectVerdictChanges, Failure> {
     let texts = state::read_texts(paths)?;
     let header = audit::read_headers(&texts);
     let mut comparison = PolicySetComparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
-        let (snapshot, inventory) = state::parse_snapshot(&texts, StoredDetails::default())?;
+        let (snapshot, inventory) = state::parse_snapshot(&texts, DetailsToStore::default())?;
         comparison.found.incomplete.extend(inventory.impact_omissions(false).messages());
         comparison.set_state(snapshot);
     }
@@ -183,7 +183,7 @@ pub(super) fn compare_on_cluster(
     new: PolicySet,
     now: &str,
     console: &mut Console,
-) -> Result<StoredObjectChanges, Failure> {
+) -> Result<StoredObjectVerdictChanges, Failure> {
     use crate::cli::live::{BoundedSnapshot, ClusterLister};
     use crate::cli::snapshot::SNAPSHOT_KINDS;
     use crate::cluster::{DEVICE_TAINT_RULES, NAMESPACES, POD_DISRUPTION_BUDGETS, ReadOptions};
@@ -211,7 +211,7 @@ pub(super) fn compare_on_cluster(
                 live.add(api_version, kind.kind, object);
             }
             if *kind != POD_DISRUPTION_BUDGETS {
-                let item = list::with_type(object, api_version, kind.kind);
+                let item = list::with_inherited_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
                 comparison.compare_object(item.value(), namespaces.labels(namespace));
             }

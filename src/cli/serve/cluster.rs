@@ -152,17 +152,17 @@ impl ClusterArgs {
         }
         if self.cluster != WatchScope::Nothing {
             let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster, *labels_bytes)));
-            if server.needs_labels() {
+            if server.policies_need_namespace_labels() {
                 namespaces.mark_needed();
             }
-            background.tasks.push(watch_namespaces_task(namespaces.clone(), server.engine_handle()));
+            background.tasks.push(namespace_watch_status_task(namespaces.clone(), server.engine_handle()));
             background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
-            background
-                .tasks
-                .extend(state.resources().map(|resource| watch_resource_task(state.clone(), resource)));
-            background.tasks.push(cached_state_task(state.clone()));
+            background.tasks.extend(
+                state.resources().map(|resource| resource_watch_status_task(state.clone(), resource)),
+            );
+            background.tasks.push(cached_state_status_task(state.clone()));
         }
         let mut lease = None;
         if let Some(policies) = policies {
@@ -226,7 +226,7 @@ impl NamespaceSource for WatchedNamespaces {
     }
 }
 
-fn watch_namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
+fn namespace_watch_status_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
     let status = move || {
         if namespaces.0.is_started() {
             let status = component_status("namespaces", namespaces.0.status(), namespaces.0.cached_count());
@@ -241,7 +241,7 @@ fn watch_namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandl
     BackgroundTask { name: "namespaces", status: Arc::new(status) }
 }
 
-fn watch_resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
+fn resource_watch_status_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     let status = move || match state.status(resource) {
         Some((watch, count)) => component_status(resource, watch, count),
         None => ComponentStatus { message: "not watched".to_owned(), ..ComponentStatus::default() },
@@ -251,12 +251,12 @@ fn watch_resource_task(state: StateWatch, resource: &'static str) -> BackgroundT
 
 /// Returns a task that reports how much memory the cached objects take, and how many taint rules are expired or
 /// have no owner.
-fn cached_state_task(state: StateWatch) -> BackgroundTask {
+fn cached_state_status_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
         let (used, limit) = state.used_and_allowed_bytes();
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let sample = |name, help, count| MetricSample { name, help, label: None, value: number(count) };
-        let (expired, ownerless) = state.count_expired_and_unowned(clock::timestamp());
+        let (expired, ownerless) = state.expired_and_unowned_rule_counts(clock::timestamp());
         let samples = vec![
             sample(
                 "rules_expired",

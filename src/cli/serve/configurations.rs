@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{DesiredConfigFn, LeaseHandle, SharedStatus};
+use crate::cluster::{DesiredConfigFn, LeaseHandle, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use tollgate_document::source;
@@ -137,13 +137,16 @@ const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns hooks of a reload: they register the entries that new policies need before these are used, and remove
 /// unneeded entries afterwards.
-pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
+pub(super) fn reload_hooks(
+    desired: Arc<DesiredEntries>,
+    statuses: Vec<Arc<SharedRegistrationStatus>>,
+) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
             let needed = desired.needed_by(engine);
             let Some(revision) = desired.set_entries(desired.entries().union(&needed)) else { return };
-            let is_late = |status: &Arc<SharedStatus>| {
+            let is_late = |status: &Arc<SharedRegistrationStatus>| {
                 let state = status.get();
                 // One that fails is reported on its own; new policies do not wait for it.
                 state.ok && state.revision < revision

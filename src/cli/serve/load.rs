@@ -20,7 +20,7 @@ use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
 /// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
 /// event triggers a reload.
-const MAX_SWAP_RETRIES: usize = 8;
+const MAX_REREADS_AFTER_VOLUME_SWAP: usize = 8;
 
 /// Loads the policies and namespace labels of the server, and loads them again when files change.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl ServingLoader {
     pub(super) fn reload(&mut self) -> ReloadResult {
         let mut resolved = self.resolved_volume_paths();
         let mut outcome = ReloadOutcome::Unchanged;
-        for _ in 0..MAX_SWAP_RETRIES {
+        for _ in 0..MAX_REREADS_AFTER_VOLUME_SWAP {
             // A result of an incomplete swap is dropped, but the change is not forgotten.
             outcome = match (self.reload_once(), outcome) {
                 (ReloadOutcome::Unchanged, before) => before,

@@ -106,7 +106,7 @@ impl PolicySourceArgs {
         &self,
         source: &PolicySource,
         server: &Server,
-    ) -> Result<AttachedSource, Failure> {
+    ) -> Result<PolicySourceTasksAndLease, Failure> {
         let serving = server.serving();
         let lease = source.0.cluster.hold_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
@@ -120,12 +120,12 @@ impl PolicySourceArgs {
         let (followed, trigger) = (source.clone(), server.reload_trigger());
         spawn_thread("policies", move || followed.follow_watch(&trigger))?;
         spawn_thread("policy-status", move || writer.run())?;
-        Ok(AttachedSource { tasks, lease })
+        Ok(PolicySourceTasksAndLease { tasks, lease })
     }
 }
 
 /// The background tasks and the Lease that [`PolicySourceArgs::follow_and_write_status`] started.
-pub(super) struct AttachedSource {
+pub(super) struct PolicySourceTasksAndLease {
     /// The tasks that report to `/readyz` and `/metrics`.
     pub(super) tasks: Vec<BackgroundTask>,
     pub(super) lease: LeaseHandle,

@@ -11,7 +11,7 @@ use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, relo
 use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, LeaseHandle, Registration, SharedStatus};
+use crate::cluster::{Cluster, LeaseHandle, Registration, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination};
 use crate::server::{BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, Server};
 
@@ -184,7 +184,10 @@ impl RegisterArgs {
 }
 
 /// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
-fn registration_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
+fn registration_status(
+    status: &SharedRegistrationStatus,
+    configuration: &'static str,
+) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);

@@ -74,7 +74,7 @@ pub(in super::super) enum DefaultRules {
 
 /// Settings of a configuration file, which apply where no flag is given.
 #[derive(Default, Debug)]
-pub(in super::super) struct FileDefaults {
+pub(in super::super) struct ConfigFileDefaults {
     pub(in super::super) kubernetes: Vec<ProfileArg>,
     pub(in super::super) feature_gates: Option<GateChoice>,
     pub(in super::super) policies: Vec<PathBuf>,
@@ -92,9 +92,9 @@ impl PolicyArgs {
 
 impl EngineArgs {
     /// Returns these flags, with the values of a configuration file where no flag is given.
-    pub(in super::super) fn with_defaults(&self, file: FileDefaults) -> EngineArgs {
+    pub(in super::super) fn with_defaults(&self, file: ConfigFileDefaults) -> EngineArgs {
         let mut all = self.clone();
-        all.release.set_defaults_of_file(file.kubernetes, file.feature_gates);
+        all.release.set_config_file_defaults(file.kubernetes, file.feature_gates);
         if all.policies.paths.is_empty() {
             all.policies = PolicyArgs { paths: file.policies, root: file.root };
         }

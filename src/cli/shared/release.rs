@@ -99,7 +99,7 @@ impl ServerArgs {
 
 impl ReleaseArgs {
     /// Sets the profiles and gates of a configuration file where no flag sets them.
-    pub(super) fn set_defaults_of_file(
+    pub(super) fn set_config_file_defaults(
         &mut self,
         kubernetes: Vec<ProfileArg>,
         feature_gates: Option<GateChoice>,

@@ -10,10 +10,10 @@
 mod workload;
 
 use crate::cluster::{
-    CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS, DAEMON_SETS,
-    DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS,
-    ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS, REPLICA_SETS, RESOURCE_CLAIMS,
-    STATEFUL_SETS,
+    CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
+    DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
+    LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
+    REPLICA_SETS, RESOURCE_CLAIMS, STATEFUL_SETS,
 };
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
@@ -201,8 +201,8 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
         _ if *kind == CLAIM_TEMPLATES => &TEMPLATE,
         _ if *kind == DEVICE_CLASSES => &CLASS,
         _ if *kind == DEVICE_TAINT_RULES => &RULE,
-        _ if *kind == CLASSIC_CLAIMS => &CLASSIC_CLAIM,
-        _ if *kind == CLASSIC_CLASSES => &CLASSIC_CLASS,
+        _ if *kind == CLASSIC_DRA_CLAIMS => &CLASSIC_CLAIM,
+        _ if *kind == CLASSIC_DRA_CLASSES => &CLASSIC_CLASS,
         _ => &METADATA_AND_SPEC,
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
@@ -239,7 +239,7 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
             copy_members(out, value, &|key| Some(of_source(key)), projection)
         }
         (Parameters, _) if projection.with_parameters => out.copy(value),
-        (Parameters, ValueKind::Object) => copy_kept(out, value, &TYPE_ONLY, projection),
+        (Parameters, ValueKind::Object) => copy_kept(out, value, &API_VERSION_AND_KIND, projection),
         (Annotations, ValueKind::Object) => {
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
@@ -264,7 +264,7 @@ fn kept_parts_of_field<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -
 }
 
 /// Fields of opaque parameters that are kept: their type, but not their contents.
-const TYPE_ONLY: KeptParts = Fields(&[("apiVersion", All), ("kind", All)]);
+const API_VERSION_AND_KIND: KeptParts = Fields(&[("apiVersion", All), ("kind", All)]);
 
 /// Fields of a condition that are kept.
 const CONDITION: KeptParts = Fields(&[
@@ -297,8 +297,8 @@ fn copy_members<'k>(
 mod tests {
     use super::{OptionalFields, keep_needed_fields};
     use crate::cluster::{
-        CLAIM_TEMPLATES, CLASSIC_CLAIMS, CLASSIC_CLASSES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind,
-        POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
+        CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, DEVICE_CLASSES, DEVICE_TAINT_RULES,
+        ListedKind, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
     };
     use tollgate_document::doc;
 
@@ -377,8 +377,8 @@ mod tests {
             ),
             (&RESOURCE_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{devices}}}"#)),
             (&DEVICE_CLASSES, format!(r#"{{"metadata":{meta},"spec":{{"config":{config}}}}}"#)),
-            (&CLASSIC_CLASSES, format!(r#"{{"metadata":{meta},"driverName":"d","parameters":{RAW}}}"#)),
-            (&CLASSIC_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}}}}"#)),
+            (&CLASSIC_DRA_CLASSES, format!(r#"{{"metadata":{meta},"driverName":"d","parameters":{RAW}}}"#)),
+            (&CLASSIC_DRA_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}}}}"#)),
             (&PODS, format!(r#"{{"metadata":{meta},"spec":{{"resourceClaims":[{{"template":{spec}}}]}}}}"#)),
         ] {
             let of = |text: &str| kept(kind, text, false);

@@ -22,7 +22,7 @@ use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, LineIndex, documents};
 #[cfg(feature = "ui")]
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_engine::impact::{UnreadableObject, unreadable_object};
 use tollgate_forecast::{ObjectKind, State};
 
@@ -151,7 +151,7 @@ impl OwnedObjects {
     /// Returns a snapshot: the data of the objects from which impact is computed.
     #[cfg(feature = "ui")]
     pub(in crate::cli) fn snapshot(&self) -> Result<Snapshot, UnreadableObject> {
-        let mut snapshot = Snapshot::with_details(StoredDetails { attributes: true, counters: true });
+        let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: true, counters: true });
         for copy in &self.copies {
             snapshot.apply_as_type(&copy.api_version, copy.kind, copy.object.root())?;
         }

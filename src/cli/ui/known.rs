@@ -11,8 +11,10 @@ use tollgate_forecast::{
     ReportedTaint, report_devices_cached,
 };
 use tollgate_picture::Text;
-use tollgate_picture::bars::Class;
-use tollgate_picture::map::{Device, DevicesReport, Holder, Named, Namespaced, State, Taint};
+use tollgate_picture::bars::ClassCounts;
+use tollgate_picture::map::{
+    Device, DevicesReport, Holder, KindAndName, NamespaceAndName, ShownDeviceState, Taint,
+};
 use tollgate_ui::PageFacts;
 
 /// A state of a cluster or dump, with what commands need to work on it.
@@ -70,10 +72,10 @@ impl KnownState {
     }
 }
 
-fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> Class {
+fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> ClassCounts {
     let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
     let error = class.error.as_deref().map(Text::from);
-    Class { name: class.name.into(), total, allocated, tainted, blocked, free, error }
+    ClassCounts { name: class.name.into(), total, allocated, tainted, blocked, free, error }
 }
 
 fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Text) -> Device {
@@ -93,14 +95,14 @@ fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> 
     }
 }
 
-fn state_for_page(state: DeviceState) -> State {
+fn state_for_page(state: DeviceState) -> ShownDeviceState {
     match state {
-        DeviceState::Allocated => State::Allocated,
-        DeviceState::Tainted => State::Tainted,
-        DeviceState::Blocked => State::Blocked,
-        DeviceState::Shared => State::Shared,
-        DeviceState::Unpublished => State::Unpublished,
-        DeviceState::Free => State::Free,
+        DeviceState::Allocated => ShownDeviceState::Allocated,
+        DeviceState::Tainted => ShownDeviceState::Tainted,
+        DeviceState::Blocked => ShownDeviceState::Blocked,
+        DeviceState::Shared => ShownDeviceState::Shared,
+        DeviceState::Unpublished => ShownDeviceState::Unpublished,
+        DeviceState::Free => ShownDeviceState::Free,
     }
 }
 
@@ -113,7 +115,8 @@ fn taint_for_page(taint: &ReportedTaint<'_>, slice: Option<&str>) -> Taint {
 }
 
 fn holder_for_page(holder: &ReportedHolder<'_>) -> Holder {
-    let of_namespace = |name: &str| Namespaced { namespace: holder.namespace.into(), name: name.into() };
+    let of_namespace =
+        |name: &str| NamespaceAndName { namespace: holder.namespace.into(), name: name.into() };
     Holder {
         claim: of_namespace(holder.claim),
         pod: holder.pod.map(of_namespace),
@@ -122,6 +125,6 @@ fn holder_for_page(holder: &ReportedHolder<'_>) -> Holder {
     }
 }
 
-fn named_object(kind: &str, name: &str) -> Named {
-    Named { kind: kind.into(), name: name.into() }
+fn named_object(kind: &str, name: &str) -> KindAndName {
+    KindAndName { kind: kind.into(), name: name.into() }
 }

@@ -19,7 +19,7 @@ use tollgate_drain::DEFAULT_KEY;
 use tollgate_engine::engine::Engine;
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
-use tollgate_ui::{Finding, WhatIf};
+use tollgate_ui::{Finding, WhatIfAnswer};
 
 /// File name of the rule in messages and commands.
 const RULE_FILE: &str = "rule.yaml";
@@ -63,8 +63,9 @@ impl WhatIfQuestion {
     }
 
     /// Answers the question for a state.
-    pub(super) fn answer(&self, known: &KnownState, commands: &CommandParts) -> WhatIf {
-        let mut answer = WhatIf { taken: known.taken.clone(), is_dump: known.is_dump, ..WhatIf::default() };
+    pub(super) fn answer(&self, known: &KnownState, commands: &CommandParts) -> WhatIfAnswer {
+        let mut answer =
+            WhatIfAnswer { taken: known.taken.clone(), is_dump: known.is_dump, ..WhatIfAnswer::default() };
         if let Err(failure) = self.fill_answer(&mut answer, known, commands) {
             answer.errors.push(failure.message());
         }
@@ -73,7 +74,7 @@ impl WhatIfQuestion {
 
     fn fill_answer(
         &self,
-        answer: &mut WhatIf,
+        answer: &mut WhatIfAnswer,
         known: &KnownState,
         commands: &CommandParts,
     ) -> Result<(), Failure> {

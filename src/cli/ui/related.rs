@@ -4,7 +4,7 @@
 
 use super::known::KnownState;
 use tollgate_engine::impact::target::{NameSelector, with_partitions};
-use tollgate_engine::impact::{Snapshot, StoredDetails};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::ObjectKind;
 use tollgate_ui::{DeviceName, RelatedDevices};
 
@@ -15,7 +15,7 @@ const MAX_POOL_DEVICES: usize = 2_000;
 /// Returns the devices that share counters with a device: its partitions, and the devices that it is a partition
 /// of.
 pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> RelatedDevices {
-    let mut snapshot = Snapshot::with_details(StoredDetails { attributes: false, counters: true });
+    let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: false, counters: true });
     let mut others = Vec::new();
     let state = known.objects.state();
     for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {

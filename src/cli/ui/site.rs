@@ -15,7 +15,7 @@ use crate::cli::clock;
 use crate::cli::forecast::{StopFn, run_until_stopped};
 use crate::cli::outcome::Failure;
 use tollgate_forecast::ClassCache;
-use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
+use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIfAnswer, oneshot, watch};
 
 /// Maximum time to compute an answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
@@ -90,7 +90,7 @@ impl SharedUiData {
         let mut question = WhatIfQuestion::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device(id));
-        question.targets.extend(known.map(|device| device.target()));
+        question.targets.extend(known.map(|device| device.command_target()));
         if !devices.is_empty() && question.targets.is_empty() {
             return Err(Failure::Input("the picked devices are gone".to_owned()));
         }
@@ -110,12 +110,12 @@ impl SharedUiData {
         let (state, is_stopped) = (self.state(), stop.clone());
         let work = || match self.parse_question(&json) {
             Ok(question) => question.answer(&state, &self.commands),
-            Err(failure) => WhatIf { errors: vec![failure.message()], ..WhatIf::default() },
+            Err(failure) => WhatIfAnswer { errors: vec![failure.message()], ..WhatIfAnswer::default() },
         };
         // A bug in one answer must not be the end of all others. The hook has reported it.
         let answered =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_until_stopped(stop, work)));
-        let failed = |why: &str| WhatIf { errors: vec![why.to_owned()], ..WhatIf::default() };
+        let failed = |why: &str| WhatIfAnswer { errors: vec![why.to_owned()], ..WhatIfAnswer::default() };
         let found = match answered {
             Ok(Some(found)) => found,
             Ok(None) if start.elapsed() > MAX_ANSWER_TIME => {

@@ -140,7 +140,7 @@ impl FileChecker<'_> {
                 return FileOutput { summary: Summary { mentions, ..Summary::default() }, ..output };
             }
             WorkItem::Read(input, _) => {
-                (files::read_up_to_max_file(input, self.limit), Some(input), settings)
+                (files::read_or_suggest_max_file(input, self.limit), Some(input), settings)
             }
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);

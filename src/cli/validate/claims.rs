@@ -30,7 +30,7 @@ pub(super) struct RunClaims<'r> {
 #[derive(Debug, Default)]
 struct FoundClaims {
     known: ClaimLocations,
-    moved: FilesMovedByKustomizations,
+    moved: FilesInOverriddenNamespaces,
 }
 
 impl<'r> RunClaims<'r> {
@@ -104,14 +104,14 @@ fn add_from_text(known: &mut ClaimLocations, file: &str, text: &str, is_moved: b
 /// Files and folders whose objects a kustomization of kustomize or Flux puts into another namespace than they
 /// name.
 #[derive(Debug, Default)]
-struct FilesMovedByKustomizations {
+struct FilesInOverriddenNamespaces {
     /// Paths of files and folders: absolute, without `.` and `..`.
     paths: HashSet<PathBuf>,
     /// Ends of paths, because paths of Flux are relative to the root of the repository.
     ends: Vec<PathBuf>,
 }
 
-impl FilesMovedByKustomizations {
+impl FilesInOverriddenNamespaces {
     /// Adds the resources of a kustomization that sets a namespace; others are ignored.
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };

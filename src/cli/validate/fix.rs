@@ -8,7 +8,7 @@ use crate::report::Summary;
 use tollgate_document::finding::Applicability;
 
 use super::super::check::{TextChecker, TextSource};
-use super::super::diff::{self, HunkLineCounts};
+use super::super::diff::{self, HunkHeaderStyle};
 use super::super::fix::{FixedText, Fixer};
 
 /// Flags of `validate` about fixes.
@@ -93,7 +93,7 @@ impl FixMode {
             }
             (None, _) => FixOutcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
-                let printed = diff::unified_diff(&name, text, &new, HunkLineCounts::AboveOne);
+                let printed = diff::unified_diff(&name, text, &new, HunkHeaderStyle::AboveOne);
                 FixOutcome { text: Some(new), printed, findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::Stdin) => {

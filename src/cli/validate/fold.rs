@@ -151,7 +151,7 @@ impl FolderFindingLimiter {
         let mut named = Vec::new();
         for (parent, folders) in by_parent {
             let is_outside = self.roots.iter().any(|root| root.starts_with(parent));
-            if folders.len() > 1 && !is_outside && self.is_named_by_parent(parent) {
+            if folders.len() > 1 && !is_outside && self.reports_parent_instead_of_folders(parent) {
                 named.push((parent.to_owned(), folders.iter().map(|(_, hidden)| hidden).sum()));
             } else {
                 named.extend(folders.into_iter().map(|(folder, hidden)| (folder.to_owned(), hidden)));
@@ -163,7 +163,7 @@ impl FolderFindingLimiter {
     /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings have
     /// more than [`MAX_FINDINGS_IN_SIBLINGS`] together, or every folder below it has more than
     /// [`MAX_FINDINGS_IN_FOLDER`].
-    fn is_named_by_parent(&self, parent: &Path) -> bool {
+    fn reports_parent_instead_of_folders(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
         self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_FINDINGS_IN_SIBLINGS)

@@ -6,8 +6,8 @@ use super::super::check::{FileRole, TextSource};
 use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::check::WorkItem;
-use super::layout::RepositoryLayout;
-use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
+use super::layout::ChartsAndPatches;
+use crate::files::{self, Excludes, FolderWalkResult, Input, WalkOptions};
 use crate::report::UnreadPathCounts;
 use tollgate_formats::sanitize;
 
@@ -110,7 +110,7 @@ impl FoundInputs {
         self.work.extend(found.errors.into_iter().map(WorkItem::InputError));
     }
 
-    fn add_folder(&mut self, folder: &Path, walk: FolderWalk, console: &mut Console) {
+    fn add_folder(&mut self, folder: &Path, walk: FolderWalkResult, console: &mut Console) {
         if let Some(note) = files::outside_links_note(&walk.outside) {
             console.note(&note);
         }
@@ -120,7 +120,7 @@ impl FoundInputs {
         if walk.inputs.is_empty() && walk.errors.is_empty() {
             console.note(&no_manifests_note(folder, &walk));
         }
-        let layout = RepositoryLayout::from_walk(&walk);
+        let layout = ChartsAndPatches::from_walk(&walk);
         self.kustomizations.extend_from_slice(&walk.kustomizations);
         let role = |input: &Input| match input {
             Input::File(path) => layout.role_of(path),
@@ -140,7 +140,7 @@ impl FoundInputs {
 }
 
 /// Returns the note about a folder without manifests. It is not an error, because a repository may have none yet.
-fn no_manifests_note(folder: &Path, walk: &FolderWalk) -> String {
+fn no_manifests_note(folder: &Path, walk: &FolderWalkResult) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
     format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::sanitize_line(&folder))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::check::FileRole;
 use super::super::config::normalized_absolute_path;
-use crate::files::{self, FolderWalk, Input};
+use crate::files::{self, FolderWalkResult, Input};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
@@ -18,19 +18,19 @@ pub(super) const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
 /// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
 #[derive(Debug, Default)]
-pub(super) struct RepositoryLayout {
+pub(super) struct ChartsAndPatches {
     charts: HashSet<PathBuf>,
     patches: HashSet<PathBuf>,
 }
 
-impl RepositoryLayout {
+impl ChartsAndPatches {
     /// Determines charts and patches from the charts and kustomizations that a walk found.
-    pub(super) fn from_walk(walk: &FolderWalk) -> RepositoryLayout {
-        let mut named = KustomizationFiles::default();
+    pub(super) fn from_walk(walk: &FolderWalkResult) -> ChartsAndPatches {
+        let mut named = FilesNamedByKustomizations::default();
         walk.kustomizations.iter().for_each(|path| named.add_kustomization(path));
         // A file that some kustomization uses as a whole object is one.
         let patches = named.patches.difference(&named.resources).cloned().collect();
-        RepositoryLayout {
+        ChartsAndPatches {
             charts: walk.charts.iter().map(|folder| normalized_absolute_path(folder)).collect(),
             patches,
         }
@@ -60,12 +60,12 @@ impl RepositoryLayout {
 
 /// Files that kustomizations name as patches or resources.
 #[derive(Default)]
-struct KustomizationFiles {
+struct FilesNamedByKustomizations {
     patches: HashSet<PathBuf>,
     resources: HashSet<PathBuf>,
 }
 
-impl KustomizationFiles {
+impl FilesNamedByKustomizations {
     /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
     fn add_kustomization(&mut self, path: &Path) {
         let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES) else { return };
@@ -86,11 +86,11 @@ impl KustomizationFiles {
 mod tests {
     use std::path::Path;
 
-    use super::{FileRole, RepositoryLayout, normalized_absolute_path};
+    use super::{ChartsAndPatches, FileRole, normalized_absolute_path};
 
     #[test]
     fn roles_are_told_by_places() {
-        let layout = RepositoryLayout {
+        let layout = ChartsAndPatches {
             charts: [normalized_absolute_path(Path::new("charts/gpu"))].into(),
             patches: [normalized_absolute_path(Path::new("prod/../base/patch.yaml"))].into(),
         };

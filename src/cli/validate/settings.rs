@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::config::{
-    ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, real_path,
+    ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, path_in_real_folder,
 };
 use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
@@ -60,7 +60,7 @@ pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
 /// Returns the name of an input in a baseline: its path relative to `folder`; `-` for stdin.
 pub(super) fn name_in_baseline(input: &Input, folder: &Path) -> String {
     let Input::File(path) = input else { return "-".to_owned() };
-    let real = real_path(path).unwrap_or_else(|| path.clone());
+    let real = path_in_real_folder(path).unwrap_or_else(|| path.clone());
     let shared = real.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
     let up = folder.components().skip(shared).map(|_| "..".to_owned());
     let down = real.components().skip(shared).map(|part| part.as_os_str().to_string_lossy().into_owned());
@@ -102,7 +102,7 @@ impl<'c> CheckSettings<'c> {
         };
         match input {
             Input::Stdin => config.overrides_for_file(None),
-            Input::File(path) => config.overrides_for_file(real_path(path).as_deref()),
+            Input::File(path) => config.overrides_for_file(path_in_real_folder(path).as_deref()),
         }
     }
 }
@@ -168,7 +168,7 @@ impl InputConfigurations {
         if is_walked
             && let Input::File(path) = input
             && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())
-            && real_path(path).is_some_and(|path| config.excludes(&path))
+            && path_in_real_folder(path).is_some_and(|path| config.excludes(&path))
         {
             return Ok(None);
         }

@@ -33,7 +33,7 @@ impl FileTarget {
     }
 
     /// True if the path has a source file (YAML, a manifest or a baseline), and not the report of an earlier run.
-    pub(super) fn is_source(&self) -> bool {
+    pub(super) fn would_overwrite_source(&self) -> bool {
         let size =
             std::fs::metadata(&self.path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
         if size == 0 {

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use tollgate_allocator::{
     AllocatedDevice, AllocationOutcome, Allocator, AllocatorSemantics, Candidate, ClaimsToAllocate, Classes,
-    DeviceHolding, DeviceUsage, Inventory, Node, NodePools, SelectorError, Selectors, UnallocatedClaim,
+    DeviceHolding, DeviceUsage, Inventory, Node, NodePools, SelectorError, SelectorEvaluator,
+    UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, Class, NodeSelector, Slice, TaintRule, View as _};
@@ -27,7 +28,7 @@ fn exactly(rest: &str) -> String {
 /// An evaluator for which every selector matches every device.
 struct AnyDevice;
 
-impl Selectors for AnyDevice {
+impl SelectorEvaluator for AnyDevice {
     fn matches(&self, _: &str, _: Candidate<'_>) -> Result<bool, SelectorError> {
         Ok(true)
     }

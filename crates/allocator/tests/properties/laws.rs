@@ -5,7 +5,7 @@ use super::world::{self, POOLS, World};
 use tollgate_allocator::{
     AllocatedDevice, Allocation, AllocationError, AllocationOutcome, Allocator, AllocatorSemantics,
     Candidate, ClaimsToAllocate, Classes, DEFAULT_MAX_STEPS, DeviceUsage, DistinctComparedValues, Inventory,
-    Node, SelectorError, Selectors, UnallocatedClaim,
+    Node, SelectorError, SelectorEvaluator, UnallocatedClaim,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{AllocationResult, Attribute, ClaimSpec, Class, Slice};
@@ -51,7 +51,7 @@ pub(crate) fn check(world: &World, tally: &mut Tally) {
 /// The selector `k0` or `k1` is the value of the attribute `kind`.
 struct KindSelectors;
 
-impl Selectors for KindSelectors {
+impl SelectorEvaluator for KindSelectors {
     fn matches(&self, expression: &str, device: Candidate<'_>) -> Result<bool, SelectorError> {
         let kind = device.body.attributes().get("kind").and_then(Attribute::string);
         Ok(kind == Some(expression))

@@ -16,7 +16,7 @@ pub(super) const COUNTERS: Field =
 /// CounterSet, printed whole when duplicate.
 pub static COUNTER_SET: StructSchema = api_struct("CounterSet", &[a!("name", FieldType::Str), COUNTERS]);
 /// DeviceCounterConsumption, printed whole when duplicate.
-pub static CONSUMPTION: StructSchema = api_struct(
+pub static COUNTER_CONSUMPTION: StructSchema = api_struct(
     "DeviceCounterConsumption",
     &[a!("counterSet", FieldType::Str), COUNTERS, f!("compatibilityGroups", STRING_LIST, SINCE_1_37)],
 );
@@ -66,13 +66,13 @@ pub(super) const ATTRIBUTES: Field =
 pub(super) const CAPACITIES: Field =
     f!("capacity", FieldType::Map { key: "QualifiedName", value: &FieldType::Struct(&CAPACITY) });
 pub(super) const CONSUMES_COUNTERS: Field =
-    f!("consumesCounters", FieldType::List(&FieldType::Struct(&CONSUMPTION)));
+    f!("consumesCounters", FieldType::List(&FieldType::Struct(&COUNTER_CONSUMPTION)));
 pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", FieldType::Bool, SINCE_1_34);
 pub(super) const BINDING_CONDITIONS: Field = f!("bindingConditions", STRING_LIST, SINCE_1_34);
 pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRING_LIST, SINCE_1_34);
 pub(super) const ALLOW_MULTIPLE_ALLOCATIONS: Field =
     p!("allowMultipleAllocations", FieldType::Bool, SINCE_1_34);
-pub(super) const NODE_MAPPINGS: Field = f!(
+pub(super) const NODE_RESOURCE_MAPPINGS_1_36: Field = f!(
     "nodeAllocatableResourceMappings",
     FieldType::Map { key: "v1.ResourceName", value: &FieldType::Struct(&NODE_RESOURCE_1_36) },
     Availability::release(36)
@@ -101,7 +101,7 @@ macro_rules! device {
                 BINDING_CONDITIONS,
                 BINDING_FAILURE,
                 ALLOW_MULTIPLE_ALLOCATIONS,
-                NODE_MAPPINGS,
+                NODE_RESOURCE_MAPPINGS_1_36,
                 NODE_RESOURCES,
             ],
         )

@@ -36,7 +36,7 @@ pub(super) const DEVICE_TAINTS: Field = f!(
     Availability::ALWAYS.except(Availability::DRAFT_R2_ALONE.or(DRAFT_R2))
 );
 /// Field `taints` of a ResourceSlicePatch.
-pub(super) const TAINTS: Field = f!("taints", FieldType::List(&FieldType::Struct(&TAINT)));
+pub(super) const SLICE_PATCH_TAINTS: Field = f!("taints", FieldType::List(&FieldType::Struct(&TAINT)));
 pub(super) const TOLERATIONS: Field = f!("tolerations", FieldType::List(&FieldType::Struct(&TOLERATION)));
 
 /// Draft r2's SliceDeviceTaint. The KEP leaves the JSON open: nested in `taint`, or inlined.

@@ -12,7 +12,7 @@ use super::{
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use tollgate_cel::{self as cel, evaluate};
-use tollgate_formats::names::{KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{KeyErrorWord, LengthUnitWord};
 
 /// The versions that a profile serves: the first of ResourceSlice, ResourceClaim, ResourceClaimTemplate and DeviceClass,
 /// which are alike in every release, then those of other kinds.
@@ -83,7 +83,7 @@ const V1_33: Profile = Profile {
     selectors: evaluate::BEHAVIOUR_V1_33,
     allocation: AllocatorSemantics::V1_33,
     allocates_as: Some("1.36"),
-    label_unit: LengthUnit::Characters,
+    label_unit: LengthUnitWord::Characters,
     label_key_word: KeyErrorWord::QualifiedName,
     admin_access_label: "resource.k8s.io/admin-access",
     counters: CounterRules::Totals,
@@ -167,7 +167,7 @@ const V1_35: Profile = Profile {
     stored_cel: cel::V1_35,
     selectors: evaluate::BEHAVIOUR_V1_35,
     allocation: AllocatorSemantics::V1_35,
-    label_unit: LengthUnit::Bytes,
+    label_unit: LengthUnitWord::Bytes,
     label_key_word: KeyErrorWord::LabelKey,
     counters: CounterRules::PerSet,
     stops_at_list_limit: true,

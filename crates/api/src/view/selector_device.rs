@@ -19,8 +19,8 @@ impl DeviceBody<'_> {
     }
 
     fn device_for_cel(self, driver: &str, allows_multiple_allocations: bool) -> Option<Device> {
-        let attributes: Vec<(&str, Attribute<'_>, AttributeLists<'_>)> = (self.attributes().iter())
-            .map(|(name, attribute)| (name, attribute, AttributeLists::from_attribute(attribute)))
+        let attributes: Vec<(&str, Attribute<'_>, AttributeListItems<'_>)> = (self.attributes().iter())
+            .map(|(name, attribute)| (name, attribute, AttributeListItems::from_attribute(attribute)))
             .collect();
         let values = attributes
             .iter()
@@ -35,17 +35,17 @@ impl DeviceBody<'_> {
 }
 
 /// The items of an attribute that is a list.
-struct AttributeLists<'d> {
+struct AttributeListItems<'d> {
     ints: Vec<i64>,
     bools: Vec<bool>,
     strings: Vec<&'d str>,
     versions: Vec<&'d str>,
 }
 
-impl<'d> AttributeLists<'d> {
-    fn from_attribute(attribute: Attribute<'d>) -> AttributeLists<'d> {
+impl<'d> AttributeListItems<'d> {
+    fn from_attribute(attribute: Attribute<'d>) -> AttributeListItems<'d> {
         let strings = |list: Strings<'d>| list.iter().collect();
-        AttributeLists {
+        AttributeListItems {
             ints: attribute.0.get("ints").items().filter_map(Value::int).collect(),
             bools: attribute.0.get("bools").items().filter_map(Value::bool).collect(),
             strings: strings(attribute.strings()),
@@ -57,7 +57,7 @@ impl<'d> AttributeLists<'d> {
 /// The value of an attribute; `None` if it has none.
 fn attribute_value<'a>(
     attribute: Attribute<'a>,
-    lists: &'a AttributeLists<'a>,
+    lists: &'a AttributeListItems<'a>,
 ) -> Option<AttributeValue<'a>> {
     if let Some(int) = attribute.0.get("int").int() {
         return Some(AttributeValue::Int(int));

@@ -3,7 +3,7 @@
 //! The device is a message too; the types of the Kubernetes libraries are objects nobody can look into.
 
 use super::{Checker, undeclared_message};
-use crate::names::{self, FieldLookup, MessageType};
+use crate::names::{self, FieldLookup, MessageTypeLookup};
 use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
@@ -11,20 +11,20 @@ impl<'t> Checker<'t, '_> {
     /// Checks a message that is written out, and its fields; returns its type.
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
         let message = match self.loop_variable_type(name) {
-            Some(found) if !self.env.scoped_names => MessageType::Variable(found, name.to_owned()),
+            Some(found) if !self.env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),
             _ => names::message_type(name, self.env),
         };
         let (found, message) = match message {
-            MessageType::Of(found, message) => (found, message),
-            MessageType::OtherType(found, message) => {
+            MessageTypeLookup::Of(found, message) => (found, message),
+            MessageTypeLookup::OtherType(found, message) => {
                 self.report(id, format!("'{message}' is not a message type"));
                 (found, message)
             }
-            MessageType::Variable(found, message) => {
+            MessageTypeLookup::Variable(found, message) => {
                 self.report(id, format!("'{}' is not a type", found.bare_name()));
                 (Type::Error, message)
             }
-            MessageType::Undeclared => {
+            MessageTypeLookup::Undeclared => {
                 self.report(id, undeclared_message(name));
                 return Type::Error;
             }

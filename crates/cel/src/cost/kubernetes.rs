@@ -29,7 +29,7 @@ impl Estimator<'_> {
         let estimate = match (call.function, call.target, call.args) {
             ("check", ..) => Estimate::of_unknown_size(AUTHORIZER_CHECK_COST),
             ("fieldSelector" | "labelSelector", _, [text]) => {
-                Estimate::of_unknown_size(selector_cost(text.size()))
+                Estimate::of_unknown_size(field_or_label_selector_cost(text.size()))
             }
             ("includes", Some(_), _) if !self.env.includes_is_traversal => {
                 Estimate::of_unknown_size(MAX_ATTRIBUTE_VALUES)
@@ -97,7 +97,7 @@ impl Estimator<'_> {
             Type::Named(types::URL) => {
                 Some(right.known.unwrap_or(SizeRange::exactly(1)).max_read_cost(COST_PER_CHARACTER))
             }
-            Type::Named(name) if is_library_type(name) => Some(1),
+            Type::Named(name) if has_unit_equality_cost(name) => Some(1),
             _ => None,
         }
     }
@@ -142,7 +142,7 @@ fn device_item_size(list: &Operand<'_>) -> SizeRange {
 }
 
 /// True if comparing two values of the type costs 1.
-fn is_library_type(name: &str) -> bool {
+fn has_unit_equality_cost(name: &str) -> bool {
     matches!(name, types::QUANTITY | types::SEMVER | types::IP | types::CIDR)
         || name.starts_with("kubernetes.authorization.")
 }
@@ -160,7 +160,7 @@ fn address_parsing_cost(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64
 
 /// The cost of a field or label selector: of parsing it, and of a requirement, a list and an object for every second
 /// character.
-fn selector_cost(text: SizeRange) -> u64 {
+fn field_or_label_selector_cost(text: SizeRange) -> u64 {
     let requirements = scaled(text.max_read_cost(0.5), 50.0);
     text.max_read_cost(COST_PER_CHARACTER).saturating_add(10).saturating_add(requirements)
 }

@@ -22,7 +22,7 @@ pub(super) const INDICES: &str = "@indices";
 const MAX_ATTRIBUTES_AND_CAPACITIES: u64 = 32;
 /// Maximum length of the domain of an attribute and of a driver name, upstream's `DeviceMaxDomainLength` and
 /// `DriverNameMaxLength`.
-const MAX_DOMAIN: u64 = 63;
+const MAX_DOMAIN_LENGTH: u64 = 63;
 /// Maximum length of an attribute name without its domain, upstream's `DeviceMaxIDLength`.
 const MAX_ATTRIBUTE_ID_LENGTH: u64 = 32;
 /// Maximum length of a string attribute, upstream's `DeviceAttributeMaxValueLength`.
@@ -122,7 +122,7 @@ impl DevicePart {
             // Declared without a size, which reads as none.
             DevicePart::Device | DevicePart::Capacity => 0,
             DevicePart::Flag => 1,
-            DevicePart::Driver | DevicePart::Domain => MAX_DOMAIN,
+            DevicePart::Driver | DevicePart::Domain => MAX_DOMAIN_LENGTH,
             DevicePart::AttributesByDomain
             | DevicePart::Attributes
             | DevicePart::CapacitiesByDomain

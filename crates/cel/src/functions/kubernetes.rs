@@ -43,7 +43,7 @@ pub(super) const OVERLOADS: &[&[Overload]] = &[
     LISTS_AND_REGEX,
     URLS,
     QUANTITIES,
-    VERSIONS,
+    SEMVER_OVERLOADS,
     IP_AND_CIDR_FUNCTIONS,
     FORMATS,
     AUTHORIZATION,
@@ -87,7 +87,7 @@ const QUANTITIES: &[Overload] = &[
     member("isGreaterThan", &[QUANTITY, QUANTITY], Bool),
 ];
 
-const VERSIONS: &[Overload] = &[
+const SEMVER_OVERLOADS: &[Overload] = &[
     global("semver", &[Str], SEMVER),
     global("semver", &[Str, Bool], SEMVER).requiring(RequiredLibrary::SemverNormalize),
     global("isSemver", &[Str], Bool),

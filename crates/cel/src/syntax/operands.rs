@@ -1,7 +1,7 @@
 //! The rules of the grammar for operands: members, names, calls, brackets, literals.
 
 use super::operators::{EXPR_START, LITERAL_START, MEMBER_START};
-use super::parser::{GrammarPosition, GrammarRule, LimitExceeded, Parser, RuleEnd};
+use super::parser::{EarlyRuleEnd, GrammarPosition, GrammarRule, LimitExceeded, Parser};
 use super::token::{Token, TokenKind, TokenSet};
 use super::tree::{Element, FieldNameToken, MapEntry, MessageField, NameToken, Node, NodeIndex};
 
@@ -44,7 +44,11 @@ impl Parser<'_> {
     }
 
     /// Parses `[index]` or `[?index]` after an operand.
-    fn member_index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn member_index(
+        &mut self,
+        operand: NodeIndex,
+        found: &mut Option<NodeIndex>,
+    ) -> Result<(), EarlyRuleEnd> {
         self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
@@ -56,7 +60,11 @@ impl Parser<'_> {
     }
 
     /// Parses `.field` or `.?field` after an operand.
-    fn member_field(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn member_field(
+        &mut self,
+        operand: NodeIndex,
+        found: &mut Option<NodeIndex>,
+    ) -> Result<(), EarlyRuleEnd> {
         self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         let optional = self.take_if(Question)?.is_some();
@@ -66,7 +74,7 @@ impl Parser<'_> {
     }
 
     /// Parses `.name(args)` after an operand.
-    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         self.count_rule_entry(GrammarRule::Member)?;
         self.take()?;
         let name = self.take()?;
@@ -132,7 +140,7 @@ impl Parser<'_> {
     }
 
     /// Parses a variable, a call, or a message, whose name may have dots.
-    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let mut end = usize::from(self.current_kind()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
         while self.peek(end)?.kind == Dot && self.peek(end + 1)?.kind == Identifier {
@@ -161,14 +169,14 @@ impl Parser<'_> {
     }
 
     /// Parses an expression in parentheses.
-    fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         self.take()?;
         *found = Some(self.expr(TokenSet::from_kinds(&[RightParen]))?);
         self.expect(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses a list that is written out.
-    fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBracket]);
         *found = Some(self.add(Node::List { open, elements: Vec::new() }));
@@ -208,7 +216,7 @@ impl Parser<'_> {
     }
 
     /// Parses a map that is written out.
-    fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Map { open, entries: Vec::new() }));
@@ -234,7 +242,7 @@ impl Parser<'_> {
     }
 
     /// Parses the fields of a message in braces.
-    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));

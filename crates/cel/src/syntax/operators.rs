@@ -1,6 +1,6 @@
 //! The rules of the grammar from the whole expression down to its unary operators.
 
-use super::parser::{GrammarPosition, GrammarRule, LimitExceeded, Parser, RuleEnd};
+use super::parser::{EarlyRuleEnd, GrammarPosition, GrammarRule, LimitExceeded, Parser};
 use super::token::{TokenKind, TokenSet};
 use super::tree::{Node, NodeIndex};
 
@@ -177,7 +177,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `!` and their operand.
-    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let op = self.token_start()?;
         let mut count = 0;
         while self.take_if(Not)?.is_some() {
@@ -190,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `-` and their operand, which is not a number.
-    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
+    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let op = self.token_start()?;
         if !MEMBER_START.has(self.peek(1)?.kind) {
             return Err(Self::no_alternative(GrammarPosition::Unary, 1));

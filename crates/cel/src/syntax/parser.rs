@@ -90,14 +90,14 @@ pub(super) enum RuleErrorKind {
 
 /// Why the parsing of a rule ends early.
 #[derive(Debug)]
-pub(super) enum RuleEnd {
+pub(super) enum EarlyRuleEnd {
     Failed(RuleError),
     LimitExceeded,
 }
 
-impl From<LimitExceeded> for RuleEnd {
+impl From<LimitExceeded> for EarlyRuleEnd {
     fn from(_: LimitExceeded) -> Self {
-        RuleEnd::LimitExceeded
+        EarlyRuleEnd::LimitExceeded
     }
 }
 
@@ -231,15 +231,15 @@ impl<'t> Parser<'t> {
         rule: GrammarRule,
         follow: TokenSet,
         mut found: T,
-        body: impl FnOnce(&mut Self, &mut T) -> Result<(), RuleEnd>,
+        body: impl FnOnce(&mut Self, &mut T) -> Result<(), EarlyRuleEnd>,
     ) -> Result<T, LimitExceeded> {
         self.peek(0)?;
         self.follows.push(follow);
         self.count_rule_entry(rule)?;
         match body(self, &mut found) {
             Ok(()) => {}
-            Err(RuleEnd::LimitExceeded) => return Err(LimitExceeded),
-            Err(RuleEnd::Failed(fault)) => {
+            Err(EarlyRuleEnd::LimitExceeded) => return Err(LimitExceeded),
+            Err(EarlyRuleEnd::Failed(fault)) => {
                 self.report(&fault)?;
                 self.skip_to_recovery_token(fault.place)?;
             }
@@ -254,7 +254,7 @@ impl<'t> Parser<'t> {
         &mut self,
         rule: GrammarRule,
         follow: TokenSet,
-        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), RuleEnd>,
+        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd>,
     ) -> Result<NodeIndex, LimitExceeded> {
         let found = self.parse_rule(rule, follow, None, body)?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
@@ -279,8 +279,8 @@ impl<'t> Parser<'t> {
     }
 
     /// The error that no alternative matches the tokens up to `further` ahead.
-    pub(super) fn no_alternative(place: GrammarPosition, further: usize) -> RuleEnd {
-        RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::NoAlternative { further } })
+    pub(super) fn no_alternative(place: GrammarPosition, further: usize) -> EarlyRuleEnd {
+        EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::NoAlternative { further } })
     }
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
@@ -290,7 +290,7 @@ impl<'t> Parser<'t> {
         place: GrammarPosition,
         kind: TokenKind,
         then: TokenSet,
-    ) -> Result<(), RuleEnd> {
+    ) -> Result<(), EarlyRuleEnd> {
         if self.current_kind()? == kind {
             self.take()?;
             return Ok(());
@@ -306,7 +306,7 @@ impl<'t> Parser<'t> {
             self.report_missing(expected)?;
             return Ok(());
         }
-        Err(RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
+        Err(EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
     }
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
@@ -315,11 +315,11 @@ impl<'t> Parser<'t> {
         &mut self,
         place: GrammarPosition,
         expected: TokenSet,
-    ) -> Result<(), RuleEnd> {
+    ) -> Result<(), EarlyRuleEnd> {
         if self.recovering || expected.has(self.current_kind()?) || self.skip_extra_token(expected)? {
             return Ok(());
         }
-        Err(RuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
+        Err(EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.

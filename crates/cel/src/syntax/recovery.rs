@@ -44,12 +44,12 @@ impl Parser<'_> {
     /// here.
     pub(super) fn with_follow_tokens(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
-        let mut ends = set.may_end();
+        let mut ends = set.may_end_rule();
         let mut outer = self.follows.iter().rev();
         while ends {
             let Some(follow) = outer.next() else { return all.or(TokenSet::from_kinds(&[TokenKind::Eof])) };
             all = all.or(*follow);
-            ends = follow.may_end();
+            ends = follow.may_end_rule();
         }
         all
     }

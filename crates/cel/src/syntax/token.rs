@@ -123,7 +123,7 @@ impl TokenSet {
     }
 
     /// True if the rule may end here.
-    pub(super) const fn may_end(self) -> bool {
+    pub(super) const fn may_end_rule(self) -> bool {
         self.0 & TokenSet::RULE_END.0 != 0
     }
 

@@ -16,7 +16,7 @@ const WEBHOOK_NAME_SUFFIX: &str = ".tollgate.dev";
 
 /// The ClusterRole that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Owner {
+pub(super) struct OwnerClusterRole {
     pub(super) name: String,
     pub(super) uid: String,
 }
@@ -60,7 +60,7 @@ pub(super) fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl
 pub(super) fn differences(
     stored: Value<'_>,
     desired: Value<'_>,
-    owner: Option<&Owner>,
+    owner: Option<&OwnerClusterRole>,
     narrowing: NarrowingPermission,
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -157,7 +157,7 @@ pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
 }
 
 /// Returns the desired configuration, with its owner, as JSON for a create request.
-pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> String {
+pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&OwnerClusterRole>) -> String {
     let Some(owner) = owner else { return desired.to_json() };
     let metadata =
         with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", owner_reference(owner)));
@@ -169,7 +169,7 @@ pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> S
 pub(super) fn merge_patch_to_desired(
     stored: Value<'_>,
     desired: Value<'_>,
-    owner: Option<&Owner>,
+    owner: Option<&OwnerClusterRole>,
     keep_leftovers: bool,
     narrowing: NarrowingPermission,
 ) -> String {
@@ -234,13 +234,13 @@ fn owner_references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 }
 
 /// True if a reference names the owner, whatever its uid.
-fn refers_to(reference: Value<'_>, owner: &Owner) -> bool {
+fn refers_to(reference: Value<'_>, owner: &OwnerClusterRole) -> bool {
     reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
 }
 
 /// An item of `ownerReferences` for the owner, as JSON.
-fn owner_reference(owner: &Owner) -> String {
-    let Owner { name, uid } = owner;
+fn owner_reference(owner: &OwnerClusterRole) -> String {
+    let OwnerClusterRole { name, uid } = owner;
     format!(
         r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","name":"{name}","uid":"{uid}"}}"#
     )
@@ -316,8 +316,8 @@ fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        NarrowingPermission, Owner, differences, has_undesired_entries, lacks_bundle, merge_patch_to_desired,
-        stored_bundle,
+        NarrowingPermission, OwnerClusterRole, differences, has_undesired_entries, lacks_bundle,
+        merge_patch_to_desired, stored_bundle,
     };
     use tollgate_document::doc;
 
@@ -371,7 +371,7 @@ mod tests {
             {"kind":"X","name":"x","uid":"1"}]},"webhooks":[{"name":"b.example.com"},
             {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
+        let owner = OwnerClusterRole { name: "r".to_owned(), uid: "new".to_owned() };
         let written = merge_patch_to_desired(
             stored.root(),
             desired.root(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-use super::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome, WatchEnd, WatchPosition};
+use super::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchEnd, WatchPosition, WatchedResource};
 use crate::api_error::ApiError;
 use crate::client::{ApiClient, ClusterTarget, FULL_OBJECTS};
 use crate::listed_kind::PODS;
@@ -69,7 +69,7 @@ pub(super) fn read_from(
     let reflector = Reflector {
         client: CLIENT.clone(),
         timing: Timing::default(),
-        resource: Resource {
+        resource: WatchedResource {
             kind: PODS,
             accept: FULL_OBJECTS,
             accept_watch: FULL_OBJECTS,

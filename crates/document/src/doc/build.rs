@@ -93,12 +93,12 @@ impl<'a> Builder<'a> {
     /// Ends the innermost container; `end` is one past its last byte in the source.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     pub fn close(&mut self, end: u32) {
-        self.close_before(self.doc.nodes.len() as u32, end);
+        self.close_with_next_node(self.doc.nodes.len() as u32, end);
     }
 
     /// [`Builder::close`], where `next` is the index of the node that will be written next.
     #[inline]
-    pub(super) fn close_before(&mut self, next: u32, end: u32) {
+    pub(super) fn close_with_next_node(&mut self, next: u32, end: u32) {
         if let Some(open) = self.open.pop()
             && let Some(node) = self.doc.nodes.get_mut(open.node as usize)
         {
@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
         while at < end {
             while ends.last().is_some_and(|&close| close <= at) {
                 ends.pop();
-                self.close_copied();
+                self.close_keeping_span();
             }
             let child = Value { doc: value.doc, at };
             match child.node() {
@@ -192,12 +192,12 @@ impl<'a> Builder<'a> {
             at += 1;
         }
         for _ in ends {
-            self.close_copied();
+            self.close_keeping_span();
         }
     }
 
     /// Ends the innermost container without changing its span, which was complete when it was opened.
-    pub(super) fn close_copied(&mut self) {
+    pub(super) fn close_keeping_span(&mut self) {
         let end = self
             .open
             .last()
@@ -244,7 +244,7 @@ impl<'a> Builder<'a> {
     /// Ends the document; closes containers that are still open.
     pub fn finish(mut self) -> Doc<'a> {
         while !self.open.is_empty() {
-            self.close_copied();
+            self.close_keeping_span();
         }
         self.doc
     }

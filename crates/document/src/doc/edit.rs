@@ -140,7 +140,7 @@ pub fn apply_changes<'a>(value: Value<'a>, changes: &[DocChange]) -> Doc<'a> {
             && close <= at
         {
             plan.add_children(&mut out, object);
-            out.close_copied();
+            out.close_keeping_span();
             open.pop();
         }
         if at >= end {

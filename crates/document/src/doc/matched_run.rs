@@ -10,7 +10,7 @@ use super::{Builder, Node, ValueKind};
 /// A position in the template's text at which a matching run can start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunStart {
-    pub(super) first: StartNode,
+    pub(super) first: RunStartNode,
     /// Byte offset of the start of the run in the template's text.
     pub(super) from: u32,
     /// Offset after the last byte of the template's text that may be compared.
@@ -19,7 +19,7 @@ pub(super) struct RunStart {
 
 /// The node at the start of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum StartNode {
+pub(super) enum RunStartNode {
     Value(u32),
     /// The run starts after a value or before a key; this node is the next one, in the open container or after it.
     AfterValue(u32),
@@ -64,12 +64,12 @@ impl Builder<'_> {
     /// Copies all nodes that are completely in the run, and opens containers that are only partly in it.
     /// Returns the position at which to continue; `None` if nothing was copied.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub(super) fn copy_run(&mut self, first: StartNode, run: MatchedRun) -> Option<ResumePoint> {
-        let (StartNode::Value(start) | StartNode::AfterValue(start)) = first;
+    pub(super) fn copy_run(&mut self, first: RunStartNode, run: MatchedRun) -> Option<ResumePoint> {
+        let (RunStartNode::Value(start) | RunStartNode::AfterValue(start)) = first;
         let moved = self.doc.nodes.len() as u32 - start;
         let found = match first {
-            StartNode::Value(value) => self.nodes_to_copy_for_value(value, run, moved)?,
-            StartNode::AfterValue(node) => self.nodes_to_copy_for_members(node, run, moved, None)?,
+            RunStartNode::Value(value) => self.nodes_to_copy_for_value(value, run, moved)?,
+            RunStartNode::AfterValue(node) => self.nodes_to_copy_for_members(node, run, moved, None)?,
         };
         let copied = self.doc.nodes.len();
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
@@ -85,11 +85,11 @@ impl Builder<'_> {
     fn nodes_to_copy_for_value(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
         let known = *self.node(value)?;
         if known.span.end >= run.end {
-            let resume = self.open_copied(value, known, run, moved)?;
+            let resume = self.open_partly_matched_container(value, known, run, moved)?;
             return self.nodes_to_copy_for_members(value + 1, run, moved, Some(resume));
         }
         let resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
-        if self.template_at(known.next).is_some() {
+        if self.template_if_next_is(known.next).is_some() {
             self.nodes_to_copy_for_members(known.next, run, moved, resume)
         } else {
             Some(CopyRange { end: known.next, resume })
@@ -125,7 +125,7 @@ impl Builder<'_> {
                     return Some(CopyRange { end: node, resume });
                 }
                 self.advance_template(known.next);
-                resume = self.open_copied(value, known, run, moved);
+                resume = self.open_partly_matched_container(value, known, run, moved);
                 if resume.is_none() {
                     let resume = Some(ResumePoint { at: at + key, next: NextToken::Value(value) });
                     return Some(CopyRange { end: value, resume });
@@ -137,9 +137,9 @@ impl Builder<'_> {
                 if end > run.end {
                     return Some(CopyRange { end: node, resume });
                 }
-                self.close_before(node + moved, end + run.offset);
+                self.close_with_next_node(node + moved, end + run.offset);
                 resume = Some(ResumePoint { at: end, next: NextToken::After });
-                if self.template_at(node).is_none() {
+                if self.template_if_next_is(node).is_none() {
                     return Some(CopyRange { end: node, resume });
                 }
             }
@@ -148,7 +148,7 @@ impl Builder<'_> {
 
     /// Opens a container whose beginning is in the run. Returns the position at which to continue; `None` if
     /// `known` is not a container or begins after the run.
-    fn open_copied(
+    fn open_partly_matched_container(
         &mut self,
         template: u32,
         known: Node,

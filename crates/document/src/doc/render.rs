@@ -58,11 +58,11 @@ impl<'d> Value<'d> {
 
     /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
     pub fn to_json(self) -> String {
-        self.to_json_truncated(usize::MAX)
+        self.to_json_cut_after(usize::MAX)
     }
 
     /// [`Value::to_json`]; the text may end anywhere past `max_bytes` bytes.
-    pub fn to_json_truncated(self, max_bytes: usize) -> String {
+    pub fn to_json_cut_after(self, max_bytes: usize) -> String {
         self.to_json_with_numbers(max_bytes, |literal| Cow::Borrowed(literal))
     }
 

@@ -10,7 +10,7 @@
 //! the only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are
 //! the same nodes. `tests` compares reading with and without copying.
 
-use super::matched_run::{RunStart, StartNode};
+use super::matched_run::{RunStart, RunStartNode};
 use super::{Builder, Node, Span, ValueKind};
 
 /// The container that an open container is compared with, and how far the comparison has come.
@@ -47,7 +47,7 @@ impl<'a> Builder<'a> {
     /// The template of the open container if its next part is the node `next`; `None` if there is no template
     /// or it is at another position.
     #[inline]
-    pub(super) fn template_at(&self, next: u32) -> Option<&RepeatTemplate> {
+    pub(super) fn template_if_next_is(&self, next: u32) -> Option<&RepeatTemplate> {
         self.open
             .last()
             .map(|open| &open.template)
@@ -72,7 +72,7 @@ impl<'a> Builder<'a> {
     /// The template of a container that is opened: the container `known`, which is the node `of`.
     #[inline]
     pub(super) fn template_for(&self, of: u32, known: &Node) -> RepeatTemplate {
-        let reach = self.template_at(known.next).map_or(known.span.end, |around| around.reach);
+        let reach = self.template_if_next_is(known.next).map_or(known.span.end, |around| around.reach);
         RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NO_TEMPLATE }
     }
 
@@ -111,37 +111,42 @@ impl<'a> Builder<'a> {
     pub(super) fn run_before_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
         // A byte more than the value: a number might go on.
-        let reach = self.template_at(known.next).map_or(known.span.end + 1, |around| around.reach);
-        Some(self.run_start(StartNode::Value(template), known.span.start, reach))
+        let reach = self.template_if_next_is(known.next).map_or(known.span.end + 1, |around| around.reach);
+        Some(self.run_start(RunStartNode::Value(template), known.span.start, reach))
     }
 
     /// The start of a run after a value that differs from its template.
     #[inline]
     pub(super) fn run_after_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
-        let around = self.template_at(known.next)?;
-        Some(self.run_start(StartNode::AfterValue(known.next), known.span.end, around.reach))
+        let around = self.template_if_next_is(known.next)?;
+        Some(self.run_start(RunStartNode::AfterValue(known.next), known.span.end, around.reach))
     }
 
     /// The start of a run before a key with that template, in the open container.
     #[inline]
     pub(super) fn run_before_key(&self, template: u32) -> Option<RunStart> {
         let around = &self.open.last()?.template;
-        Some(self.run_start(StartNode::AfterValue(template), self.node(template)?.span.start, around.reach))
+        Some(self.run_start(
+            RunStartNode::AfterValue(template),
+            self.node(template)?.span.start,
+            around.reach,
+        ))
     }
 
     /// A start of a run from the byte `from` on; it ends before the first text that the document stores itself.
     #[inline]
-    fn run_start(&self, first: StartNode, from: u32, reach: u32) -> RunStart {
+    fn run_start(&self, first: RunStartNode, from: u32, reach: u32) -> RunStart {
         // A text that is not in the source belongs to one node only: there the templates end.
-        let reach = if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned_text(first)) };
+        let reach =
+            if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned_text_offset(first)) };
         RunStart { first, from, reach }
     }
 
     /// Offset after the first byte of the first node, from `first` on, whose text is stored in the document;
     /// `u32::MAX` if there is none.
-    fn first_owned_text(&self, first: StartNode) -> u32 {
-        let (StartNode::Value(node) | StartNode::AfterValue(node)) = first;
+    fn first_owned_text_offset(&self, first: RunStartNode) -> u32 {
+        let (RunStartNode::Value(node) | RunStartNode::AfterValue(node)) = first;
         let owner = self.doc.owned.first_node_with_text(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)
     }

@@ -76,24 +76,24 @@ impl FindingBudget {
     }
 
     /// True if the budget is used up: no further finding is kept.
-    pub fn is_full(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.findings == 0 || self.bytes == 0
     }
 
     /// Maximum number of bytes of text in the next finding; 0 if no finding is kept. Texts need not be
     /// written beyond it.
     pub fn max_text_bytes(&self) -> usize {
-        if self.is_full() { 0 } else { self.text }
+        if self.is_used_up() { 0 } else { self.text }
     }
 
     /// Shortens the finding's texts and takes it from the budget. Returns false if the budget is used up: then neither
     /// this finding nor a later one is kept.
     pub fn shorten_and_spend(&mut self, finding: &mut Finding) -> bool {
-        if self.is_full() {
+        if self.is_used_up() {
             return false;
         }
         finding.shorten(self.text);
-        let Some(left) = self.bytes.checked_sub(finding.text_bytes()) else {
+        let Some(left) = self.bytes.checked_sub(finding.approximate_response_bytes()) else {
             self.bytes = 0;
             return false;
         };
@@ -138,7 +138,7 @@ impl Finding {
     }
 
     /// Approximate number of bytes that the finding takes in a response.
-    fn text_bytes(&self) -> usize {
+    fn approximate_response_bytes(&self) -> usize {
         let value = match &self.value {
             BadValue::Str(text) | BadValue::Json(text) => text.len(),
             _ => 8,
@@ -263,7 +263,7 @@ mod tests {
             (MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES - 2..MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES).contains(&count),
             "{count}"
         );
-        assert!(findings.has_omitted() && findings.budget().is_full());
+        assert!(findings.has_omitted() && findings.budget().is_used_up());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
 

@@ -185,8 +185,10 @@ impl Fix {
     /// fix is safe in an object with taints, or if it creates one.
     pub fn is_safe(&self, has_taints: bool) -> bool {
         let makes_taints = |edit: &Edit| match edit {
-            Edit::Rename { to, .. } => is_taint(to),
-            Edit::Nest { key, members, .. } => is_taint(key) || members.iter().any(|key| is_taint(key)),
+            Edit::Rename { to, .. } => is_taint_field_name(to),
+            Edit::Nest { key, members, .. } => {
+                is_taint_field_name(key) || members.iter().any(|key| is_taint_field_name(key))
+            }
             _ => false,
         };
         self.applicability == Applicability::Safe && !has_taints && !self.edits.iter().any(makes_taints)
@@ -194,7 +196,7 @@ impl Fix {
 }
 
 /// True if a field of that name holds taints.
-pub fn is_taint(name: &str) -> bool {
+pub fn is_taint_field_name(name: &str) -> bool {
     matches!(name, "taints" | "taint")
 }
 

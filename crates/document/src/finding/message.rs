@@ -32,7 +32,7 @@ impl Finding {
     }
 
     /// The message with the path as the user wrote it, `path: body`; only the body if the path is empty.
-    pub fn message_in(&self, style: MessageStyle) -> String {
+    pub fn message_with_path(&self, style: MessageStyle) -> String {
         let (field, body) = (self.user_path(), self.message_without_path(style));
         if field.is_empty() { body } else { format!("{field}: {body}") }
     }
@@ -95,22 +95,22 @@ mod tests {
     #[test]
     fn only_verdicts_of_the_api_server_begin_with_its_words() {
         let missing = finding(ErrorType::Required, BadValue::Omitted, "set it");
-        assert_eq!(missing.message_in(ApiServer), "spec: Required value: set it");
-        assert_eq!(missing.message_in(Documented), "spec: this field is required: set it");
-        assert_eq!(missing.message_in(Plain), "spec: set it");
+        assert_eq!(missing.message_with_path(ApiServer), "spec: Required value: set it");
+        assert_eq!(missing.message_with_path(Documented), "spec: this field is required: set it");
+        assert_eq!(missing.message_with_path(Plain), "spec: set it");
         let wrong = finding(ErrorType::Invalid, BadValue::Int(0), "must be greater than 0");
-        assert_eq!(wrong.message_in(Documented), "spec: 0 is invalid: must be greater than 0");
+        assert_eq!(wrong.message_with_path(Documented), "spec: 0 is invalid: must be greater than 0");
         let object = finding(ErrorType::Invalid, BadValue::Json("{\"a\":1}".into()), "field is immutable");
-        assert_eq!(object.message_in(Documented), "spec: field is immutable");
+        assert_eq!(object.message_with_path(Documented), "spec: field is immutable");
         let many = finding(ErrorType::TooMany, BadValue::Int(17), "at most 16 are allowed");
-        assert_eq!(many.message_in(Documented), "spec: has 17 items: at most 16 are allowed");
+        assert_eq!(many.message_with_path(Documented), "spec: has 17 items: at most 16 are allowed");
     }
 
     #[test]
     fn a_finding_without_a_detail_still_says_something() {
         let twice = finding(ErrorType::Duplicate, BadValue::str("b"), "");
-        assert_eq!(twice.message_in(ApiServer), "spec: Duplicate value: \"b\"");
-        assert_eq!(twice.message_in(Plain), "spec: Duplicate value: \"b\"");
-        assert_eq!(twice.message_in(Documented), "spec: \"b\" is already listed");
+        assert_eq!(twice.message_with_path(ApiServer), "spec: Duplicate value: \"b\"");
+        assert_eq!(twice.message_with_path(Plain), "spec: Duplicate value: \"b\"");
+        assert_eq!(twice.message_with_path(Documented), "spec: \"b\" is already listed");
     }
 }

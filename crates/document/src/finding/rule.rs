@@ -48,13 +48,13 @@ impl Rule {
 
     /// Tags the rule as being about fields without effect.
     #[must_use]
-    pub const fn unnecessary(self) -> Rule {
+    pub const fn tagged_unnecessary(self) -> Rule {
         Rule { tag: Some(EditorTag::Unnecessary), ..self }
     }
 
     /// Tags the rule as being about fields that newer releases do not have.
     #[must_use]
-    pub const fn deprecated(self) -> Rule {
+    pub const fn tagged_deprecated(self) -> Rule {
         Rule { tag: Some(EditorTag::Deprecated), ..self }
     }
 

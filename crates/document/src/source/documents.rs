@@ -22,7 +22,7 @@ use crate::finding::Fix;
 pub const MAX_DOCUMENT_BYTES: usize = 8 << 20;
 
 /// Maximum number of characters of an invalid separator in a message.
-const MAX_SHOWN_CHARS: usize = 64;
+const MAX_SHOWN_SEPARATOR_CHARS: usize = 64;
 
 /// A document and its position in the file.
 #[derive(Debug)]
@@ -312,7 +312,7 @@ impl<'a> Documents<'a> {
                 let length = rest.find('\n').map_or(rest.len(), |at| at + 1);
                 let after = after.get(..length.saturating_sub(3)).unwrap_or_default().trim();
                 if !after.is_empty() && !after.starts_with('#') {
-                    let after: String = after.chars().take(MAX_SHOWN_CHARS).collect();
+                    let after: String = after.chars().take(MAX_SHOWN_SEPARATOR_CHARS).collect();
                     let message = format!("invalid Yaml document separator: {after}");
                     self.pending = Some(DocumentError::new(line_start, message));
                     self.at = line_start + length;

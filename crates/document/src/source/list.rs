@@ -66,7 +66,7 @@ pub fn objects(root: Value<'_>) -> Objects<'_> {
 }
 
 /// An object with the apiVersion and kind of its list, unless it has its own.
-pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> ListedObject<'d> {
+pub fn with_inherited_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> ListedObject<'d> {
     listed_object(value, Vec::new(), Some((api_version, kind)))
 }
 
@@ -95,7 +95,7 @@ pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
 
 /// The paths of `apiVersion`, `kind` and `items` that a list has more than once. kubectl takes the last of each, and
 /// the API server never sees that there were two.
-pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
+pub fn duplicate_list_keys(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     let mut level = vec![listed_object(root, Vec::new(), None)];
     for _ in 0..=MAX_LIST_NESTING {
@@ -153,7 +153,7 @@ impl<'d> Iterator for Objects<'d> {
             let items = list
                 .items()
                 .enumerate()
-                .filter(|(_, value)| item_kind.is_some() || has_consistent_type(*value));
+                .filter(|(_, value)| item_kind.is_some() || has_api_version_iff_kind(*value));
             self.todo.extend(items.map(|(index, value)| {
                 let mut indexes = indexes.clone();
                 indexes.push(index);
@@ -170,7 +170,7 @@ impl<'d> Iterator for Objects<'d> {
 }
 
 /// True for an object that has both or neither of apiVersion and kind, which kubectl could send.
-fn has_consistent_type(value: Value<'_>) -> bool {
+fn has_api_version_iff_kind(value: Value<'_>) -> bool {
     let is_given = |key| !last_member(value, key).str().is_empty();
     value.kind() == ValueKind::Object && is_given("kind") == is_given("apiVersion")
 }

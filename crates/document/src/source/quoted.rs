@@ -21,7 +21,7 @@ pub(super) fn decode_quoted(text: &str) -> Result<(String, usize), QuotedError> 
             None => return Err((0, "unclosed quote".to_owned())),
             Some('\'') if quote == '\'' && rest.starts_with("''") => scalar.push('\'', 2),
             Some(letter) if letter == quote => return Ok((scalar.value, scalar.at + 1)),
-            Some('\\') if quote == '"' => scalar.escape()?,
+            Some('\\') if quote == '"' => scalar.read_escape_sequence()?,
             Some(letter) if is_blank(letter) || leading_line_break(rest).is_some() => {
                 scalar.fold_line_break("")?
             }
@@ -100,7 +100,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Reads the escape sequence whose backslash is at the current position.
-    fn escape(&mut self) -> Result<(), QuotedError> {
+    fn read_escape_sequence(&mut self) -> Result<(), QuotedError> {
         let escaped = self.unread_text().get(1..).unwrap_or_default();
         if let Some((length, _)) = leading_line_break(escaped) {
             self.at += 1 + length;

@@ -90,8 +90,11 @@ pub fn may_contain_words(text: &str, words: &[&str]) -> bool {
 
 /// True if the text has apiVersion and kind at its top level, as far as can be seen without parsing it.
 pub fn looks_like_manifest(text: &str) -> bool {
-    let keys =
-        if text.trim_start().starts_with('{') { json_has_type_keys(text) } else { yaml_has_type_keys(text) };
+    let keys = if text.trim_start().starts_with('{') {
+        json_has_api_version_and_kind(text)
+    } else {
+        yaml_has_api_version_and_kind(text)
+    };
     keys == (true, true)
 }
 
@@ -139,7 +142,7 @@ fn value_of_line(line: &str) -> &str {
 
 /// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
 /// first key. An extra blank may be the error in the file.
-fn yaml_has_type_keys(text: &str) -> (bool, bool) {
+fn yaml_has_api_version_and_kind(text: &str) -> (bool, bool) {
     let margin = first_content(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
         let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
@@ -158,7 +161,7 @@ fn yaml_has_type_keys(text: &str) -> (bool, bool) {
 }
 
 /// Returns whether apiVersion and kind are keys of the top-level object of a JSON text.
-fn json_has_type_keys(text: &str) -> (bool, bool) {
+fn json_has_api_version_and_kind(text: &str) -> (bool, bool) {
     let (mut depth, mut found) = (0_usize, (false, false));
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {

@@ -33,7 +33,7 @@ struct OpenYamlContainer {
 }
 
 /// Writes one document from the events of the parser.
-pub(super) struct Writer<'a, 'p> {
+pub(super) struct YamlDocBuilder<'a, 'p> {
     source: &'a str,
     /// The text that the parser reads: the source, or a copy with the same positions.
     parsed: &'p str,
@@ -44,10 +44,10 @@ pub(super) struct Writer<'a, 'p> {
     end: u32,
 }
 
-impl<'a, 'p> Writer<'a, 'p> {
-    pub(super) fn new(source: &'a str, parsed: &'p str, out: Builder<'a>) -> Writer<'a, 'p> {
+impl<'a, 'p> YamlDocBuilder<'a, 'p> {
+    pub(super) fn new(source: &'a str, parsed: &'p str, out: Builder<'a>) -> YamlDocBuilder<'a, 'p> {
         let frames = Vec::with_capacity(16);
-        Writer { source, parsed, out, frames, anchors: Anchors::default(), end: 0 }
+        YamlDocBuilder { source, parsed, out, frames, anchors: Anchors::default(), end: 0 }
     }
 
     /// True if no container is open: the root was read to its end, or nothing of it yet.

@@ -13,7 +13,7 @@ use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
 use super::dialect::{DialectChecker, tab_error};
 use super::documents::{DocumentError, RefusedBy};
 use super::quoted;
-use super::writer::{Writer, to_span};
+use super::writer::{YamlDocBuilder, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
 /// Maximum number of bytes of a file that are parsed again to find scalars that only the parser rejects.
@@ -165,7 +165,7 @@ impl<'a> YamlPart<'a> {
         parser: &mut Parser<'p, StrInput<'p>>,
         parsed: &'p str,
     ) -> Result<Option<Doc<'a>>, DocumentError> {
-        let mut writer: Option<Writer<'a, 'p>> = None;
+        let mut writer: Option<YamlDocBuilder<'a, 'p>> = None;
         loop {
             let Some(next) = next_event(parser) else {
                 self.dialect.check_after_last_token()?;
@@ -176,7 +176,7 @@ impl<'a> YamlPart<'a> {
                 Err(error) => {
                     let fault = self.document_error(&error);
                     self.dialect.check_unusual_characters(fault.at + 1)?;
-                    let is_complete = writer.as_ref().is_none_or(Writer::is_complete);
+                    let is_complete = writer.as_ref().is_none_or(YamlDocBuilder::is_complete);
                     let is_read =
                         is_complete && self.has_flow_root() || self.dialect.kubectl_may_read_more(fault.at);
                     let by = if is_read { RefusedBy::Tollgate } else { fault.by };
@@ -194,13 +194,13 @@ impl<'a> YamlPart<'a> {
                         self.dialect.check_token(span, false)?;
                     }
                     let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
-                    writer = Some(Writer::new(self.source, parsed, out));
+                    writer = Some(YamlDocBuilder::new(self.source, parsed, out));
                     self.capacity = self.capacity.min(64);
                 }
                 Event::DocumentEnd => {
                     self.dialect.check_document_end(span)?;
                     self.end = Some(span.start as usize);
-                    return Ok(writer.map(Writer::finish));
+                    return Ok(writer.map(YamlDocBuilder::finish));
                 }
                 event => {
                     if let Some(writer) = &mut writer {

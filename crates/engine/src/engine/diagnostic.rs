@@ -22,6 +22,6 @@ impl Diagnostic {
 /// Writes `field: body`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.finding.message_in(self.origin.message_style()))
+        f.write_str(&self.finding.message_with_path(self.origin.message_style()))
     }
 }

@@ -7,7 +7,7 @@ mod mend;
 
 use crate::admission::Attributes;
 use crate::policy::PolicyKind;
-use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_TYPE};
+use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_CONTENT_TYPE};
 use tollgate_api::conform::suggest::{distance, join_with_and, nearest};
 use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
 use tollgate_api::review::{Operation, Request};
@@ -342,14 +342,19 @@ fn unreadable_type_finding(object: Value<'_>) -> Finding {
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
                  .{field} of type string"
             );
-            return type_finding(WRONG_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
+            return type_finding(
+                WRONG_CONTENT_TYPE,
+                &Path::ROOT.field(field),
+                ErrorType::TypeInvalid,
+                detail,
+            );
         }
     };
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
-    type_finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
+    type_finding(WRONG_CONTENT_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
 /// Returns the finding for an object without the field, `kind` or `apiVersion`, with a hint at what to write.

@@ -22,7 +22,7 @@ const MAX_WARNING_CHARS: usize = 120;
 const MAX_WARNINGS: usize = 8;
 /// Maximum number of characters of the first finding in the message of a 422: kubectl prints the causes,
 /// which are complete.
-const MAX_MESSAGE_CHARS: usize = 400;
+const MAX_FIRST_FINDING_CHARS: usize = 400;
 /// Maximum number of bytes of all reasons in the message of a 403: kubectl prints nothing else.
 const MAX_REASONS_BYTES: usize = 32 << 10;
 /// Maximum length in bytes of a response, because an API server has to read, log and send it on.
@@ -120,7 +120,7 @@ fn denial_status(
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MAX_MESSAGE_CHARS))
+        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MAX_FIRST_FINDING_CHARS))
     };
     let causes = causes(engine, denials);
     let details = StatusDetails { name: name.into(), group: group.into(), kind: kind.into(), causes };

@@ -62,7 +62,7 @@ pub fn impact_counts(query: ImpactQuery<'_>) -> ImpactCounts {
         ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
     for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods.get(*slot)?.as_deref()) {
-        if assessment.counts_as_pending(pod) {
+        if assessment.is_pending_eviction(pod) {
             counts.pods += 1;
             if namespaces.last() != Some(&&*pod.namespace) {
                 namespaces.push(&pod.namespace);
@@ -313,7 +313,7 @@ impl<'s> Assessment<'s> {
     }
 
     /// True if the eviction controller counts the pod as pending eviction because of the change.
-    fn counts_as_pending(&self, pod: &'s Pod) -> bool {
+    fn is_pending_eviction(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
             self.visit_devices(pod, |_, not_evicted, result| {

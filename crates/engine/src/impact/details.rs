@@ -12,7 +12,7 @@ use tollgate_document::doc::NameSet;
 
 /// The optional device data that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct StoredDetails {
+pub struct DetailsToStore {
     /// Attributes and capacities of devices, and DeviceClasses: what `deviceClassName` and `selectors` are evaluated
     /// with.
     pub attributes: bool,
@@ -27,12 +27,12 @@ pub(super) static UNREAD_DETAILED_FIELDS: NameSet =
 /// Adds the details of its devices to the record of a slice, whose devices are sorted by name already.
 pub(super) fn add_details(
     slice: &mut Slice,
-    details: StoredDetails,
+    details: DetailsToStore,
     spec: SliceSpec<'_>,
     version: Version,
     names: &mut StringInterner,
 ) {
-    if details == StoredDetails::default() {
+    if details == DetailsToStore::default() {
         return;
     }
     let mut devices: Vec<view::Device<'_>> = spec.devices().iter().collect();

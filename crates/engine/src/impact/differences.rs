@@ -23,7 +23,7 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
             sentences.extend(not_evaluated);
             sentences.extend(partitions::partitions_note(query, &impact.partitions));
             note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut sentences);
-            note_replacements(impact, &mut sentences);
+            note_repeated_evictions(impact, &mut sentences);
             return sentences;
         }
     };
@@ -56,12 +56,12 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
             ));
         }
     }
-    note_replacements(impact, &mut sentences);
+    note_repeated_evictions(impact, &mut sentences);
     sentences
 }
 
 /// Adds a sentence if replacements of evicted pods can be evicted again.
-fn note_replacements(impact: &Impact<'_>, sentences: &mut Vec<String>) {
+fn note_repeated_evictions(impact: &Impact<'_>, sentences: &mut Vec<String>) {
     let hedge = impact.at_most_prefix();
     let replacements = match impact.pods_evicted_again().count() {
         0 => return,

@@ -6,7 +6,9 @@
 //! decides for a claim, the earliest claim for a pod.
 
 use super::kinds::SnapshotKind;
-use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
+use super::record::{
+    AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintingPatch, Toleration,
+};
 use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
@@ -90,7 +92,7 @@ pub enum TaintSource<'s> {
     /// A ResourceSlice.
     Slice(&'s str),
     /// A ResourceSlicePatch (draft r1).
-    Patch(&'s TaintPatch),
+    Patch(&'s TaintingPatch),
 }
 
 impl TaintSource<'_> {

@@ -3,7 +3,7 @@
 //! For kinds with a schema, the omitted fields are listed, so that new fields of a release are still checked; for
 //! other kinds, the kept fields are listed. Labels are kept where PodDisruptionBudgets select by them.
 
-use super::details::StoredDetails;
+use super::details::DetailsToStore;
 use super::kinds::SnapshotKind;
 use crate::rule_annotations::{EXPIRES, OWNER};
 use tollgate_document::doc::KeptFields::{self, All, AllBut, Fields, Items, Nothing};
@@ -106,10 +106,10 @@ impl SnapshotKind {
     }
 
     /// Returns the fields of an object of this kind that impact reads for a snapshot with these device details.
-    pub const fn fields_with(self, details: StoredDetails) -> &'static KeptFields {
+    pub const fn fields_with(self, details: DetailsToStore) -> &'static KeptFields {
         match (self, details) {
-            (SnapshotKind::Slice, StoredDetails { attributes: true, .. }) => &WHOLE_SLICE,
-            (SnapshotKind::Slice, StoredDetails { counters: true, .. }) => &SLICE_WITH_COUNTERS,
+            (SnapshotKind::Slice, DetailsToStore { attributes: true, .. }) => &WHOLE_SLICE,
+            (SnapshotKind::Slice, DetailsToStore { counters: true, .. }) => &SLICE_WITH_COUNTERS,
             _ => self.fields(),
         }
     }

@@ -24,12 +24,12 @@ pub struct Taint {
     /// `evictionsPerSecond` (draft r2)
     pub rate: Option<i64>,
     /// The ResourceSlicePatch that adds the taint (draft r1).
-    pub patch: Option<Arc<TaintPatch>>,
+    pub patch: Option<Arc<TaintingPatch>>,
 }
 
 /// A ResourceSlicePatch, as the source of a taint.
 #[derive(PartialEq, Eq, Debug)]
-pub struct TaintPatch {
+pub struct TaintingPatch {
     pub name: Box<str>,
     /// True if it selects by class, and the state has no classes.
     pub is_conditional: bool,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::details::StoredDetails;
+use super::details::DetailsToStore;
 use super::interner::{InternedStr, StringInterner};
 use super::kinds::{SnapshotKind, is_unknown_api_version, resource_group_version};
 use super::other_apis::patches::PatchedDevice;
@@ -71,7 +71,7 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 pub struct Snapshot {
     pub(super) names: StringInterner,
     /// The optional device data that the snapshot stores.
-    pub(super) details: StoredDetails,
+    pub(super) details: DetailsToStore,
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
@@ -95,12 +95,12 @@ impl Snapshot {
     }
 
     /// An empty snapshot that also stores these details of devices.
-    pub fn with_details(details: StoredDetails) -> Snapshot {
+    pub fn with_details(details: DetailsToStore) -> Snapshot {
         Snapshot { details, ..Snapshot::default() }
     }
 
     /// Sets which details of devices are stored; applies to slices that are stored from now on.
-    pub fn set_stored_details(&mut self, details: StoredDetails) {
+    pub fn set_stored_details(&mut self, details: DetailsToStore) {
         self.details = details;
     }
 
@@ -278,7 +278,7 @@ impl Snapshot {
         now: Option<Timestamp>,
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
-        let has_details = self.details != StoredDetails::default();
+        let has_details = self.details != DetailsToStore::default();
         let unread = if has_details { &details::UNREAD_DETAILED_FIELDS } else { &read::UNREAD_FIELDS };
         read::check_schema_without(unread, ApiKind::ResourceSlice, version, object)?;
         let before = self.names.added_bytes;

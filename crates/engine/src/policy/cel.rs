@@ -51,7 +51,7 @@ pub(super) struct Variables<'d> {
 }
 
 /// Nesting depth of expressions that can be evaluated on the stack of any thread, also in debug builds.
-const MAX_CALLER_STACK_DEPTH: u32 = 16;
+const MAX_DEPTH_ON_CALLER_STACK: u32 = 16;
 /// Size of the stack for deeper expressions, in bytes. Only the used pages are touched.
 const DEEP_STACK_BYTES: usize = 32 << 20;
 
@@ -72,7 +72,7 @@ impl Program {
         }
         let program = Program {
             tree,
-            is_deep: rewriter.deepest > MAX_CALLER_STACK_DEPTH,
+            is_deep: rewriter.deepest > MAX_DEPTH_ON_CALLER_STACK,
             needs_namespace: rewriter.needs_namespace,
             names: rewriter.names,
         };

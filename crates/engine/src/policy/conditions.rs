@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::cel::{Program, Variables};
-use super::json_schema::{JsonCheck, SoughtNames};
+use super::json_schema::{ExpressionFieldNames, JsonCheck};
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport, expression_fields};
 use crate::admission::{Context, DecodedAttributes, Labels};
@@ -27,7 +27,7 @@ pub(super) struct PolicyExpressions {
     /// True for `failurePolicy: Ignore`.
     pub(super) ignores_failures: bool,
     /// Names of fields that the expressions look for in objects, to find keys that could be confused with them.
-    sought: SoughtNames,
+    sought: ExpressionFieldNames,
 }
 
 /// A compiled match condition: the policy applies only if it is true.
@@ -111,7 +111,8 @@ impl PolicyExpressions {
                 });
             }
         }
-        read.sought = SoughtNames::from_names(read.verdict_programs().flat_map(|program| &program.names));
+        read.sought =
+            ExpressionFieldNames::from_names(read.verdict_programs().flat_map(|program| &program.names));
         read
     }
 
@@ -131,8 +132,9 @@ impl PolicyExpressions {
     /// `failurePolicy`.
     pub(super) fn without_validations(self, are_usable: bool) -> PolicyExpressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
-        let sought =
-            SoughtNames::from_names(conditions.iter().flat_map(|condition| &condition.program.names));
+        let sought = ExpressionFieldNames::from_names(
+            conditions.iter().flat_map(|condition| &condition.program.names),
+        );
         PolicyExpressions {
             conditions,
             validations: Vec::new(),

@@ -30,7 +30,7 @@ pub struct ExpiringEntry<'s> {
 
 /// A policy that denies only from some time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LaterEnforcement<'s> {
+pub struct EnforcementStart<'s> {
     pub kind: PolicyKind,
     /// The name of the policy.
     pub policy: &'s str,
@@ -69,11 +69,11 @@ impl PolicySet {
     }
 
     /// Returns the policies with `action: Deny` and `enforceFrom`, past or future.
-    pub fn later_enforcements(&self) -> impl Iterator<Item = LaterEnforcement<'_>> {
+    pub fn policies_with_enforce_from(&self) -> impl Iterator<Item = EnforcementStart<'_>> {
         let denying = self.policies.iter().filter(|policy| policy.action == FindingLevel::Deny);
         denying.filter_map(|policy| {
             let from = policy.enforce_from?;
-            Some(LaterEnforcement { kind: policy.spec.kind(), policy: &policy.name, from })
+            Some(EnforcementStart { kind: policy.spec.kind(), policy: &policy.name, from })
         })
     }
 }

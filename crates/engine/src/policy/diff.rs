@@ -152,7 +152,7 @@ pub(super) fn level_at(policy: &Policy, now: Timestamp) -> FindingLevel {
 }
 
 /// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
-fn change_times(policy: &Policy) -> impl Iterator<Item = Timestamp> {
+fn enforcement_and_expiry_times(policy: &Policy) -> impl Iterator<Item = Timestamp> {
     let expiries = entry_terms(&policy.spec).into_iter().filter_map(|(terms, _)| terms.expires);
     expiries.chain(policy.enforce_from)
 }
@@ -231,7 +231,7 @@ impl<'s> PolicySetComparison<'s> {
                 *numbers.entry(comparison_text(policy)).or_insert(next)
             })
             .collect();
-        let later = both().flat_map(|policy| change_times(policy)).filter(|time| *time > now);
+        let later = both().flat_map(|policy| enforcement_and_expiry_times(policy)).filter(|time| *time > now);
         let times: BTreeSet<Timestamp> = later.chain([now]).collect();
         PolicySetComparison {
             old,
@@ -352,7 +352,7 @@ impl<'s> PolicySetComparison<'s> {
             let is_known = self.found.iter().any(|(found, at)| {
                 found.effect != ChangeEffect::None
                     && at.policies.contains(&policy_title(old))
-                    && found.what.starts_with(expressions::FAILED_EXPRESSION)
+                    && found.what.starts_with(expressions::FAILED_EXPRESSION_PREFIX)
             });
             if before != after && !is_known {
                 let found = FoundDifference::from_failure_policies(before, after);

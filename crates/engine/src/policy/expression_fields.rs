@@ -6,7 +6,7 @@
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::schema::{FieldType, UnlistedFields};
-use tollgate_cel::{FieldSchema, FieldSelection};
+use tollgate_cel::{FieldSchema, SchemaFieldLookup};
 
 /// The schema types that a value in an expression can have, to look up its fields.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) fn types_of_variable(name: &str, kinds: &[ApiKind]) -> Option<FieldTy
 }
 
 impl FieldSchema for FieldTypes {
-    fn field(&self, name: &str) -> FieldSelection<FieldTypes> {
+    fn field(&self, name: &str) -> SchemaFieldLookup<FieldTypes> {
         let mut found = Vec::new();
         for ty in &self.0 {
             let before = found.len();
@@ -28,15 +28,19 @@ impl FieldSchema for FieldTypes {
                 FieldType::Struct(ty) => {
                     found.extend(ty.fields.iter().filter(|field| field.json == name).map(|field| field.ty));
                     if found.len() == before && ty.unlisted == UnlistedFields::Ignored {
-                        return FieldSelection::Unknown;
+                        return SchemaFieldLookup::Unknown;
                     }
                 }
                 FieldType::Map { value, .. } => found.push(**value),
-                FieldType::Raw | FieldType::StringOr(_) => return FieldSelection::Unknown,
+                FieldType::Raw | FieldType::StringOr(_) => return SchemaFieldLookup::Unknown,
                 _ => {}
             }
         }
-        if found.is_empty() { FieldSelection::Undefined } else { FieldSelection::Known(FieldTypes(found)) }
+        if found.is_empty() {
+            SchemaFieldLookup::Undefined
+        } else {
+            SchemaFieldLookup::Known(FieldTypes(found))
+        }
     }
 
     fn items(&self) -> Option<FieldTypes> {

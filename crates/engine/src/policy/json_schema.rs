@@ -19,7 +19,7 @@ mod keys;
 
 pub(super) use budget::SchemaBudget;
 pub(super) use faults::SchemaViolation;
-pub(super) use keys::{SoughtNames, TYPE_FIELDS, values_read_as};
+pub(super) use keys::{ExpressionFieldNames, TYPE_FIELDS, values_of_case_variants};
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -137,7 +137,7 @@ pub(super) enum JsonCheck<'c> {
     /// a schema, only the keys.
     Contents(Option<&'c Schema>),
     /// Keys because of which an expression that looks for certain names would see something else than a Go decoder.
-    SoughtKeys(&'c SoughtNames),
+    SoughtKeys(&'c ExpressionFieldNames),
     /// Keys that a Go decoder could confuse with `apiVersion` and `kind`.
     TypeKeys,
 }
@@ -159,7 +159,7 @@ impl JsonCheck<'_> {
             return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
         }
         if let JsonCheck::TypeKeys = self {
-            return keys::check_type_names(value, at, faults);
+            return keys::report_confusable_api_version_and_kind(value, at, faults);
         }
         let levels = match nesting_depth(value) {
             Ok(levels) => levels,
@@ -183,7 +183,9 @@ impl JsonCheck<'_> {
                 let key_check = KeyCheck { graph: &SchemaGraph::default(), meter };
                 keys::check_keys(key_check, value, &[], &TYPE_FIELDS, at, faults);
             }
-            JsonCheck::SoughtKeys(sought) => keys::check_sought_names(meter, value, sought, at, faults),
+            JsonCheck::SoughtKeys(sought) => {
+                keys::report_keys_confusable_with_names(meter, value, sought, at, faults)
+            }
             JsonCheck::TypeKeys => {}
         }
         if meter.is_exhausted() {

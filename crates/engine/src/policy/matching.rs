@@ -16,7 +16,7 @@ use tollgate_document::doc::Value;
 /// Maximum length in bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER_BYTES: usize = 253;
 /// Maximum number of groups of a user that are compared with exemptions.
-const MAX_USER_GROUPS: usize = 4_096;
+const MAX_COMPARED_USER_GROUPS: usize = 4_096;
 
 /// The label of every namespace that has its name as value.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -169,7 +169,7 @@ impl Exemptions {
         }
         let service_account =
             name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
-        let mut groups = user.get("groups").items().take(MAX_USER_GROUPS);
+        let mut groups = user.get("groups").items().take(MAX_COMPARED_USER_GROUPS);
         self.users.match_any(name)
             || groups.any(|group| self.groups.match_any(group.str()))
             || service_account.is_some_and(|(namespace, name)| {

@@ -6,7 +6,7 @@ pub(super) use compared::ComparedParameters;
 
 use std::collections::HashSet;
 
-use super::json_schema::{JsonCheck, Schema, values_read_as};
+use super::json_schema::{JsonCheck, Schema, values_of_case_variants};
 use super::kind::{PolicySpec, binding_policies};
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
@@ -141,8 +141,8 @@ impl<'d> OpaqueParameters<'d> {
             value,
             api_version: value.get("apiVersion").str(),
             kind: value.get("kind").str(),
-            versions: values_read_as(value, "apiVersion").collect(),
-            kinds: values_read_as(value, "kind").collect(),
+            versions: values_of_case_variants(value, "apiVersion").collect(),
+            kinds: values_of_case_variants(value, "kind").collect(),
         }
     }
 

@@ -73,7 +73,7 @@ impl<'r> ViolationReport<'r> {
     /// True if the next violation should name the closest entry and what would be allowed. False after many
     /// violations, because explanations are expensive.
     pub(super) fn explains_next(&self) -> bool {
-        self.violations.len() < MAX_EXPLAINED_VIOLATIONS && !self.budget.is_full()
+        self.violations.len() < MAX_EXPLAINED_VIOLATIONS && !self.budget.is_used_up()
     }
 
     /// Reports that an object has more taints, tolerations or parameters than policies check, so that it is denied
@@ -213,7 +213,7 @@ impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
                 return Reported::DROPPED;
             }
         }
-        let kept = (!report.budget.is_full()).then(|| {
+        let kept = (!report.budget.is_used_up()).then(|| {
             let mut text = text.or_else(|| detail.map(LazyText::compose)).unwrap_or_default();
             let denied_from = denied_from.map(gotime::rfc3339);
             if let Some(time) = &denied_from {
@@ -245,7 +245,7 @@ impl<'r> Reported<'r> {
     ) -> Reported<'r> {
         self.update_if_kept(|finding| {
             finding.short = Some(format!("{short} (policy {})", policy.name).into());
-            finding.advice = policy.advice(reason).map(Into::into);
+            finding.advice = policy.reason_contact_and_docs(reason).map(Into::into);
         })
     }
 }

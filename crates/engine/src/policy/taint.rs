@@ -154,7 +154,7 @@ impl ResolvedEntry<'_> {
 
 /// A TaintPolicy that restricts the user, with its data requirements for the driver of the object.
 #[derive(Debug)]
-struct BindingPolicy<'s> {
+struct RestrictingTaintPolicy<'s> {
     policy: &'s Policy,
     spec: &'s TaintPolicy,
     /// The keys of `data`, with the driver filled in.
@@ -172,7 +172,7 @@ struct TaintEntryGroup<'s> {
     expired: Vec<ResolvedEntry<'s>>,
     /// Deny entries, grouped by policy.
     denied: Vec<ResolvedEntry<'s>>,
-    binding: Vec<BindingPolicy<'s>>,
+    binding: Vec<RestrictingTaintPolicy<'s>>,
     driver: &'s str,
 }
 
@@ -214,7 +214,7 @@ impl<'s> TaintEntryGroup<'s> {
                 spec.allow.iter().flatten().map(move |entry| grant(matched.policy, entry, driver))
             })
             .partition(|grant| grant.entry.terms.is_expired(now));
-        let binding_policy = |(matched, spec): (MatchedPolicy<'s>, &'s TaintPolicy)| BindingPolicy {
+        let binding_policy = |(matched, spec): (MatchedPolicy<'s>, &'s TaintPolicy)| RestrictingTaintPolicy {
             policy: matched.policy,
             spec,
             data_keys: spec.data.iter().map(|data| replace_driver_placeholder(&data.key, driver)).collect(),
@@ -396,7 +396,7 @@ fn describe_taint(taint: Taint<'_>) -> String {
     format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
 }
 
-impl BindingPolicy<'_> {
+impl RestrictingTaintPolicy<'_> {
     /// Checks the data of a taint against the requirements for its key.
     fn check_data(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let data_at = at.field("data");

@@ -135,7 +135,7 @@ pub(super) fn check_taint_rule(
 
 /// Appends how many devices and pods the rule affects to violations about its selector or effect, if the state of the
 /// cluster is known.
-pub(super) fn append_counts(
+pub(super) fn append_impact_to_violations(
     violations: &mut [Violation],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -182,7 +182,7 @@ fn check_two_steps(check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
             format!("the taint changes while its effect is {effect}: set `effect: None` first"),
             "set `effect: None` before you change the taint",
         )),
-        Some((_, old)) => why_not_raised_yet(old, effect, context.profile.rule_status),
+        Some((_, old)) => why_effect_may_not_rise(old, effect, context.profile.rule_status),
     }) else {
         return;
     };
@@ -194,7 +194,7 @@ fn check_two_steps(check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
 
 /// Returns why `twoSteps` does not allow to raise the effect of a stored rule yet, as message and short form; `None` if
 /// it does. Lowering it is always allowed.
-fn why_not_raised_yet(
+fn why_effect_may_not_rise(
     old: view::TaintRule<'_>,
     effect: &str,
     has_status: bool,

@@ -29,7 +29,7 @@ mod listed;
 mod written;
 
 pub(super) use added::default_toleration_edits;
-pub(super) use compared::{ComparedDefaults, ComparedTolerations};
+pub(super) use compared::{ComparedDefaultTolerations, ComparedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
 pub(super) use written::WrittenToleration;
 use written::allowed_instead;

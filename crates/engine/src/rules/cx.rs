@@ -52,7 +52,7 @@ pub struct RuleContext<'c, 'p> {
 impl<'c, 'p> RuleContext<'c, 'p> {
     /// Calls `check` for a part of the object; `unchanged` is true if an update leaves the part as it is stored.
     /// Declarative validation does not check unchanged parts, hand-written validation does.
-    pub fn check_part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
+    pub fn check_with_declarative_if_changed(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
         let before = self.is_declarative;
         self.is_declarative &= !unchanged;
         check(self);
@@ -71,13 +71,13 @@ impl<'c, 'p> RuleContext<'c, 'p> {
 
     /// Returns how many bytes of a value are worth writing into a finding; reports cut longer values, at any place
     /// after that.
-    pub fn max_text_bytes(&self) -> usize {
+    pub fn value_bytes_worth_writing(&self) -> usize {
         self.findings.budget().max_text_bytes()
     }
 
     /// Returns a struct as the server's encoder prints it, cut after [`Self::max_text_bytes`].
     pub fn struct_json(&self, value: Value<'_>, ty: &'static StructSchema) -> String {
-        print::struct_text(value, ty, self.profile.fields, self.max_text_bytes())
+        print::struct_json_cut_after(value, ty, self.profile.fields, self.value_bytes_worth_writing())
     }
 
     /// True if the API server receives more than `limit` bytes of raw JSON. A review does not show which characters the
@@ -170,7 +170,7 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
             return Reported::DROPPED;
         }
         let ratchet = cx.ratchet.filter(|ratchet| ratchet.applies_to(rule));
-        let is_full = cx.findings.budget().is_full();
+        let is_full = cx.findings.budget().is_used_up();
         if is_full && ratchet.is_none() {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;

@@ -2,7 +2,7 @@
 //!
 //! Nothing is checked here: `api::conform` and the engine find these, and this file turns them into findings.
 
-use super::table::{BAD_QUANTITY, BAD_TIME, DUPLICATE_KEY, UNKNOWN_FIELD, WRONG_TYPE};
+use super::table::{BAD_QUANTITY, BAD_TIME, DUPLICATE_KEY, UNKNOWN_FIELD, WRONG_CONTENT_TYPE};
 use tollgate_api::conform::{DecodeError, DecodeErrorKind};
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
@@ -20,7 +20,7 @@ pub fn list_duplicate_key_finding(at: FieldPath) -> Finding {
 /// Turns an error of decoding an object into a finding of the matching rule.
 pub fn decoding_finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
-        DecodeErrorKind::WrongType => (WRONG_TYPE, ErrorType::TypeInvalid),
+        DecodeErrorKind::WrongType => (WRONG_CONTENT_TYPE, ErrorType::TypeInvalid),
         DecodeErrorKind::BadTime => (BAD_TIME, ErrorType::TypeInvalid),
         DecodeErrorKind::BadQuantity => (BAD_QUANTITY, ErrorType::TypeInvalid),
         DecodeErrorKind::UnknownField => (UNKNOWN_FIELD, ErrorType::Forbidden),

@@ -87,7 +87,7 @@ table! {
         // Objects that cannot be decoded, or only by dropping something.
         MISSING_TYPE = decoding("missing-type");
         UNSERVED_VERSION = decoding("unserved-version");
-        WRONG_TYPE = decoding("wrong-type");
+        WRONG_CONTENT_TYPE = decoding("wrong-type");
         BAD_TIME = decoding("bad-time");
         BAD_QUANTITY = decoding("bad-quantity");
         FINDINGS_LEFT_OUT = decoding("findings-left-out");
@@ -268,20 +268,20 @@ table! {
         toleration_without_effect: Toleration { TOLERATION_WITHOUT_EFFECT = lint("toleration-without-effect"); }
         toleration_of_none: Toleration { TOLERATION_OF_NONE = lint("toleration-of-none"); }
         seconds_without_noexecute: Toleration {
-            SECONDS_WITHOUT_NOEXECUTE = lint("seconds-without-noexecute").unnecessary();
+            SECONDS_WITHOUT_NOEXECUTE = lint("seconds-without-noexecute").tagged_unnecessary();
         }
         negative_toleration_seconds: Toleration { NEGATIVE_TOLERATION_SECONDS = lint("negative-toleration-seconds"); }
         overflowing_toleration_seconds: Toleration {
             OVERFLOWING_TOLERATION_SECONDS = lint("overflowing-toleration-seconds");
         }
         reserved_toleration_key: Toleration { RESERVED_TOLERATION_KEY = lint("reserved-toleration-key"); }
-        duplicate_toleration: Tolerations { DUPLICATE_TOLERATION = lint("duplicate-toleration").unnecessary(); }
+        duplicate_toleration: Tolerations { DUPLICATE_TOLERATION = lint("duplicate-toleration").tagged_unnecessary(); }
         // — taints —
         reserved_taint_key: Taint { RESERVED_TAINT_KEY = lint("reserved-taint-key"); }
-        rate_without_noexecute: Taint { RATE_WITHOUT_NOEXECUTE = lint("rate-without-noexecute").unnecessary(); }
+        rate_without_noexecute: Taint { RATE_WITHOUT_NOEXECUTE = lint("rate-without-noexecute").tagged_unnecessary(); }
         future_time_added: Taint { FUTURE_TIME_ADDED = lint("future-time-added").depends_on(Time); }
         restarted_time: Taint { RESTARTED_TIME = lint("restarted-time"); }
-        duplicate_taint: Taints { DUPLICATE_TAINT = lint("duplicate-taint").unnecessary(); }
+        duplicate_taint: Taints { DUPLICATE_TAINT = lint("duplicate-taint").tagged_unnecessary(); }
         overwritten_patch_taint: Taints { OVERWRITTEN_PATCH_TAINT = lint("overwritten-patch-taint"); }
         untainted_partitions: Object { UNTAINTED_PARTITIONS = lint("untainted-partitions"); }
         // — rules —
@@ -289,7 +289,7 @@ table! {
         empty_taint_selector: Selector { EMPTY_TAINT_SELECTOR = lint("empty-taint-selector"); }
         driver_wide_taint: Selector { DRIVER_WIDE_TAINT = lint("driver-wide-taint"); }
         removed_selector_field: Selector {
-            REMOVED_SELECTOR_FIELD = lint("removed-selector-field").deprecated().depends_on(Release);
+            REMOVED_SELECTOR_FIELD = lint("removed-selector-field").tagged_deprecated().depends_on(Release);
         }
         device_without_pool: Selector { DEVICE_WITHOUT_POOL = lint("device-without-pool"); }
         uppercase_selector_driver: Selector { UPPERCASE_SELECTOR_DRIVER = lint("uppercase-selector-driver"); }
@@ -302,25 +302,25 @@ table! {
             CLAIM_IN_OTHER_NAMESPACE = lint("claim-in-other-namespace").depends_on(Files);
         }
         // — classic DRA —
-        classic_pod_claim: Object { CLASSIC_POD_CLAIM = lint("classic-pod-claim").deprecated(); }
+        classic_pod_claim: Object { CLASSIC_POD_CLAIM = lint("classic-pod-claim").tagged_deprecated(); }
         allocated_without_finalizer: Object { ALLOCATED_WITHOUT_FINALIZER = lint("allocated-without-finalizer"); }
         allocated_without_node: Object { ALLOCATED_WITHOUT_NODE = lint("allocated-without-node"); }
         stale_scheduling: Object { STALE_SCHEDULING = lint("stale-scheduling"); }
         // — FoundationDB —
         taint_replacement: Object {
             TAINT_REPLACEMENT_OFF = lint("taint-replacement-off");
-            IGNORED_REPLACEMENT_FIELD = lint("ignored-replacement-field").unnecessary();
-            REDUNDANT_TAINT_OPTION = lint("redundant-taint-option").unnecessary();
+            IGNORED_REPLACEMENT_FIELD = lint("ignored-replacement-field").tagged_unnecessary();
+            REDUNDANT_TAINT_OPTION = lint("redundant-taint-option").tagged_unnecessary();
             ZERO_CONCURRENT_REPLACEMENTS = lint("zero-concurrent-replacements");
         }
     }
     rules {
         // What an API server does not serve, or drops.
-        DROPPED_FIELD = lint("dropped-field").unnecessary().depends_on(Server);
-        VERSION_OFF_BY_DEFAULT = lint("version-off-by-default").deprecated().depends_on(Server);
+        DROPPED_FIELD = lint("dropped-field").tagged_unnecessary().depends_on(Server);
+        VERSION_OFF_BY_DEFAULT = lint("version-off-by-default").tagged_deprecated().depends_on(Server);
         SOON_REMOVED_VERSION = lint("soon-removed-version").depends_on(Server);
         DRAFT_ONLY_FIELD = lint("draft-only-field").depends_on(Drafts);
-        RULE_WITHOUT_EFFECT = lint("rule-without-effect").unnecessary().depends_on(Server);
+        RULE_WITHOUT_EFFECT = lint("rule-without-effect").tagged_unnecessary().depends_on(Server);
         RULE_TAKES_EFFECT = lint("rule-takes-effect").depends_on(Cluster);
         // What a DeviceTaintRule does to the cluster.
         TAINT_RULE_IMPACT = lint("taint-rule-impact").depends_on(Cluster);

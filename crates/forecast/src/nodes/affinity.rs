@@ -30,21 +30,21 @@ pub(super) struct AffinityTerm<'d> {
 
 /// The affinity terms of a pod.
 #[derive(Clone, Default, Debug)]
-pub(super) struct PodTerms<'d> {
+pub(super) struct PodAffinityTerms<'d> {
     affinity: Vec<AffinityTerm<'d>>,
     anti_affinity: Vec<AffinityTerm<'d>>,
     /// Preferred terms with their weights, which are negative for anti-affinity.
     preferred: Vec<(i64, AffinityTerm<'d>)>,
 }
 
-impl<'d> PodTerms<'d> {
+impl<'d> PodAffinityTerms<'d> {
     pub(super) fn read(
         catalog: &mut Catalog<'d>,
         namespace: &'d str,
         affinity: Value<'d>,
         labels: &Labels<'d>,
-    ) -> PodTerms<'d> {
-        let mut terms = PodTerms::default();
+    ) -> PodAffinityTerms<'d> {
+        let mut terms = PodAffinityTerms::default();
         for (kind, sign) in [("podAffinity", 1), ("podAntiAffinity", -1)] {
             let affinity = affinity.get(kind);
             let required = if sign > 0 { &mut terms.affinity } else { &mut terms.anti_affinity };
@@ -133,7 +133,7 @@ impl AffinityPlan {
     pub(super) fn new(catalog: &Catalog<'_>, class: PodClassId) -> AffinityPlan {
         let own = catalog.class(class);
         let mut plan = AffinityPlan::default();
-        let PodTerms { affinity, anti_affinity, preferred } = &own.terms;
+        let PodAffinityTerms { affinity, anti_affinity, preferred } = &own.terms;
         if !affinity.is_empty() {
             let selected =
                 |class: &PodClass<'_>| affinity.iter().all(|term| term.matches_existing_pods(catalog, class));
@@ -151,7 +151,7 @@ impl AffinityPlan {
             plan.preferred.extend(selected.map(|(id, _)| (term.topology, id, *weight)));
         }
         for (id, class) in catalog.classes_with_affinity() {
-            let PodTerms { affinity, anti_affinity, preferred } = &class.terms;
+            let PodAffinityTerms { affinity, anti_affinity, preferred } = &class.terms;
             let selecting = |term: &&AffinityTerm<'_>| term.matches_class(catalog, own);
             for term in anti_affinity.iter().filter(selecting) {
                 plan.existing_anti_affinity.push((term.topology, vec![id]));

@@ -9,10 +9,10 @@
     reason = "the numbers of pods, classes and topologies are places in their lists"
 )]
 
-use super::affinity::PodTerms;
+use super::affinity::PodAffinityTerms;
 use super::node::NodeInfo;
 use super::pod::{PodNeeds, PodSource};
-use super::resources::{DelegatedResources, ResourceId, ResourceNames};
+use super::resources::{ResourceId, ResourceNames, ResourcesDelegatedToDevices};
 use super::selector::Labels;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub(super) struct PodClass<'d> {
     pub(super) labels: Labels<'d>,
     /// True if the pod is being deleted. Topology spread constraints do not count it.
     pub(super) terminating: bool,
-    pub(super) terms: PodTerms<'d>,
+    pub(super) terms: PodAffinityTerms<'d>,
 }
 
 /// The scheduling requirements of all pods of a cluster.
@@ -116,11 +116,11 @@ impl<'d> Catalog<'d> {
     }
 
     /// The extended resources that pods in this catalog request and these DeviceClasses provide.
-    pub fn delegated_resources<'v>(
+    pub fn resources_delegated_to_devices<'v>(
         &self,
         classes: impl IntoIterator<Item = Value<'v>>,
-    ) -> DelegatedResources {
-        let mut delegated = DelegatedResources::none(&self.resources);
+    ) -> ResourcesDelegatedToDevices {
+        let mut delegated = ResourcesDelegatedToDevices::none(&self.resources);
         for class in classes {
             delegated.add_class(&self.resources, class);
         }

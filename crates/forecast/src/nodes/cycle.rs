@@ -2,12 +2,12 @@
 
 use super::affinity::AffinityState;
 use super::catalog::PodId;
-use super::fit::{CandidateNodes, KindPlans, NodeFit, NodeFitCache};
+use super::fit::{CandidateNodes, NodeFit, NodeFitCache, PodKindPlans};
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::pod::PodNeeds;
 use super::reason::{Reasons, Rejection, RejectionReason};
-use super::resources::{DelegatedResources, ResourceId};
+use super::resources::{ResourceId, ResourcesDelegatedToDevices};
 use super::spread::SpreadState;
 use tollgate_allocator::Node;
 
@@ -29,11 +29,11 @@ pub fn feasible_nodes_to_find(candidates: usize) -> usize {
 pub struct SchedulingCycle<'a, 'c, 'd> {
     pub(super) occupancy: &'a Occupancy<'c, 'd>,
     pub(super) fits: &'a NodeFitCache<'c, 'd>,
-    pub(super) delegated: &'a DelegatedResources,
+    pub(super) delegated: &'a ResourcesDelegatedToDevices,
     pub(super) id: PodId,
     pub(super) pod: &'c PodNeeds<'d>,
     pub(super) fit: &'a NodeFit,
-    pub(super) plans: &'a KindPlans,
+    pub(super) plans: &'a PodKindPlans,
     affinity: AffinityState,
     spread: SpreadState,
     /// The nodes on which a host port of the pod is in use, sorted.
@@ -45,7 +45,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     pub fn start(
         occupancy: &'a Occupancy<'c, 'd>,
         fits: &'a NodeFitCache<'c, 'd>,
-        delegated: &'a DelegatedResources,
+        delegated: &'a ResourcesDelegatedToDevices,
         pod: PodId,
     ) -> Result<SchedulingCycle<'a, 'c, 'd>, &'static str> {
         let (fit, plans) = (fits.node_fit(pod), fits.plans(pod));
@@ -120,14 +120,14 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
 
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
     /// provides them and the node does not.
-    pub fn delegated_requests(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
+    pub fn requests_delegated_to_devices(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
         let scalars = self.pod.requests.scalars.iter();
-        let delegated = scalars.filter(move |(resource, _)| self.is_delegated(node, *resource));
+        let delegated = scalars.filter(move |(resource, _)| self.is_delegated_to_devices(node, *resource));
         delegated.map(|&(resource, amount)| (self.occupancy.catalog().resource_name(resource), amount))
     }
 
     // upstream v1.37 shouldDelegateResourceToDRA
-    fn is_delegated(&self, node: NodeIndex, resource: ResourceId) -> bool {
+    fn is_delegated_to_devices(&self, node: NodeIndex, resource: ResourceId) -> bool {
         self.delegated.contains(resource) && self.occupancy.nodes().allocatable_amount(node, resource) <= 0
     }
 
@@ -159,7 +159,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         for &(resource, requested) in &requested.scalars {
             let offered = self.occupancy.nodes().allocatable_amount(node, resource);
             let used = self.occupancy.used_amount(node, resource);
-            if requested > offered.wrapping_sub(used) && !self.is_delegated(node, resource) {
+            if requested > offered.wrapping_sub(used) && !self.is_delegated_to_devices(node, resource) {
                 lacking.add(RejectionReason::Insufficient(resource), requested <= offered);
             }
         }

@@ -27,14 +27,14 @@ pub struct NodeFitCache<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
     of_shape: Vec<OnceLock<NodeFit>>,
-    of_kind: Vec<OnceLock<KindPlans>>,
+    of_kind: Vec<OnceLock<PodKindPlans>>,
     domains: Vec<OnceLock<TopologyDomains>>,
 }
 
 /// The affinity and topology spread constraints of pods that differ at most in their resource requests, prepared
 /// for the nodes.
 #[derive(Debug)]
-pub(super) struct KindPlans {
+pub(super) struct PodKindPlans {
     pub(super) affinity: AffinityPlan,
     pub(super) spread: SpreadPlan,
 }
@@ -67,9 +67,9 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
         self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
     }
 
-    pub(super) fn plans(&self, pod: PodId) -> &KindPlans {
+    pub(super) fn plans(&self, pod: PodId) -> &PodKindPlans {
         let needs = self.catalog.pod_needs(pod);
-        self.of_kind[needs.kind.0 as usize].get_or_init(|| KindPlans {
+        self.of_kind[needs.kind.0 as usize].get_or_init(|| PodKindPlans {
             affinity: AffinityPlan::new(self.catalog, needs.class),
             spread: SpreadPlan::new(self, self.node_fit(pod), needs),
         })

@@ -1,6 +1,6 @@
 //! The scheduling requirements of a pod, read once.
 
-use super::affinity::PodTerms;
+use super::affinity::PodAffinityTerms;
 use super::catalog::{Catalog, PodClass, PodClassId, PodKindId, PodShapeId};
 use super::images;
 use super::resources::{PodRequests, Requests, is_sidecar};
@@ -182,7 +182,7 @@ fn intern_pod_class<'d>(
         namespace: source.namespace,
         labels: labels.clone(),
         terminating,
-        terms: PodTerms::read(catalog, source.namespace, affinity, labels),
+        terms: PodAffinityTerms::read(catalog, source.namespace, affinity, labels),
     })
 }
 

@@ -344,14 +344,14 @@ fn container_requests<'d>(
 /// Extended resources that DeviceClasses provide. On a node that does not offer such a resource itself,
 /// devices satisfy the request.
 #[derive(Clone, Default, Debug)]
-pub struct DelegatedResources {
+pub struct ResourcesDelegatedToDevices {
     /// True if a class provides the resource, by resource index.
     provided: Vec<bool>,
 }
 
-impl DelegatedResources {
-    pub(super) fn none(names: &ResourceNames<'_>) -> DelegatedResources {
-        DelegatedResources { provided: vec![false; names.len()] }
+impl ResourcesDelegatedToDevices {
+    pub(super) fn none(names: &ResourceNames<'_>) -> ResourcesDelegatedToDevices {
+        ResourcesDelegatedToDevices { provided: vec![false; names.len()] }
     }
 
     /// Adds the resources of a DeviceClass: its `extendedResourceName`, and the resource named after the

@@ -83,7 +83,7 @@ impl<'d> SpreadConstraint<'d> {
 /// One topology spread constraint of pods that differ at most in their resource requests, prepared for the nodes of
 /// a cluster.
 #[derive(Debug)]
-pub(super) struct ConstraintPlan {
+pub(super) struct SpreadConstraintPlan {
     topology: TopologyId,
     is_hostname: bool,
     max_skew: i64,
@@ -101,8 +101,8 @@ pub(super) struct ConstraintPlan {
 /// of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct SpreadPlan {
-    required: Vec<ConstraintPlan>,
-    preferred: Vec<ConstraintPlan>,
+    required: Vec<SpreadConstraintPlan>,
+    preferred: Vec<SpreadConstraintPlan>,
     /// True if a node that lacks a label of the preferred constraints gets no score. False for the default
     /// constraints, where such a node is scored by the labels that it has.
     needs_all_labels: bool,
@@ -137,7 +137,7 @@ impl SpreadConstraint<'_> {
         fit: &NodeFit,
         pod: &PodNeeds<'_>,
         eligible: &[bool],
-    ) -> ConstraintPlan {
+    ) -> SpreadConstraintPlan {
         let catalog = fits.catalog();
         let own = catalog.class(pod.class);
         // A selector that selects everything counts no pod, though it selects the pod itself.
@@ -159,7 +159,7 @@ impl SpreadConstraint<'_> {
         let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.domain_of_node(node)).collect();
         groups.sort_unstable();
         groups.dedup();
-        ConstraintPlan {
+        SpreadConstraintPlan {
             topology: self.topology,
             is_hostname: catalog.topology_key(self.topology) == HOSTNAME,
             max_skew: self.max_skew,
@@ -172,7 +172,7 @@ impl SpreadConstraint<'_> {
     }
 }
 
-impl ConstraintPlan {
+impl SpreadConstraintPlan {
     fn selected_pods(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
         self.classes.iter().flat_map(|&class| occupancy.pods_of_class(class))
     }
@@ -192,7 +192,7 @@ impl SpreadState {
         fits: &NodeFitCache<'_, '_>,
         occupancy: &Occupancy<'_, '_>,
     ) -> SpreadState {
-        let count = |constraint: &ConstraintPlan| {
+        let count = |constraint: &SpreadConstraintPlan| {
             let domains = fits.domains(constraint.topology);
             let mut pods = vec![0; domains.count];
             for bound in
@@ -279,7 +279,7 @@ pub(super) fn spread_scores(
 /// The number of selected pods on each node (for a constraint on nodes) or in each domain, and the number of
 /// scored nodes or domains.
 fn count_for_scores(
-    constraint: &ConstraintPlan,
+    constraint: &SpreadConstraintPlan,
     domains: &TopologyDomains,
     occupancy: &Occupancy<'_, '_>,
     scored: &[NodeIndex],

@@ -19,7 +19,7 @@ fn with_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &Ca
         occupancy.add_pod(node, pod);
     }
     let fits = NodeFitCache::new(&catalog, &nodes);
-    let delegated = catalog.delegated_resources(root.get("classes").items());
+    let delegated = catalog.resources_delegated_to_devices(root.get("classes").items());
     let cycle = SchedulingCycle::start(&occupancy, &fits, &delegated, pod).expect("there are candidates");
     look(&cycle, &catalog);
 }
@@ -78,8 +78,8 @@ fn devices_provide_extended_resources_that_the_node_does_not_offer() {
         assert!(rejection.resolvable);
         assert_eq!(cycle.check_node(devices), Ok(()));
         let delegated = [("example.com/gpu", 1), ("deviceclass.resource.kubernetes.io/gpu", 2)];
-        assert_eq!(cycle.delegated_requests(devices).collect::<Vec<_>>(), delegated);
-        assert_eq!(cycle.delegated_requests(plugin).collect::<Vec<_>>(), delegated[1..]);
+        assert_eq!(cycle.requests_delegated_to_devices(devices).collect::<Vec<_>>(), delegated);
+        assert_eq!(cycle.requests_delegated_to_devices(plugin).collect::<Vec<_>>(), delegated[1..]);
     });
 }
 
@@ -133,7 +133,7 @@ fn a_removed_pod_leaves_nothing_behind() {
     let (first, second) = (read(&mut catalog, pod.root()), read(&mut catalog, pod.root()));
     let nodes = Nodes::new([catalog.read_node(object.root())]);
     let node = nodes.find("n").expect("the node exists");
-    let (fits, delegated) = (NodeFitCache::new(&catalog, &nodes), catalog.delegated_resources([]));
+    let (fits, delegated) = (NodeFitCache::new(&catalog, &nodes), catalog.resources_delegated_to_devices([]));
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     let fits_now = |occupancy: &Occupancy<'_, '_>| {
         SchedulingCycle::start(occupancy, &fits, &delegated, second)

@@ -2,7 +2,7 @@
 
 use crate::forecast;
 use std::fmt::Write as _;
-use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
+use tollgate_forecast::{Forecast, PodForecast, PodOrigin, PodOutcome};
 
 /// Nodes with the given number of devices each, a DeviceClass, and a template for a claim of one device.
 pub(crate) fn cluster(nodes: usize, devices: usize) -> String {
@@ -65,7 +65,7 @@ fn replicas_find_devices_elsewhere_until_there_are_none() {
     let one = forecast(&full, DRAIN_N0, 8);
     assert_eq!(outcomes(&one), [(None, PodOutcome::Fits), (None, PodOutcome::Pending)]);
     let pending = &one.pods[1];
-    assert_eq!(pending.origin, Origin::Replacement);
+    assert_eq!(pending.origin, PodOrigin::Replacement);
     assert_eq!(pending.message.as_deref(), Some("0/2 nodes are available: 2 cannot allocate all claims."));
     assert_eq!(
         pending.explanation.as_deref(),
@@ -186,7 +186,7 @@ fn a_new_deployment_makes_its_pods() {
     let forecast = forecast(&cluster(2, 1), given, 8);
     let outcomes: Vec<PodOutcome> = forecast.pods.iter().map(|pod| pod.outcome).collect();
     assert_eq!(outcomes, [PodOutcome::Fits, PodOutcome::Fits, PodOutcome::Pending]);
-    assert!(forecast.pods.iter().all(|pod| pod.origin == Origin::Given && pod.name.is_none()));
+    assert!(forecast.pods.iter().all(|pod| pod.origin == PodOrigin::Given && pod.name.is_none()));
 }
 
 #[test]
@@ -227,10 +227,11 @@ fn pods_that_need_what_the_state_lacks_are_unknown() {
         let (removed, state) = without(kind);
         let lacking = forecast(&state, &[DRAIN_N0, plain].join("\n"), 2);
         assert_eq!(lacking.missing, [plural]);
-        let replacement = lacking.pods.iter().find(|pod| pod.origin == Origin::Replacement).expect("a pod");
+        let replacement =
+            lacking.pods.iter().find(|pod| pod.origin == PodOrigin::Replacement).expect("a pod");
         assert_eq!(replacement.outcome, PodOutcome::Unknown, "{kind}");
         assert_eq!(replacement.not_modelled, [format!("the state has no {plural}")]);
-        let other = lacking.pods.iter().find(|pod| pod.origin == Origin::Given).expect("a pod");
+        let other = lacking.pods.iter().find(|pod| pod.origin == PodOrigin::Given).expect("a pod");
         assert_eq!(other.outcome, PodOutcome::Fits, "{kind}");
         // Given objects are not missing.
         let given = forecast(&state, &[&removed, DRAIN_N0].join("\n"), 2);

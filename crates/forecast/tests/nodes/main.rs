@@ -85,7 +85,7 @@ fn outcome(case: Value<'_>, semantics: AllocatorSemantics) -> Outcome {
         }
     }
     let fits = NodeFitCache::new(&catalog, &nodes);
-    let delegated = catalog.delegated_resources([]);
+    let delegated = catalog.resources_delegated_to_devices([]);
     let cycle = match SchedulingCycle::start(&occupancy, &fits, &delegated, pod) {
         Ok(cycle) => cycle,
         Err(text) => {

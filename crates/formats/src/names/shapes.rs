@@ -41,7 +41,7 @@ fn class(byte: u8) -> u8 {
 }
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
-pub(super) fn is_label(value: &str) -> bool {
+pub(super) fn has_dns_label_shape(value: &str) -> bool {
     has_valid_edges(value, LOWER_OR_DIGIT, LOWER_OR_DIGIT | DASH)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 }
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
-pub(super) fn is_qualified(value: &str) -> bool {
+pub(super) fn is_qualified_name_part(value: &str) -> bool {
     has_valid_edges(value, LOWER_OR_DIGIT | UPPER, LOWER_OR_DIGIT | UPPER | DASH | DOT | UNDERSCORE)
 }
 

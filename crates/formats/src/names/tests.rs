@@ -37,12 +37,14 @@ fn label_keys() {
         ("//", vec![texts::INVALID_LABEL_KEY]),
     ] {
         let found =
-            texts_of(|report| check_label_key(value, LengthUnit::Bytes, KeyErrorWord::LabelKey, report));
+            texts_of(|report| check_label_key(value, LengthUnitWord::Bytes, KeyErrorWord::LabelKey, report));
         assert_eq!(found, expected, "{value}");
     }
     let old = |value: &str| {
-        texts_of(|report| check_label_key(value, LengthUnit::Characters, KeyErrorWord::QualifiedName, report))
-            .join("|")
+        texts_of(|report| {
+            check_label_key(value, LengthUnitWord::Characters, KeyErrorWord::QualifiedName, report)
+        })
+        .join("|")
     };
     assert_eq!(old(&long_name), "name part must be no more than 63 characters");
     assert_eq!(old(&long_prefix), "prefix part must be no more than 253 characters");
@@ -69,13 +71,13 @@ fn label_values() {
         (long_bad.as_str(), vec!["must be no more than 63 characters", INVALID_LABEL_VALUE]),
     ] {
         assert_eq!(
-            texts_of(|report| check_label_value(value, LengthUnit::Characters, report)),
+            texts_of(|report| check_label_value(value, LengthUnitWord::Characters, report)),
             expected,
             "{value}"
         );
     }
     assert_eq!(
-        texts_of(|report| check_label_value(&long, LengthUnit::Bytes, report)),
+        texts_of(|report| check_label_value(&long, LengthUnitWord::Bytes, report)),
         ["must be no more than 63 bytes"]
     );
 }
@@ -99,15 +101,19 @@ fn dns_names() {
         (dotted.as_str(), vec!["must be no more than 63 bytes", NO_DOTS], vec![]),
         (long.as_str(), vec!["must be no more than 63 bytes"], vec!["must be no more than 253 bytes"]),
     ] {
-        assert_eq!(texts_of(|report| check_dns_label(value, LengthUnit::Bytes, report)), label, "{value}");
         assert_eq!(
-            texts_of(|report| check_dns_subdomain(value, LengthUnit::Bytes, report)),
+            texts_of(|report| check_dns_label(value, LengthUnitWord::Bytes, report)),
+            label,
+            "{value}"
+        );
+        assert_eq!(
+            texts_of(|report| check_dns_subdomain(value, LengthUnitWord::Bytes, report)),
             subdomain,
             "{value}"
         );
     }
     assert_eq!(
-        texts_of(|report| check_dns_subdomain(&long, LengthUnit::Characters, report)),
+        texts_of(|report| check_dns_subdomain(&long, LengthUnitWord::Characters, report)),
         ["must be no more than 253 characters"]
     );
 }
@@ -126,9 +132,9 @@ fn drivers_of_any_case() {
         ("a-\u{212a}", true, true),
         ("-a", false, false),
     ] {
-        let low = texts_of(|report| check_dns_subdomain(&go_to_lower(value), LengthUnit::Bytes, report));
+        let low = texts_of(|report| check_dns_subdomain(&go_to_lower(value), LengthUnitWord::Bytes, report));
         assert_eq!(low.is_empty(), lowered, "{value}");
-        let any = texts_of(|report| check_subdomain_caseless(value, LengthUnit::Bytes, report));
+        let any = texts_of(|report| check_subdomain_caseless(value, LengthUnitWord::Bytes, report));
         assert_eq!(any, if caseless { vec![] } else { vec![INVALID_SUBDOMAIN_CASELESS] }, "{value}");
     }
 }

@@ -33,13 +33,13 @@ impl Quantity<'_> {
     }
 
     /// True if upstream stores the amount as an unbounded decimal.
-    pub fn is_decimal(&self) -> bool {
+    pub fn is_arbitrary_precision(&self) -> bool {
         matches!(self.amount, Amount::Decimal { .. })
     }
 
     /// Converts the amount to the decimal representation.
     #[must_use]
-    pub fn to_decimal(&self) -> Quantity<'static> {
+    pub fn to_arbitrary_precision(&self) -> Quantity<'static> {
         let places = self.places();
         let number = self.with_view(|view| DecimalView { ..view }.to_decimal());
         Quantity { amount: Amount::Decimal { number, places }, format: self.format, text: None }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn sums_stay_integers_while_they_can() {
-        for (a, b, sum, is_decimal) in [
+        for (a, b, sum, is_arbitrary_precision) in [
             ("1", "1", "2", false),
             ("1Gi", "512Mi", "1536Mi", false),
             ("1", "500m", "1500m", false),
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let found = quantity(a).plus(&quantity(b)).unwrap();
             assert_eq!(found, quantity(sum), "{a} + {b}");
-            assert_eq!(found.is_decimal(), is_decimal, "{a} + {b}");
+            assert_eq!(found.is_arbitrary_precision(), is_arbitrary_precision, "{a} + {b}");
             assert_eq!(found.minus(&quantity(b)).unwrap(), quantity(a));
         }
     }

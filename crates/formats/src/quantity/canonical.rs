@@ -30,7 +30,7 @@ pub(super) fn canonical_text(view: DecimalView<'_>, format: SuffixFormat) -> Str
         out.push_str(["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power).unwrap_or(&""));
         return out;
     }
-    let digits = decimal::trimmed(view.digits);
+    let digits = decimal::without_trailing_zeros(view.digits);
     let exponent = view.exponent.saturating_add_unsigned((view.digits.len() - digits.len()) as u64);
     let zeros = exponent.rem_euclid(3);
     let exponent = exponent - zeros;

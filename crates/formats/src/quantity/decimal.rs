@@ -72,7 +72,7 @@ impl<'a> DecimalView<'a> {
         // The place of the first digit decides before any digit does.
         self.integer_digit_count()
             .cmp(&other.integer_digit_count())
-            .then_with(|| trimmed(self.digits).cmp(trimmed(other.digits)))
+            .then_with(|| without_trailing_zeros(self.digits).cmp(without_trailing_zeros(other.digits)))
     }
 
     /// The number of digits before the decimal point; negative or 0 if the number is below 1.
@@ -189,7 +189,7 @@ pub(super) fn incremented(digits: &[u8]) -> Vec<u8> {
 }
 
 /// The digits without the zeros at their end.
-pub(super) fn trimmed(digits: &[u8]) -> &[u8] {
+pub(super) fn without_trailing_zeros(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().rev().take_while(|&&digit| digit == 0).count();
     digits.get(..digits.len() - zeros).unwrap_or_default()
 }

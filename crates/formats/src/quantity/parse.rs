@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
     if !parts.has_digits {
         return Err(ParseError::Numeric);
     }
-    Ok(parse_decimal(&parts, format, exponent))
+    Ok(parse_arbitrary_precision(&parts, format, exponent))
 }
 
 /// Splits the text of a quantity into its parts; an error if it does not have the form of one.
@@ -147,7 +147,11 @@ fn parse_int<'a>(
 }
 
 /// The quantity with a decimal, rounded up to nano; amounts with a binary suffix are capped at the largest `int64`.
-fn parse_decimal(parts: &QuantityParts<'_>, mut format: SuffixFormat, exponent: i32) -> Quantity<'static> {
+fn parse_arbitrary_precision(
+    parts: &QuantityParts<'_>,
+    mut format: SuffixFormat,
+    exponent: i32,
+) -> Quantity<'static> {
     let digits = parts.whole.bytes().chain(parts.fraction.bytes());
     let mut digits: Vec<u8> = digits.map(|byte| byte - b'0').skip_while(|&digit| digit == 0).collect();
     let mut place = -i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX);

@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::{CardPlace, Device, Holder, State, state_counts};
-use crate::bars::{self, Class};
+use super::{CardPlace, Device, Holder, ShownDeviceState, state_counts};
+use crate::bars::{self, ClassCounts};
 use crate::frame::{counted, grouped};
 use crate::text::{Text, breakable, namespaced};
 
@@ -25,12 +25,12 @@ pub struct Card {
     title: Text,
     /// The number of devices in each state, in words.
     words: String,
-    counts: Class,
+    counts: ClassCounts,
 }
 
 /// What is on a card. To draw takes longer than to find out whether the card is the same as before.
 #[derive(Clone, Debug)]
-pub struct Draft<'r> {
+pub struct CardDraft<'r> {
     pub id: String,
     /// The digest of the devices. Two processes may have two digests for the same devices.
     pub digest: u64,
@@ -41,15 +41,15 @@ pub struct Draft<'r> {
 }
 
 /// Marks, holders and taints of a cell that are written out; more are counted.
-const MAX_LISTED: usize = 3;
+const MAX_LISTED_PER_CELL: usize = 3;
 
-impl<'r> Draft<'r> {
+impl<'r> CardDraft<'r> {
     /// The draft of a place. `seen` counts the cells so far by the names of their devices.
     pub(super) fn new(
         place: CardPlace<'r>,
         devices: Vec<&'r Device>,
         seen: &mut HashMap<[&'r str; 3], usize>,
-    ) -> Draft<'r> {
+    ) -> CardDraft<'r> {
         let kind = if place.is_pool { "pool" } else { "node" };
         let names = |device: &'r Device| -> [&'r str; 3] { [&device.driver, &device.pool, &device.device] };
         let repeats = devices.iter().map(|device| {
@@ -61,20 +61,24 @@ impl<'r> Draft<'r> {
         let mut hasher = DefaultHasher::new();
         (&devices, &repeats).hash(&mut hasher);
         let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
-        Draft { id, digest: hasher.finish(), place, devices, repeats }
+        CardDraft { id, digest: hasher.finish(), place, devices, repeats }
     }
 
     /// Draws the card.
     pub fn draw(&self) -> Card {
-        let Draft { id, place, devices, .. } = self;
+        let CardDraft { id, place, devices, .. } = self;
         let title = match place.driver {
             "" => Text::from(place.name.0),
             driver => Text::from(format!("{driver}/{}", place.name.0)),
         };
         let words = state_counts(devices.iter().copied());
-        let is_unusual =
-            |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
-        let is_tainted = devices.iter().any(|device| device.is(State::Tainted));
+        let is_unusual = |state: &ShownDeviceState| {
+            matches!(
+                state,
+                ShownDeviceState::Tainted | ShownDeviceState::Blocked | ShownDeviceState::Unpublished
+            )
+        };
+        let is_tainted = devices.iter().any(|device| device.is(ShownDeviceState::Tainted));
         Card {
             html: html! {
                 article.node.marked[is_tainted] id=(id) {
@@ -95,7 +99,7 @@ impl<'r> Draft<'r> {
 }
 
 /// Approximate size in bytes of a card that shows only numbers.
-pub(super) const COMPACT_SIZE: usize = 600;
+pub(super) const COMPACT_CARD_BYTES: usize = 600;
 
 impl Card {
     /// The card with only the numbers of devices by state.
@@ -116,44 +120,45 @@ fn heading(title: &Text, is_pool: bool, devices: usize, words: &str) -> Markup {
     }
 }
 
-fn count_states(devices: &[&Device]) -> Class {
-    let of = |state: State| devices.iter().filter(|device| device.is(state)).count();
-    let is_held = |device: &&&Device| device.is(State::Allocated) || device.is(State::Shared);
-    Class {
+fn count_states(devices: &[&Device]) -> ClassCounts {
+    let of = |state: ShownDeviceState| devices.iter().filter(|device| device.is(state)).count();
+    let is_held =
+        |device: &&&Device| device.is(ShownDeviceState::Allocated) || device.is(ShownDeviceState::Shared);
+    ClassCounts {
         total: devices.len(),
         allocated: devices.iter().filter(is_held).count(),
-        tainted: of(State::Tainted),
-        blocked: of(State::Blocked),
-        free: of(State::Free),
-        ..Class::default()
+        tainted: of(ShownDeviceState::Tainted),
+        blocked: of(ShownDeviceState::Blocked),
+        free: of(ShownDeviceState::Free),
+        ..ClassCounts::default()
     }
 }
 
 /// The cell of a device. Two slices can list a device of the same name; `repeat` is how many cells have it already.
 fn device_cell(device: &Device, repeat: usize) -> Markup {
-    let classes: Vec<&str> = device.states.iter().map(|state| state.class()).collect();
+    let classes: Vec<&str> = device.states.iter().map(|state| state.css_class()).collect();
     let states: Vec<&str> = device.states.iter().map(|state| state.name()).collect();
     let left: Vec<String> =
         device.capacity_left.iter().map(|(name, amount)| format!("{} {}", &**amount, &**name)).collect();
     html! {
-        li class=(classes.join(" ")) id={ (device_id(device)) ("x".repeat(repeat)) } {
+        li class=(classes.join(" ")) id={ (device_cell_id(device)) ("x".repeat(repeat)) } {
             b { (device.device) }
             i { (states.join(", ")) }
             @if !device.holders.is_empty() { span { (holders(&device.holders)) } }
             @if let Some(why) = &device.blocked_by { em { (why) } }
             @if !left.is_empty() { em { "left: " (Text::from(left.join(", "))) } }
-            @for taint in device.taints.iter().take(MAX_LISTED) {
+            @for taint in device.taints.iter().take(MAX_LISTED_PER_CELL) {
                 em { (breakable(&taint.label())) " from " (taint.source.name) }
             }
-            @if device.taints.len() > MAX_LISTED {
-                em { "and " (counted(device.taints.len() - MAX_LISTED, "more taint")) }
+            @if device.taints.len() > MAX_LISTED_PER_CELL {
+                em { "and " (counted(device.taints.len() - MAX_LISTED_PER_CELL, "more taint")) }
             }
         }
     }
 }
 
 /// The id of the cell of a device; a second device of the same name has an `x` after it.
-pub fn device_id(device: &Device) -> String {
+pub fn device_cell_id(device: &Device) -> String {
     format!("d{}", short_digest(&[&device.driver, &device.pool, &device.device]))
 }
 
@@ -169,8 +174,8 @@ fn holders(holders: &[Holder]) -> Markup {
     };
     let mut names: Vec<String> = holders.iter().map(|holder| name(holder).0).collect();
     names.dedup();
-    let more = names.len().saturating_sub(MAX_LISTED);
-    names.truncate(MAX_LISTED);
+    let more = names.len().saturating_sub(MAX_LISTED_PER_CELL);
+    names.truncate(MAX_LISTED_PER_CELL);
     html! {
         (PreEscaped(names.join(", ")))
         @if more > 0 { " and " (grouped(more)) " more" }

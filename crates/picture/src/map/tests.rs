@@ -1,6 +1,6 @@
 //! Ids, digests, the order of cards, and what happens to maps that are too large.
 
-use super::{DevicesReport, Natural, cards, devices_map, state_counts};
+use super::{DevicesReport, Natural, card_drafts, devices_map, state_counts};
 
 fn report(devices: &str) -> DevicesReport {
     serde_json::from_str(&format!("{{\"devices\":[{devices}]}}")).expect("a report")
@@ -14,8 +14,8 @@ fn device(node: &str, name: &str, state: &str) -> String {
 fn a_card_changes_its_digest_and_keeps_its_id() {
     let before = report(&[device("a", "0", "free"), device("b", "0", "free")].join(","));
     let after = report(&[device("a", "0", "free"), device("b", "0", "allocated")].join(","));
-    let (before, after) = (cards(&before), cards(&after));
-    let ids = |cards: &[super::Draft<'_>]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
+    let (before, after) = (card_drafts(&before), card_drafts(&after));
+    let ids = |cards: &[super::CardDraft<'_>]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&before), ids(&after));
     let changed: Vec<bool> = before.iter().zip(&after).map(|(one, two)| one.digest != two.digest).collect();
     assert_eq!(changed, [false, true]);

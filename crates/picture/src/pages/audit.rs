@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{TABLE_BYTES, tile_class, tiles};
-use crate::frame::{Frame, Page, counted, grouped};
-use crate::table::{BY_RULE, DUE, FINDINGS, Table};
+use super::{TABLE_BYTE_BUDGET, tile_class, tiles};
+use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::table::{DUE_OR_OVERDUE, FINDING_COUNTS, FINDINGS, Table};
 use crate::text::Text;
 
 #[derive(Default, Debug, Deserialize)]
@@ -61,18 +61,18 @@ struct Summary {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Audit {
-    listed: Vec<Listed>,
+    listed: Vec<ListedResource>,
     not_served: Vec<Text>,
-    by_rule: BTreeMap<Text, Count>,
-    by_namespace: BTreeMap<Text, Count>,
-    expiring_entries: Vec<Expiring>,
-    failing_claims: Vec<Failing>,
-    forgotten_rules: Vec<Forgotten>,
+    by_rule: BTreeMap<Text, FindingsByLevel>,
+    by_namespace: BTreeMap<Text, FindingsByLevel>,
+    expiring_entries: Vec<ExpiringAllowEntry>,
+    failing_claims: Vec<FailingClaim>,
+    forgotten_rules: Vec<ForgottenTaintRule>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Listed {
+struct ListedResource {
     resource: Text,
     api_version: Text,
     objects: usize,
@@ -80,7 +80,7 @@ struct Listed {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Count {
+struct FindingsByLevel {
     denied: usize,
     warned: usize,
     audited: usize,
@@ -89,7 +89,7 @@ struct Count {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Expiring {
+struct ExpiringAllowEntry {
     policy: Text,
     entry: Text,
     tolerations: Text,
@@ -98,7 +98,7 @@ struct Expiring {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Failing {
+struct FailingClaim {
     namespace: Text,
     name: Text,
     from: Text,
@@ -107,7 +107,7 @@ struct Failing {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Forgotten {
+struct ForgottenTaintRule {
     name: Text,
     expired: Option<Text>,
     has_owner: bool,
@@ -115,7 +115,7 @@ struct Forgotten {
 }
 
 /// The page for the report of `audit -o json`. `at` is the time of the audit.
-pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
+pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<String> {
     let report: Report = serde_json::from_str(json)?;
     let Summary { checked, valid, invalid, unreadable, denied, warned } = report.summary;
     // A valid object can have warnings.
@@ -169,7 +169,7 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
                     (counts(&report.audit.by_namespace, "Findings in each namespace", namespace))
                 }
             }
-            (due(&report.audit))
+            (due_soon_section(&report.audit))
             (listed(&report.audit))
         },
         read_more: &[
@@ -188,7 +188,7 @@ fn has_immutable_object(objects: &[Object]) -> bool {
 }
 
 /// The name of a rule, with a link to its page.
-fn rule_link(rule: &Text, page: &Page) -> Markup {
+fn rule_link(rule: &Text, page: &ReportSource) -> Markup {
     // Rules are named by Tollgate; whatever else is in a report is text.
     let is_rule = rule.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     html! {
@@ -200,8 +200,8 @@ fn namespace(name: &Text) -> Markup {
     html! { @if name.is_empty() { "(cluster-scoped)" } @else { (name) } }
 }
 
-fn findings(objects: &[Object], page: &Page) -> Markup {
-    let mut table = Table::new(&FINDINGS, TABLE_BYTES);
+fn findings(objects: &[Object], page: &ReportSource) -> Markup {
+    let mut table = Table::new(&FINDINGS, TABLE_BYTE_BUDGET);
     for object in objects {
         let name = || {
             html! {
@@ -242,8 +242,8 @@ fn findings(objects: &[Object], page: &Page) -> Markup {
     table.finish("Everything that was found, object by object", "Nothing was found.")
 }
 
-fn counts(counts: &BTreeMap<Text, Count>, caption: &str, name: impl Fn(&Text) -> Markup) -> Markup {
-    let mut table = Table::new(&BY_RULE, TABLE_BYTES / 16);
+fn counts(counts: &BTreeMap<Text, FindingsByLevel>, caption: &str, name: impl Fn(&Text) -> Markup) -> Markup {
+    let mut table = Table::new(&FINDING_COUNTS, TABLE_BYTE_BUDGET / 16);
     for (key, count) in counts {
         let [denied, warned, audited, objects] = [count.denied, count.warned, count.audited, count.objects]
             .map(|count| html! { (grouped(count)) });
@@ -253,8 +253,8 @@ fn counts(counts: &BTreeMap<Text, Count>, caption: &str, name: impl Fn(&Text) ->
 }
 
 /// Tables of exceptions that end soon, and of rules that should have ended.
-fn due(audit: &Audit) -> Markup {
-    let mut table = Table::new(&DUE, TABLE_BYTES / 16);
+fn due_soon_section(audit: &Audit) -> Markup {
+    let mut table = Table::new(&DUE_OR_OVERDUE, TABLE_BYTE_BUDGET / 16);
     for entry in &audit.expiring_entries {
         table.add([
             html! { "allow entry " (entry.entry) " of " b { (entry.policy) } },

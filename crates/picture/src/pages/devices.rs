@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use crate::MAX_BYTES;
+use crate::MAX_PAGE_BYTES;
 use crate::bars;
-use crate::frame::{Frame, Page, completeness, counted, grouped};
-use crate::map::{Device, DevicesReport, State, devices_map, state_counts};
+use crate::frame::{Frame, ReportSource, completeness, counted, grouped};
+use crate::map::{Device, DevicesReport, ShownDeviceState, devices_map, state_counts};
 use crate::table::{NAMESPACES, TAINTS, Table};
 use crate::text::{Text, unbroken};
 
@@ -15,7 +15,7 @@ use crate::text::{Text, unbroken};
 const BYTES_BESIDE_MAP: usize = 1_500_000;
 
 /// The page for the record of `devices -o json`.
-pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
+pub fn devices(json: &str, page: &ReportSource) -> serde_json::Result<String> {
     let report: DevicesReport = serde_json::from_str(json)?;
     let frame = Frame {
         page,
@@ -27,10 +27,10 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
             @if !report.classes.is_empty() {
                 section {
                     h2 { "Devices by class" }
-                    (bars::classes(&report.classes))
+                    (bars::class_bars(&report.classes))
                 }
             }
-            section { h2 { "Devices by node" } (devices_map(&report, MAX_BYTES - BYTES_BESIDE_MAP)) }
+            section { h2 { "Devices by node" } (devices_map(&report, MAX_PAGE_BYTES - BYTES_BESIDE_MAP)) }
             section { h2 { "Taints" } (taints(&report.devices)) }
             section { h2 { "Devices by namespace" } (namespaces(&report.devices)) }
             section { h2 { "Next steps" } (next_steps()) }
@@ -56,7 +56,7 @@ fn next_steps() -> Markup {
 
 /// The sections of the page of devices beside the map, which a live page replaces one by one.
 #[derive(Clone, Debug)]
-pub struct DeviceParts {
+pub struct DevicePageSections {
     pub lead: Markup,
     pub completeness: Markup,
     pub classes: Markup,
@@ -65,11 +65,11 @@ pub struct DeviceParts {
 }
 
 /// Draws the sections of the page of devices beside the map.
-pub fn device_parts(report: &DevicesReport) -> DeviceParts {
-    DeviceParts {
+pub fn device_page_sections(report: &DevicesReport) -> DevicePageSections {
+    DevicePageSections {
         lead: lead(report),
         completeness: completeness(&report.incomplete),
-        classes: bars::classes(&report.classes),
+        classes: bars::class_bars(&report.classes),
         taints: taints(&report.devices),
         namespaces: namespaces(&report.devices),
     }
@@ -85,7 +85,7 @@ fn lead(report: &DevicesReport) -> Markup {
 }
 
 /// Maximum number of devices of a taint that are named; more are counted.
-const MAX_NAMED: usize = 3;
+const MAX_NAMED_TAINTED_DEVICES: usize = 3;
 
 /// The devices that have a taint.
 #[derive(Default)]
@@ -100,13 +100,13 @@ struct TaintedDevices<'d> {
 fn taints(devices: &[Device]) -> Markup {
     let mut taints: BTreeMap<(String, &Text, &Text), TaintedDevices<'_>> = BTreeMap::new();
     for device in devices {
-        let is_allocated = device.is(State::Allocated);
+        let is_allocated = device.is(ShownDeviceState::Allocated);
         for taint in &device.taints {
             let key = (taint.label(), &taint.source.kind, &taint.source.name);
             let on = taints.entry(key).or_default();
             on.count += 1;
             on.allocated += usize::from(is_allocated);
-            if on.named.len() < MAX_NAMED {
+            if on.named.len() < MAX_NAMED_TAINTED_DEVICES {
                 on.named.push(device);
             }
         }

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    Record, TABLE_BYTES, capacity, listed, max_table_nodes, notes, pod_name, selected_devices, tile_class,
-    tiles, workload,
+    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_table_nodes,
+    namespace_and_bold_name, notes, selected_devices, tile_class, tiles, workload,
 };
-use crate::frame::{Frame, Page, counted, grouped};
-use crate::map::{Named, Namespaced};
+use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{DRAIN_PODS, Table};
 use crate::text::{Text, namespaced, unbroken};
 
@@ -44,9 +44,9 @@ struct Rule {
 #[serde(default)]
 struct Pod {
     #[serde(flatten)]
-    name: Namespaced,
+    name: NamespaceAndName,
     node: Text,
-    workload: Option<Named>,
+    workload: Option<KindAndName>,
     devices: Vec<Device>,
     budgets: Vec<Text>,
     fate: Text,
@@ -75,7 +75,7 @@ struct Wave {
 #[serde(default, rename_all = "camelCase")]
 struct Budget {
     #[serde(flatten)]
-    name: Namespaced,
+    name: NamespaceAndName,
     disruptions_allowed: i64,
     disruptions_allowed_at_best: i64,
 }
@@ -97,17 +97,17 @@ struct Totals {
     waves: usize,
 }
 
-const CAPACITY_NOTE: &str =
+const DEVICES_AFTER_DRAIN_NOTE: &str =
     "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
 
 /// Maximum number of pods in a lane that are written out; the table lists all of them.
-const MAX_CHIPS: usize = 60;
+const MAX_ITEMS_PER_LANE: usize = 60;
 /// Maximum number of nodes of a pod that are written out in its lane; the table has more room.
 const MAX_NODES: usize = 2;
 /// Maximum number of PodDisruptionBudgets that are written out.
 const MAX_BUDGETS: usize = 40;
 /// Maximum size in bytes of the lanes of all waves.
-const LANES_BYTES: usize = 1_000_000;
+const LANES_BYTE_BUDGET: usize = 1_000_000;
 
 /// The commands to carry out a plan and to undo it, quoted for a shell.
 #[derive(Clone, Default, Debug)]
@@ -121,9 +121,9 @@ pub struct DrainCommands {
 /// The page for the plan of `drain -o json`. `commands` is `None` if the page that the plan is a part of has commands of
 /// its own.
 pub fn drain(
-    record: &Record<'_>,
+    record: &ReportJson<'_>,
     commands: Option<&DrainCommands>,
-    page: &Page,
+    page: &ReportSource,
 ) -> serde_json::Result<String> {
     let plan: Plan = serde_json::from_str(record.json)?;
     let totals = &plan.totals;
@@ -164,7 +164,7 @@ pub fn drain(
                 (lanes(&plan))
             }
             (budgets(&plan.budgets))
-            (capacity(&record.changes()?, CAPACITY_NOTE))
+            (class_changes_section(&record.parse_class_changes()?, DEVICES_AFTER_DRAIN_NOTE))
             section { h2 { "Pods" } (pods(&plan)) }
             (notes("Notes", &plan.notes))
         },
@@ -212,7 +212,7 @@ fn budgets(budgets: &[Budget]) -> Markup {
                 ul.notes {
                     @for Budget { name, disruptions_allowed: now, disruptions_allowed_at_best: best } in budgets.iter().take(MAX_BUDGETS) {
                         li {
-                            (pod_name(name)) " allows " strong { (evictions(*now)) " at once" }
+                            (namespace_and_bold_name(name)) " allows " strong { (evictions(*now)) " at once" }
                             @if best > now { " now, and " (evictions(*best)) " when all of its pods are healthy" }
                         }
                     }
@@ -238,7 +238,7 @@ fn lanes(plan: &Plan) -> Markup {
     let mut lanes = String::new();
     let mut shown = 0;
     for (index, wave) in plan.waves.iter().enumerate() {
-        if lanes.len() > LANES_BYTES {
+        if lanes.len() > LANES_BYTE_BUDGET {
             break;
         }
         shown += 1;
@@ -250,7 +250,7 @@ fn lanes(plan: &Plan) -> Markup {
             li.lane.close {
                 div { h3 { "Close" } p.hint { (counted(plan.rules.len(), "DeviceTaintRule")) } }
                 ul.chips {
-                    @for rule in plan.rules.iter().take(MAX_CHIPS) {
+                    @for rule in plan.rules.iter().take(MAX_ITEMS_PER_LANE) {
                         li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selected_devices([&rule.driver, &rule.pool, &rule.device])) ", "
                             (counted(rule.published, "device")) } }
                     }
@@ -265,10 +265,10 @@ fn lanes(plan: &Plan) -> Markup {
                 li.lane.stay {
                     div { h3 { "Stay" } p.hint { (counted(staying.len(), "pod")) } }
                     ul.chips {
-                        @for pod in staying.iter().take(MAX_CHIPS) {
+                        @for pod in staying.iter().take(MAX_ITEMS_PER_LANE) {
                             li { b { (namespaced(&pod.name)) } span { (pod.why) } span { (pod.remedy) } }
                         }
-                        @for claim in plan.claims_without_pods.iter().take(MAX_CHIPS) {
+                        @for claim in plan.claims_without_pods.iter().take(MAX_ITEMS_PER_LANE) {
                             li { b { "claim " (claim.namespace) "/" (claim.claim) }
                                 span { "no pod uses this claim, so no eviction frees " (devices(&claim.devices)) } }
                         }
@@ -287,7 +287,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
         li.lane {
             div { h3 { "Wave " (grouped(number)) } p.hint { (counted(pods.len(), "pod")) } }
             ul.chips {
-                @for pod in pods.iter().take(MAX_CHIPS) {
+                @for pod in pods.iter().take(MAX_ITEMS_PER_LANE) {
                     li {
                         b { (namespaced(&pod.name)) }
                         span { (unbroken(&pod.node)) " → " (destination(pod, MAX_NODES)) }
@@ -296,7 +296,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
             }
             (omitted_count(pods.len(), "pod"))
             @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
-            @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed(&wave.restarts, MAX_NODES)) } }
+            @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed_up_to(&wave.restarts, MAX_NODES)) } }
         }
     }
 }
@@ -315,7 +315,7 @@ fn destination(pod: &Pod, most: usize) -> Markup {
 
 /// The number of pods or nodes that are not written out.
 fn omitted_count(count: usize, noun: &str) -> Markup {
-    html! { @if count > MAX_CHIPS { p.hint { "and " (counted(count - MAX_CHIPS, &format!("more {noun}"))) } } }
+    html! { @if count > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(count - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }
 
 fn devices(devices: &[Device]) -> Markup {
@@ -329,14 +329,14 @@ fn devices(devices: &[Device]) -> Markup {
 }
 
 fn pods(plan: &Plan) -> Markup {
-    let mut table = Table::new(&DRAIN_PODS, TABLE_BYTES);
+    let mut table = Table::new(&DRAIN_PODS, TABLE_BYTE_BUDGET);
     let most = max_table_nodes(plan.pods.len(), MAX_NODES);
     for pod in &plan.pods {
         let moves = &*pod.fate == "moves";
         table.add([
             html! {
-                (pod_name(&pod.name))
-                @if !pod.budgets.is_empty() { p.hint { "PDB " (listed(&pod.budgets, MAX_NODES)) } }
+                (namespace_and_bold_name(&pod.name))
+                @if !pod.budgets.is_empty() { p.hint { "PDB " (listed_up_to(&pod.budgets, MAX_NODES)) } }
             },
             workload(pod.workload.as_ref()),
             unbroken(&pod.node),

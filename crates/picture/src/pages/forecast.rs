@@ -7,13 +7,13 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    COURSES_NOTE, Outcomes, Record, TABLE_BYTES, capacity, listed, max_table_nodes, pod_name,
-    selected_devices, tile_class, tiles, workload,
+    COURSES_NOTE, PodsByOutcome, ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to,
+    max_table_nodes, namespace_and_bold_name, selected_devices, tile_class, tiles, workload,
 };
-use crate::bars::Change;
-use crate::frame::{Frame, Page, counted, grouped};
-use crate::map::{Named, Namespaced};
-use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED, Table};
+use crate::bars::ClassChange;
+use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::map::{KindAndName, NamespaceAndName};
+use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED_OBJECTS, Table};
 use crate::text::{Text, unbroken};
 use crate::timeline::Timeline;
 
@@ -23,19 +23,19 @@ struct Forecast {
     profile: Text,
     at: Text,
     samples: usize,
-    applied: Vec<Applied>,
-    evicted: Vec<Evicted>,
+    applied: Vec<AppliedObjectRecord>,
+    evicted: Vec<EvictedPodRecord>,
     pods: Vec<Pod>,
-    refused: Vec<Refused>,
-    totals: Outcomes,
+    refused: Vec<RefusedObjectRecord>,
+    totals: PodsByOutcome,
     #[serde(skip)]
-    capacity: Vec<Change>,
+    capacity: Vec<ClassChange>,
 }
 
 /// An object that the forecast applies.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Applied {
+struct AppliedObjectRecord {
     kind: Text,
     namespace: Text,
     name: Option<Text>,
@@ -65,9 +65,9 @@ struct Taint {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Evicted {
+struct EvictedPodRecord {
     #[serde(flatten)]
-    name: Namespaced,
+    name: NamespaceAndName,
     at: Text,
 }
 
@@ -78,7 +78,7 @@ struct Pod {
     name: Option<Text>,
     origin: Text,
     replaces: Option<Text>,
-    workload: Option<Named>,
+    workload: Option<KindAndName>,
     outcome: Text,
     fits: usize,
     evicted_again: bool,
@@ -98,7 +98,7 @@ struct Placement {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Refused {
+struct RefusedObjectRecord {
     file: Text,
     kind: Text,
     namespace: Text,
@@ -118,15 +118,15 @@ const MAX_NODES: usize = 4;
 const MAX_APPLIED: usize = 40;
 
 /// The page for the records of `forecast -o json`, one for each profile.
-pub fn forecast(records: &[Record<'_>], page: &Page) -> serde_json::Result<String> {
+pub fn forecast(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Result<String> {
     let mut forecasts = Vec::new();
     for record in records {
         let mut forecast: Forecast = serde_json::from_str(record.json)?;
-        forecast.capacity = record.changes()?;
+        forecast.capacity = record.parse_class_changes()?;
         forecasts.push(forecast);
     }
     let first = forecasts.first();
-    let budget = TABLE_BYTES / forecasts.len().max(1);
+    let budget = TABLE_BYTE_BUDGET / forecasts.len().max(1);
     let frame = Frame {
         page,
         title: &first.map_or_else(String::new, title),
@@ -157,7 +157,7 @@ fn title(forecast: &Forecast) -> String {
     }
 }
 
-impl Applied {
+impl AppliedObjectRecord {
     /// Kind and name of the object, such as `DeviceTaintRule maintenance` or `Job batch/render`.
     fn label(&self) -> String {
         let namespace =
@@ -167,7 +167,7 @@ impl Applied {
 }
 
 /// The taint of an applied rule and its devices: ` taints gpu.example.com/gpu-node-03/any with …:NoExecute`.
-fn tainted_devices(object: &Applied) -> Markup {
+fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
     let Some(Taint { key, value, effect }) = &object.taint else { return html! {} };
     html! {
         ": taints "
@@ -188,7 +188,7 @@ const MAX_REASONS: usize = 8;
 /// The pods that stay Pending or fit only sometimes, by the reason; nothing if there are none.
 fn pending(forecast: &Forecast) -> Markup {
     let mut by_reason: BTreeMap<&str, Vec<Markup>> = BTreeMap::new();
-    for (pod, place) in forecast.pods.iter().zip(places(&forecast.pods)) {
+    for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
         if matches!(&*pod.outcome, "pending" | "sometimes") {
             let reason = pod.explanation.as_ref().or(pod.message.as_ref()).map_or("", |reason| &**reason);
             by_reason.entry(reason).or_default().push(short_name(pod, place));
@@ -217,7 +217,7 @@ fn pending(forecast: &Forecast) -> Markup {
 }
 
 /// The number of each pod without a name among those of its workload, and how many there are; `None` for other pods.
-fn places(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
+fn pod_numbers_in_workload(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
     let key = |pod: &Pod| {
         let workload = pod.workload.as_ref();
         (pod.namespace.clone(), workload.map(|workload| (workload.kind.clone(), workload.name.clone())))
@@ -254,7 +254,7 @@ fn short_name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
 }
 
 fn lead(forecast: &Forecast) -> Markup {
-    let Outcomes { fits, sometimes, pending, unknown, not_recreated } = forecast.totals;
+    let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = forecast.totals;
     let parts: Vec<String> = [
         (fits, "fit"),
         (sometimes, "fit only sometimes"),
@@ -308,7 +308,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
         section { h2 { "What becomes of pods" } (totals.render(&[("free", "fit", totals.fits)])) (pending(forecast)) }
-        (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
+        (class_changes_section(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {
             section { h2 { "Objects that the API server rejects" } (refused(&forecast.refused)) }
@@ -322,7 +322,7 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
     let most = max_table_nodes(forecast.pods.len(), MAX_NODES);
-    for (pod, place) in forecast.pods.iter().zip(places(&forecast.pods)) {
+    for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
         let cells = [
             name(pod, place),
             workload(pod.workload.as_ref()),
@@ -394,18 +394,18 @@ fn pending_reason(pod: &Pod) -> Markup {
     html! {
         @if let Some(explanation) = &pod.explanation { p { (explanation) } }
         @else if let Some(message) = &pod.message { p { (message) } }
-        @if !pod.not_modelled.is_empty() { p { "Not known: " (listed(&pod.not_modelled, MAX_NODES)) } }
+        @if !pod.not_modelled.is_empty() { p { "Not known: " (listed_up_to(&pod.not_modelled, MAX_NODES)) } }
     }
 }
 
-fn refused(objects: &[Refused]) -> Markup {
-    let mut table = Table::new(&REFUSED, TABLE_BYTES / 8);
+fn refused(objects: &[RefusedObjectRecord]) -> Markup {
+    let mut table = Table::new(&REFUSED_OBJECTS, TABLE_BYTE_BUDGET / 8);
     for object in objects {
-        let name = Namespaced { namespace: object.namespace.clone(), name: object.name.clone() };
+        let name = NamespaceAndName { namespace: object.namespace.clone(), name: object.name.clone() };
         table.add([
             html! {
                 (object.kind) " "
-                @if name.namespace.is_empty() { b { (name.name) } } @else { (pod_name(&name)) }
+                @if name.namespace.is_empty() { b { (name.name) } } @else { (namespace_and_bold_name(&name)) }
             },
             html! { (object.file) },
             html! { @for finding in &object.findings { p { (finding.message) } } },

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Outcomes, Record, TABLE_BYTES, notes, pod_name, tile_class, tiles, titled_capacity, workload};
-use crate::bars::{BarPart, Change};
-use crate::frame::{Frame, Page, counted, grouped};
-use crate::map::{Named, Namespaced};
-use crate::table::{GROUPS, IMPACT_PODS, PARTS, Table};
+use super::{
+    PodsByOutcome, ReportJson, TABLE_BYTE_BUDGET, namespace_and_bold_name, notes, tile_class, tiles,
+    titled_class_changes_section, workload,
+};
+use crate::bars::{BarPart, ClassChange};
+use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::map::{KindAndName, NamespaceAndName};
+use crate::table::{COMBINED_CHANGES, IMPACT_PODS, RESTARTED_GROUPS, Table};
 use crate::text::Text;
 use crate::timeline::Timeline;
 
@@ -22,7 +25,7 @@ struct Impact {
     together: Vec<Text>,
     profile: Text,
     at: Text,
-    devices: Devices,
+    devices: SelectedDeviceCounts,
     totals: Totals,
     no_effect: Option<Text>,
     depends_on: Option<Text>,
@@ -32,17 +35,17 @@ struct Impact {
     pods_omitted: usize,
     budgets: Vec<Budget>,
     restarts: Vec<RestartedGroup>,
-    replacements: Option<Outcomes>,
+    replacements: Option<PodsByOutcome>,
     differences: Vec<Text>,
-    sum: Sum,
-    parts: Vec<Part>,
+    sum: CombinedTotals,
+    parts: Vec<ChangeShare>,
     #[serde(skip)]
-    capacity: Vec<Change>,
+    capacity: Vec<ClassChange>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Devices {
+struct SelectedDeviceCounts {
     published: usize,
     allocated: usize,
 }
@@ -70,8 +73,8 @@ struct Partitions {
 #[serde(default)]
 struct Pod {
     #[serde(flatten)]
-    name: Namespaced,
-    owner: Option<Named>,
+    name: NamespaceAndName,
+    owner: Option<KindAndName>,
     outcome: Text,
     at: Option<Text>,
     because: Vec<Text>,
@@ -81,7 +84,7 @@ struct Pod {
 #[serde(default, rename_all = "camelCase")]
 struct Budget {
     #[serde(flatten)]
-    name: Namespaced,
+    name: NamespaceAndName,
     violated_by: usize,
 }
 
@@ -90,7 +93,7 @@ struct Budget {
 struct RestartedGroup {
     kind: Text,
     #[serde(flatten)]
-    name: Namespaced,
+    name: NamespaceAndName,
     lost: usize,
     restarted: usize,
     effect: Text,
@@ -98,7 +101,7 @@ struct RestartedGroup {
 
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Sum {
+struct CombinedTotals {
     evicted: usize,
     namespaces: usize,
     evicted_again: usize,
@@ -107,7 +110,7 @@ struct Sum {
 /// The part of one change in a combined impact.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Part {
+struct ChangeShare {
     rule: Text,
     devices: usize,
     evicted: usize,
@@ -115,15 +118,15 @@ struct Part {
 }
 
 /// The page for the records of `impact -o json`: those of rules and slices, and those of their sums.
-pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String> {
+pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Result<String> {
     let mut impacts = Vec::new();
     for record in records {
         let mut impact: Impact = serde_json::from_str(record.json)?;
-        impact.capacity = record.changes()?;
+        impact.capacity = record.parse_class_changes()?;
         impacts.push(impact);
     }
     // A page of many rules has as much room as the page of one.
-    let budget = TABLE_BYTES / impacts.len().max(1);
+    let budget = TABLE_BYTE_BUDGET / impacts.len().max(1);
     let (sums, rules): (Vec<Impact>, Vec<Impact>) =
         impacts.into_iter().partition(|impact| !impact.together.is_empty());
     let first = rules.first();
@@ -144,14 +147,14 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
                     h2 { "All changes together (Kubernetes " (sum.profile) ")" }
                     p.hint { "A pod that several changes evict counts once here, and once for each of them below." }
                     p { (sum_lead(sum)) }
-                    (parts(&sum.parts))
+                    (changes_table(&sum.parts))
                     (evictions_of_all(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements {
-                        (outcomes.render(&Fitting::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).parts()))
+                        (outcomes.render(&FittingReplacements::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).parts()))
                         (evicted_again(sum.sum.evicted_again, sum.sum.evicted))
                     }
                 }
-                (titled_capacity("Devices by class, before and after all changes", &sum.capacity, CAPACITY_NOTE))
+                (titled_class_changes_section("Devices by class, before and after all changes", &sum.capacity, DEVICES_AFTER_CHANGES_NOTE))
             }
             @for (index, rule) in rules.iter().enumerate() {
                 (one_impact(rule, (rules.len() > 1).then_some((index + 1, rules.len())), budget))
@@ -166,7 +169,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
     Ok(frame.render())
 }
 
-const CAPACITY_NOTE: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
+const DEVICES_AFTER_CHANGES_NOTE: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
     Where replacements start depends on chance, so the numbers are averages.";
 
 /// Added to the titles of sections about one of several changes.
@@ -187,44 +190,46 @@ fn evicted_again(again: usize, evicted: usize) -> Markup {
 
 /// The evicted pods whose replacements fit, by whether these can be evicted again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fitting {
+enum FittingReplacements {
     /// How many stay where they fit, and how many can be evicted again.
     Apart { stay: usize, again: usize },
     /// How many fit. Some of them can be evicted again, and the counts do not tell how many.
     Mixed { fits: usize },
 }
 
-impl Fitting {
+impl FittingReplacements {
     /// Tells the pods apart. The report does not say what becomes of the pods that can be evicted again, so this takes
     /// counts that leave only one possibility, such as those of a change after which all pods fit.
-    fn of(outcomes: Outcomes, again: usize, evicted: usize) -> Fitting {
-        let Outcomes { fits, sometimes, pending, unknown, not_recreated } = outcomes;
+    fn of(outcomes: PodsByOutcome, again: usize, evicted: usize) -> FittingReplacements {
+        let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = outcomes;
         let others = sometimes + pending + unknown + not_recreated;
         let (least, most) = (again.saturating_sub(others), again.min(fits));
         if again == 0 || (fits + others == evicted && least == most) {
-            Fitting::Apart { stay: fits - most, again: most }
+            FittingReplacements::Apart { stay: fits - most, again: most }
         } else {
-            Fitting::Mixed { fits }
+            FittingReplacements::Mixed { fits }
         }
     }
 
     /// The parts of a bar for these pods. Only those that stay where they fit are green.
     fn parts(self) -> Vec<BarPart> {
         match self {
-            Fitting::Apart { stay, again } => {
+            FittingReplacements::Apart { stay, again } => {
                 vec![("free", "fit elsewhere", stay), ("both", "can be evicted again", again)]
             }
-            Fitting::Mixed { fits } => vec![("both", "fit at first; some can be evicted again", fits)],
+            FittingReplacements::Mixed { fits } => {
+                vec![("both", "fit at first; some can be evicted again", fits)]
+            }
         }
     }
 }
 
 /// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
-fn elsewhere(replacements: Option<Outcomes>, again: usize, evicted: usize) -> Markup {
+fn replacements_sentence(replacements: Option<PodsByOutcome>, again: usize, evicted: usize) -> Markup {
     let Some(outcomes) = replacements else { return html! {} };
-    let (fits, phrase, joined) = match Fitting::of(outcomes, again, evicted) {
-        Fitting::Apart { stay, .. } => (stay, " elsewhere", ", and "),
-        Fitting::Mixed { fits } => (fits, " elsewhere at first", ", but "),
+    let (fits, phrase, joined) = match FittingReplacements::of(outcomes, again, evicted) {
+        FittingReplacements::Apart { stay, .. } => (stay, " elsewhere", ", and "),
+        FittingReplacements::Mixed { fits } => (fits, " elsewhere at first", ", but "),
     };
     html! {
         " " (grouped(fits)) @if fits == 1 { " fits" } @else { " fit" } (phrase)
@@ -235,17 +240,17 @@ fn elsewhere(replacements: Option<Outcomes>, again: usize, evicted: usize) -> Ma
 
 /// The first sentence about a combined impact: `12 pods are evicted in 3 namespaces`.
 fn sum_lead(sum: &Impact) -> Markup {
-    let Sum { evicted, namespaces, evicted_again } = sum.sum;
+    let CombinedTotals { evicted, namespaces, evicted_again } = sum.sum;
     html! {
         strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
         " in " (counted(namespaces, "namespace")) "."
-        @if evicted > 0 { (elsewhere(sum.replacements, evicted_again, evicted)) }
+        @if evicted > 0 { (replacements_sentence(sum.replacements, evicted_again, evicted)) }
     }
 }
 
 /// A table of the changes, each with its part of a combined impact.
-fn parts(parts: &[Part]) -> Markup {
-    let mut table = Table::new(&PARTS, TABLE_BYTES / 16);
+fn changes_table(parts: &[ChangeShare]) -> Markup {
+    let mut table = Table::new(&COMBINED_CHANGES, TABLE_BYTE_BUDGET / 16);
     for part in parts {
         let [devices, evicted, only] =
             [part.devices, part.evicted, part.evicted_only_by_it].map(|number| html! { (grouped(number)) });
@@ -256,7 +261,7 @@ fn parts(parts: &[Part]) -> Markup {
 
 /// The evictions by all rules of a combined impact: each pod once, at the earliest time.
 fn evictions_of_all<'a>(sum: &Impact, rules: &'a [Impact]) -> Timeline<'a> {
-    let mut first: BTreeMap<&Namespaced, &Text> = BTreeMap::new();
+    let mut first: BTreeMap<&NamespaceAndName, &Text> = BTreeMap::new();
     for pod in rules.iter().filter(|rule| rule.profile == sum.profile).flat_map(|rule| &rule.pods) {
         if let Some(at) = &pod.at {
             let known = first.entry(&pod.name).or_insert(at);
@@ -281,7 +286,7 @@ fn lead(impact: &Impact) -> Markup {
         }
         ". " (counted(impact.devices.published, "published device")) " selected, "
         (grouped(impact.devices.allocated)) " allocated."
-        @if *evicted > 0 { (elsewhere(impact.replacements, impact.totals.evicted_again, *evicted)) }
+        @if *evicted > 0 { (replacements_sentence(impact.replacements, impact.totals.evicted_again, *evicted)) }
     }
 }
 
@@ -317,18 +322,18 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
         @if let Some(outcomes) = impact.replacements {
             section {
                 h2 { "Where evicted pods go" (alone) }
-                (outcomes.render(&Fitting::of(outcomes, totals.evicted_again, totals.evicted).parts()))
+                (outcomes.render(&FittingReplacements::of(outcomes, totals.evicted_again, totals.evicted).parts()))
                 (evicted_again(totals.evicted_again, totals.evicted))
             }
         }
-        (titled_capacity(&format!("Devices by class, before and after{alone}"), &impact.capacity, CAPACITY_NOTE))
+        (titled_class_changes_section(&format!("Devices by class, before and after{alone}"), &impact.capacity, DEVICES_AFTER_CHANGES_NOTE))
         @if !impact.budgets.is_empty() {
             section {
                 h2 { "PodDisruptionBudgets" (alone) }
                 p.hint { "Device-taint evictions ignore PDBs." }
                 ul.notes {
                     @for budget in &impact.budgets {
-                        li { (pod_name(&budget.name)) " is violated by " (counted(budget.violated_by, "eviction")) }
+                        li { (namespace_and_bold_name(&budget.name)) " is violated by " (counted(budget.violated_by, "eviction")) }
                     }
                 }
             }
@@ -349,7 +354,7 @@ fn pods(impact: &Impact, budget: usize) -> Markup {
     for pod in &impact.pods {
         let is_evicted = pod.at.is_some();
         table.add([
-            pod_name(&pod.name),
+            namespace_and_bold_name(&pod.name),
             workload(pod.owner.as_ref()),
             html! { span.tag.(if is_evicted { "bad" } else { "good" }) { (outcome(&pod.outcome)) } },
             html! { @if let Some(at) = &pod.at { time { (at) } } @else { "–" } },
@@ -374,10 +379,10 @@ fn outcome(name: &str) -> &str {
 }
 
 fn restarts(groups: &[RestartedGroup]) -> Markup {
-    let mut table = Table::new(&GROUPS, TABLE_BYTES / 8);
+    let mut table = Table::new(&RESTARTED_GROUPS, TABLE_BYTE_BUDGET / 8);
     for group in groups {
         table.add([
-            html! { (group.kind) " " (pod_name(&group.name)) },
+            html! { (group.kind) " " (namespace_and_bold_name(&group.name)) },
             html! { (grouped(group.lost + group.restarted)) },
             html! { (grouped(group.lost)) },
             html! { (grouped(group.restarted)) },
@@ -399,22 +404,26 @@ fn all_notes(impact: &Impact) -> Vec<Text> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fitting, Outcomes};
+    use super::{FittingReplacements, PodsByOutcome};
 
     /// Pods are told apart only if the counts leave one possibility.
     #[test]
     fn pods_that_can_be_evicted_again_do_not_count_as_fitting() {
-        let outcomes = |fits, pending| Outcomes { fits, pending, ..Outcomes::default() };
+        let outcomes = |fits, pending| PodsByOutcome { fits, pending, ..PodsByOutcome::default() };
         for (outcomes, again, evicted, expected) in [
-            (outcomes(15, 0), 8, 15, Fitting::Apart { stay: 7, again: 8 }),
-            (outcomes(8, 0), 8, 8, Fitting::Apart { stay: 0, again: 8 }),
-            (outcomes(5, 2), 0, 7, Fitting::Apart { stay: 5, again: 0 }),
-            (outcomes(0, 4), 2, 4, Fitting::Apart { stay: 0, again: 0 }),
-            (outcomes(5, 2), 7, 7, Fitting::Apart { stay: 0, again: 5 }),
-            (outcomes(5, 2), 3, 7, Fitting::Mixed { fits: 5 }),
-            (outcomes(5, 0), 3, 7, Fitting::Mixed { fits: 5 }),
+            (outcomes(15, 0), 8, 15, FittingReplacements::Apart { stay: 7, again: 8 }),
+            (outcomes(8, 0), 8, 8, FittingReplacements::Apart { stay: 0, again: 8 }),
+            (outcomes(5, 2), 0, 7, FittingReplacements::Apart { stay: 5, again: 0 }),
+            (outcomes(0, 4), 2, 4, FittingReplacements::Apart { stay: 0, again: 0 }),
+            (outcomes(5, 2), 7, 7, FittingReplacements::Apart { stay: 0, again: 5 }),
+            (outcomes(5, 2), 3, 7, FittingReplacements::Mixed { fits: 5 }),
+            (outcomes(5, 0), 3, 7, FittingReplacements::Mixed { fits: 5 }),
         ] {
-            assert_eq!(Fitting::of(outcomes, again, evicted), expected, "{outcomes:?}, {again} of {evicted}");
+            assert_eq!(
+                FittingReplacements::of(outcomes, again, evicted),
+                expected,
+                "{outcomes:?}, {again} of {evicted}"
+            );
         }
     }
 }

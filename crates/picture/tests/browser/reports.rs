@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tollgate_picture::pages::{self, DrainCommands, Record};
-use tollgate_picture::{Page, Text};
+use tollgate_picture::pages::{self, DrainCommands, ReportJson};
+use tollgate_picture::{ReportSource, Text};
 
 use crate::hostile;
 
@@ -12,8 +12,8 @@ use crate::hostile;
 pub(crate) const DOCS: &str = "https://docs.example.com/tollgate";
 
 /// What pages say besides the report.
-pub(crate) fn page(command: &str, incomplete: &[&str]) -> Page {
-    Page {
+pub(crate) fn page(command: &str, incomplete: &[&str]) -> ReportSource {
+    ReportSource {
         source: Text::from("context production (https://production.example.com:6443)"),
         taken: Some(Text::from("2026-11-16T08:50:00Z")),
         incomplete: incomplete.iter().map(|what| Text::from(*what)).collect(),
@@ -34,10 +34,10 @@ fn recorded(name: &str) -> String {
 pub(crate) fn recorded_pages() -> Vec<(&'static str, String)> {
     let page = |command: &str| page(&format!("tollgate {command} -o html"), &[]);
     let (impact, capacity) = (recorded("impact.jsonl"), recorded("capacity.json"));
-    let impacts: Vec<Record<'_>> =
-        impact.lines().map(|json| Record { json, capacity: Some(capacity.as_str()) }).collect();
+    let impacts: Vec<ReportJson<'_>> =
+        impact.lines().map(|json| ReportJson { json, capacity: Some(capacity.as_str()) }).collect();
     let (forecast, drain) = (recorded("forecast.json"), recorded("drain.json"));
-    let record = |json| Record { json, capacity: Some(capacity.as_str()) };
+    let record = |json| ReportJson { json, capacity: Some(capacity.as_str()) };
     let commands = DrainCommands {
         run: Text::from("tollgate drain node/gpu-node-03 --context production"),
         undo: Text::from("tollgate undrain node/gpu-node-03 --context production"),
@@ -61,7 +61,7 @@ pub(crate) fn old_forecast() -> String {
         "pods": [{"namespace": "inference", "origin": "replacement", "replaces": "chat-0", "outcome": "fits", "fits": 64,
             "placements": [{"node": "gpu-node-05", "courses": 48}, {"node": "gpu-node-07", "courses": 16}]}],
         "totals": {"fits": 1}});
-    let record = Record { json: &json.to_string(), capacity: None };
+    let record = ReportJson { json: &json.to_string(), capacity: None };
     pages::forecast(&[record], &page("tollgate forecast -o html", &[])).expect("a page")
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn hostile_pages() -> Vec<(&'static str, String)> {
     page.source = Text::from(hostile::NAMES.concat());
     let (capacity, impact, forecast, drain) =
         (capacity.to_string(), impact.to_string(), forecast.to_string(), drain.to_string());
-    let record = |json| Record { json, capacity: Some(capacity.as_str()) };
+    let record = |json| ReportJson { json, capacity: Some(capacity.as_str()) };
     let joined = Text::from(hostile::NAMES.join(" "));
     let commands = DrainCommands { run: joined.clone(), undo: joined, is_for_dump: true };
     [
@@ -193,6 +193,6 @@ pub(crate) fn many_pods(count: usize) -> String {
         r#"{{"rule":"large","profile":"1.37","at":"2026-11-16T09:00:00Z","totals":{{"evicted":{count}}},"pods":[{}]}}"#,
         pods.join(",")
     );
-    pages::impact(&[Record { json: &json, capacity: None }], &page("tollgate impact -o html", &[]))
+    pages::impact(&[ReportJson { json: &json, capacity: None }], &page("tollgate impact -o html", &[]))
         .expect("a page")
 }

@@ -53,10 +53,10 @@ pub(in crate::cli::drain) const FLAGS_NOT_REPEATED: [&str; 7] =
     ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
 /// Flags that the page of a plan leaves out of its commands as well: its format, and what is assumed of its dump.
-const FLAGS_OF_PAGES: [&str; 2] = ["output", "assume_complete"];
+const FLAGS_LEFT_OUT_ON_PAGES: [&str; 2] = ["output", "assume_complete"];
 
 /// Flags that describe the cluster of a dump. A running cluster is asked for its release.
-const FLAGS_OF_DUMPS: [&str; 2] = ["kubernetes", "feature_gates"];
+const FLAGS_LEFT_OUT_FOR_DUMPS: [&str; 2] = ["kubernetes", "feature_gates"];
 
 /// Flags of `tollgate drain` that the matching `tollgate undrain` command repeats.
 const REPEATED_BY_UNDRAIN: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
@@ -75,7 +75,7 @@ const FLAGS_WITHOUT_VALUE: [&str; 8] = [
 
 /// Returns the flags of the command line except those in `left_out`, quoted so that they can be pasted into a
 /// shell.
-pub(in crate::cli::drain) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
+pub(in crate::cli::drain) fn flags_to_paste(given: &GivenFlags, left_out: &[&str]) -> String {
     let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
     let words = flags.map(|(name, value)| {
         let flag = flag_or_variable_name(name, false);
@@ -102,9 +102,9 @@ pub(in crate::cli::drain) fn plan_commands(
     context: Option<&str>,
     is_for_dump: bool,
 ) -> NextCommands {
-    let mut left_out = [&FLAGS_NOT_REPEATED[..], &FLAGS_OF_PAGES].concat();
+    let mut left_out = [&FLAGS_NOT_REPEATED[..], &FLAGS_LEFT_OUT_ON_PAGES].concat();
     if is_for_dump {
-        left_out.extend(FLAGS_OF_DUMPS);
+        left_out.extend(FLAGS_LEFT_OUT_FOR_DUMPS);
     }
     commands_without(typed, given, context, &left_out)
 }
@@ -127,8 +127,8 @@ fn commands_without(
     let others: Vec<&str> =
         given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BY_UNDRAIN.contains(name)).collect();
     NextCommands {
-        go_on: command("drain", typed_flags(given, left_out)),
-        go_back: command("undrain", typed_flags(given, &others)),
+        go_on: command("drain", flags_to_paste(given, left_out)),
+        go_back: command("undrain", flags_to_paste(given, &others)),
     }
 }
 
@@ -136,7 +136,7 @@ fn commands_without(
 mod tests {
     use clap::Parser as _;
 
-    use super::{FLAGS_NOT_REPEATED, next_commands, plan_commands, typed_flags};
+    use super::{FLAGS_NOT_REPEATED, flags_to_paste, next_commands, plan_commands};
     use crate::cli::{Arguments, Command};
 
     fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
@@ -152,7 +152,7 @@ mod tests {
         let flags =
             given(&["node/a", "--move-unknown", "--reason", "it's new", "--timeout", "1h30m", "--quiet"]);
         assert_eq!(
-            typed_flags(&flags, &FLAGS_NOT_REPEATED),
+            flags_to_paste(&flags, &FLAGS_NOT_REPEATED),
             r"--move-unknown --reason 'it'\''s new' --timeout 1h30m"
         );
         let next = next_commands(&["node/a".to_owned(), "b/*".to_owned()], &flags, Some("my prod"));

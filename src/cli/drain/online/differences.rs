@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::drain::plan_text::{pod_name, stay_reason_singular};
+use crate::cli::drain::plan_text::{pod_name, stay_reason_after_name};
 use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, Wave};
 use tollgate_formats::count::count_with_noun;
 
@@ -99,7 +99,7 @@ fn is_same_pod_outcome(old: &PodDecision, new: &PodDecision) -> bool {
 fn pod_outcome_text(fate: &PodDecision) -> String {
     match fate {
         PodDecision::Moves { .. } => "moves".to_owned(),
-        PodDecision::Stays { reason, .. } => format!("stays ({})", stay_reason_singular(*reason)),
+        PodDecision::Stays { reason, .. } => format!("stays ({})", stay_reason_after_name(*reason)),
     }
 }
 

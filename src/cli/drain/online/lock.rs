@@ -120,7 +120,7 @@ impl Run<'_> {
                     continue;
                 }
             }
-            self.wait_and_recheck(LEASE_CHECK_INTERVAL)?;
+            self.wait_and_refresh_objects(LEASE_CHECK_INTERVAL)?;
         }
     }
 

@@ -94,7 +94,7 @@ impl Run<'_> {
             if self.rules.iter().any(|rule| rule.name == planned.name) {
                 continue;
             }
-            let (request, _) = self.create_request(planned, true);
+            let (request, _) = self.rule_creation_request(planned, true);
             let answer = self.send_with_retries(&request)?;
             if answer.code == 409 {
                 let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", &planned.name);

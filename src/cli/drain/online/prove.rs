@@ -57,7 +57,7 @@ impl Run<'_> {
         }
         for look in 1..=CLAIM_CHECK_COUNT {
             if look > 1 {
-                self.wait_and_recheck(CLAIM_CHECK_INTERVAL)?;
+                self.wait_and_refresh_objects(CLAIM_CHECK_INTERVAL)?;
             }
             let claims = self.server.list_claims();
             let claims =

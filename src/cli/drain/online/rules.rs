@@ -191,7 +191,7 @@ impl Run<'_> {
     }
 
     /// Returns the request that creates a planned rule with the effect None, and the rule, still without a uid.
-    pub(super) fn create_request(
+    pub(super) fn rule_creation_request(
         &self,
         planned: &PlannedRule,
         is_dry_run: bool,
@@ -215,7 +215,7 @@ impl Run<'_> {
 
     fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), StopReason> {
         self.check_lock_and_interrupt()?;
-        let (request, mut rule) = self.create_request(planned, false);
+        let (request, mut rule) = self.rule_creation_request(planned, false);
         let answer = self.send_with_retries(&request)?;
         let body = if answer.code == 409 {
             // Ours, if an earlier answer was lost.
@@ -287,7 +287,7 @@ impl Run<'_> {
                 )));
             }
             self.check_lock_and_interrupt()?;
-            self.wait_and_recheck(POLL_INTERVAL)?;
+            self.wait_and_refresh_objects(POLL_INTERVAL)?;
         }
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Run<'_> {
             if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(problem));
             }
-            self.wait_and_recheck(Duration::from_millis(200))?;
+            self.wait_and_refresh_objects(Duration::from_millis(200))?;
         }
     }
 

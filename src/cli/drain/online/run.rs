@@ -189,7 +189,7 @@ impl<'r> Run<'r> {
 
     /// Waits, renews the Lease, and updates the objects. Returns an error if the user interrupts, or if something
     /// has changed that the drain depends on.
-    pub(super) fn wait_and_recheck(&mut self, duration: Duration) -> Result<(), StopReason> {
+    pub(super) fn wait_and_refresh_objects(&mut self, duration: Duration) -> Result<(), StopReason> {
         self.server.pause(duration);
         self.observer.tick();
         self.check_interrupt()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
-use crate::cli::expiry::Expiry;
+use crate::cli::expiry::RuleExpiryArg;
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
@@ -51,8 +51,8 @@ pub(in crate::cli::drain) struct RunArgs {
     pub(in crate::cli::drain) owner: Option<String>,
 
     /// When the rules are no longer needed, as an annotation: a duration or an RFC 3339 time. Nothing is deleted then
-    #[arg(long, value_name = "TIME", value_parser = Expiry::parse, help_heading = "Run", hide_short_help = true)]
-    pub(in crate::cli::drain) expires: Option<Expiry>,
+    #[arg(long, value_name = "TIME", value_parser = RuleExpiryArg::parse, help_heading = "Run", hide_short_help = true)]
+    pub(in crate::cli::drain) expires: Option<RuleExpiryArg>,
 
     /// Drain without the Lease that prevents two drains at the same time
     #[arg(long, help_heading = "Run", hide_short_help = true)]

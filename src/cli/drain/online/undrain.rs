@@ -48,7 +48,7 @@ pub(super) fn check_devices_free(
 impl Run<'_> {
     fn undrain(&mut self, is_dry_run: bool) -> Result<(), StopReason> {
         self.refresh_objects().map_err(into_refusal)?;
-        let rules = self.own_rules();
+        let rules = self.own_rule_names_uids_effects();
         if rules.is_empty() {
             return Err(StopReason::Refused(self.no_rules_message()));
         }
@@ -71,7 +71,7 @@ impl Run<'_> {
     }
 
     /// Returns name, uid and effect of each rule with the label of this drain.
-    fn own_rules(&self) -> Vec<[String; 3]> {
+    fn own_rule_names_uids_effects(&self) -> Vec<[String; 3]> {
         let id = tollgate_drain::drain_id(&self.settings.request);
         let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let own = rules.filter(|rule| drain_id_label(*rule) == id);

@@ -12,7 +12,7 @@ use super::halt::StopReason;
 use super::run::{POLL_INTERVAL, Run};
 use super::settings::WaitFor;
 use super::time::{add_duration, duration_text, seconds_between};
-use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
+use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
 use super::workloads::PodsByWorkload;
 use tollgate_drain::{ClaimWithDevices, PlannedPod, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
@@ -68,7 +68,7 @@ impl Run<'_> {
                     "wave {wave} is not finished after {timeout}: {waiting}"
                 )));
             }
-            self.wait_and_recheck(POLL_INTERVAL)?;
+            self.wait_and_refresh_objects(POLL_INTERVAL)?;
         }
     }
 
@@ -90,7 +90,7 @@ impl Run<'_> {
             if self.server.now() >= deadline {
                 return Err(StopReason::Stopped(waiting.join("; ")));
             }
-            self.wait_and_recheck(POLL_INTERVAL)?;
+            self.wait_and_refresh_objects(POLL_INTERVAL)?;
         }
     }
 
@@ -140,7 +140,7 @@ impl Run<'_> {
         let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
         let mut waiting = Vec::new();
         for ready in &record.ready {
-            let WorkloadReady { workload, .. } = ready;
+            let ReadyPodsBeforeWave { workload, .. } = ready;
             let (needed, has) =
                 (workloads.required_ready_count(workload, ready.ready), workloads.ready_pod_count(workload));
             let (needed_new, new) = (
@@ -211,7 +211,10 @@ impl Run<'_> {
             if !self.known_pods.contains(&pod.uid)
                 && holders.iter().any(|holder| holder.pods.contains(&pod.uid))
             {
-                self.check_new_pod(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
+                self.check_new_pod_on_devices(&PodRef {
+                    namespace: pod.namespace.clone(),
+                    name: pod.name.clone(),
+                })?;
                 self.known_pods.insert(pod.uid.clone());
             }
         }
@@ -220,7 +223,7 @@ impl Run<'_> {
 
     /// Reports a new pod on the closed devices. Returns an error unless the scheduler may have chosen the device
     /// before they were closed.
-    pub(super) fn check_new_pod(&mut self, pod: &PodRef) -> Result<(), StopReason> {
+    pub(super) fn check_new_pod_on_devices(&mut self, pod: &PodRef) -> Result<(), StopReason> {
         let closed = self.no_schedule_since();
         let since = seconds_between(closed, self.server.now());
         if since <= MAX_BINDING_DELAY_SECONDS && !self.is_younger_than_rules(pod) {

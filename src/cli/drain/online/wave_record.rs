@@ -18,7 +18,7 @@ pub(super) struct WaveRecord {
     pub(super) wave: usize,
     pub(super) pods: Vec<MovedPod>,
     /// The workloads of these pods, with their numbers of ready pods before the wave.
-    pub(super) ready: Vec<WorkloadReady>,
+    pub(super) ready: Vec<ReadyPodsBeforeWave>,
     /// The longest grace period, in seconds.
     pub(super) grace: u64,
 }
@@ -38,7 +38,7 @@ pub(super) struct MovedPod {
 /// The number of ready pods of a workload before a wave, and how many of them the wave moved.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct WorkloadReady {
+pub(super) struct ReadyPodsBeforeWave {
     pub(super) workload: String,
     pub(super) ready: i64,
     /// How many pods of the wave were ready.

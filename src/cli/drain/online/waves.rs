@@ -13,7 +13,7 @@ use super::event::Event;
 use super::halt::StopReason;
 use super::run::{Run, pod_ref};
 use super::time::{add_duration, duration_text, seconds_between};
-use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
+use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
 use super::workloads::PodsByWorkload;
 use crate::cluster::DrainApiRequest;
 use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason};
@@ -80,7 +80,7 @@ impl Run<'_> {
             self.set_devices_no_schedule()?;
             plan = self.make_plan().map_err(StopReason::Stopped)?;
         }
-        self.check_new_pods(&plan)?;
+        self.check_new_pods_on_devices(&plan)?;
         if let Some(before) = &self.plan {
             let differences = plan_differences(before, &plan);
             if !differences.is_empty() {
@@ -93,12 +93,12 @@ impl Run<'_> {
 
     /// Reports the pods of a plan that are new on the devices. Returns an error if one got its device after the
     /// devices were closed.
-    fn check_new_pods(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
+    fn check_new_pods_on_devices(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for pod in &plan.pods {
             if self.known_pods.contains(&pod.uid) {
                 continue;
             }
-            self.check_new_pod(&pod_ref(pod))?;
+            self.check_new_pod_on_devices(&pod_ref(pod))?;
             self.known_pods.insert(pod.uid.clone());
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Run<'_> {
         let ready = names.into_iter().map(|workload| {
             let evicted = pods.iter().filter(|(moved, _)| moved.workload == workload);
             let lost = evicted.filter(|(moved, _)| workloads.is_ready(workload, &moved.uid)).count();
-            WorkloadReady {
+            ReadyPodsBeforeWave {
                 workload: workload.to_owned(),
                 ready: workloads.ready_pod_count(workload),
                 lost: i64::try_from(lost).unwrap_or(i64::MAX),
@@ -202,7 +202,7 @@ impl Run<'_> {
                         said.clone_from(&why);
                         self.notify_observer(&Event::PodWaits { wave: wave + 1, pod: pod_ref(pod), why });
                     }
-                    self.wait_and_recheck(PDB_RETRY_INTERVAL)?;
+                    self.wait_and_refresh_objects(PDB_RETRY_INTERVAL)?;
                 }
                 _ => {
                     return Err(StopReason::Stopped(format!(
@@ -244,7 +244,7 @@ impl Run<'_> {
         let started = self.drain_start().unwrap_or_else(|| self.server.now());
         if self.server.now() < add_duration(started, after) {
             let left = seconds_between(self.server.now(), add_duration(started, after)).max(0).unsigned_abs();
-            self.wait_and_recheck(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
+            self.wait_and_refresh_objects(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
             return Ok(true);
         }
         for pod in &pods {

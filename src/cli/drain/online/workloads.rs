@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::settings::WaitFor;
 use super::time::seconds_between;
-use super::wave_record::WorkloadReady;
+use super::wave_record::ReadyPodsBeforeWave;
 use tollgate_document::doc::Value;
 use tollgate_forecast::{ObjectKind, State, StoredObject, controllers_of, workload_of};
 use tollgate_formats::gotime::{self, Timestamp};
@@ -124,7 +124,7 @@ impl PodsByWorkload {
 
     /// Returns how many new pods of a workload must be ready after a wave: as many as it lost, or fewer if it was
     /// scaled down.
-    pub(super) fn required_new_count(&self, before: &WorkloadReady) -> i64 {
+    pub(super) fn required_new_count(&self, before: &ReadyPodsBeforeWave) -> i64 {
         let workload = &before.workload;
         let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
         let wanted =

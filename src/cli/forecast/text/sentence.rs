@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
+use tollgate_forecast::{Forecast, PodForecast, PodOrigin, PodOutcome};
 use tollgate_formats::count::count_with_noun;
 
 /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`;
 /// `None` if no pod is evicted.
 pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
-    summary_sentence(forecast, Origin::Replacement)
+    summary_sentence(forecast, PodOrigin::Replacement)
 }
 
 /// The sentence about the pods of one origin, with a line break; empty if there are none.
-pub(super) fn summary_line(forecast: &Forecast, origin: Origin) -> String {
+pub(super) fn summary_line(forecast: &Forecast, origin: PodOrigin) -> String {
     summary_sentence(forecast, origin).map(|sentence| sentence + "\n").unwrap_or_default()
 }
 
-fn summary_sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
+fn summary_sentence(forecast: &Forecast, origin: PodOrigin) -> Option<String> {
     let (what, place) = match origin {
-        Origin::Replacement => ("evicted", " elsewhere"),
-        Origin::Given => ("given", ""),
-        Origin::Waiting => ("waiting", ""),
+        PodOrigin::Replacement => ("evicted", " elsewhere"),
+        PodOrigin::Given => ("given", ""),
+        PodOrigin::Waiting => ("waiting", ""),
     };
     // A Job that fails deletes pods that are not evicted.
     let evicted: BTreeSet<(&str, &str)> =

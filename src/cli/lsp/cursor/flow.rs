@@ -58,7 +58,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'}' | b']' => {
                     if let Some(bracket) = open.pop() {
-                        self.remember_flow_type(&bracket, at);
+                        self.remember_flow_type_meta(&bracket, at);
                     }
                     if open.is_empty() {
                         return self.finish_line_after_flow(at + 1, end);
@@ -73,7 +73,7 @@ impl<'t> Scanner<'t> {
                             bracket,
                             Bracket { key: None, item: None, word: None, ..*bracket },
                         );
-                        self.remember_flow_type(&done, at);
+                        self.remember_flow_type_meta(&done, at);
                     }
                 }
                 b':' if is_key_colon(bytes, at) => self.read_flow_key(open.last_mut(), at),
@@ -144,9 +144,9 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn remember_flow_type(&mut self, bracket: &Bracket<'t>, at: usize) {
+    fn remember_flow_type_meta(&mut self, bracket: &Bracket<'t>, at: usize) {
         if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
-            self.remember_type(bracket.container, key, self.slice(start..at).trim());
+            self.remember_type_meta(bracket.container, key, self.slice(start..at).trim());
         }
     }
 

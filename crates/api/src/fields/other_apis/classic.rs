@@ -12,9 +12,10 @@ pub(in crate::fields) static CLASSIC_CLASS: StructSchema = api_struct(
 
 pub(in crate::fields) const CLASS_NAME: Field = a!("resourceClassName", FieldType::Str);
 pub(in crate::fields) const PARAMETERS: Field = f!("parameters", FieldType::Raw);
-pub(in crate::fields) const MODE: Field = f!("allocationMode", FieldType::Named("AllocationMode"));
+pub(in crate::fields) const CLASSIC_ALLOCATION_MODE_FIELD: Field =
+    f!("allocationMode", FieldType::Named("AllocationMode"));
 pub(in crate::fields) static CLAIM_SPEC: StructSchema =
-    api_struct("ResourceClaimSpec", &[CLASS_NAME, PARAMETERS, MODE]);
+    api_struct("ResourceClaimSpec", &[CLASS_NAME, PARAMETERS, CLASSIC_ALLOCATION_MODE_FIELD]);
 
 pub(in crate::fields) static SCHEDULER_STATUS: StructSchema = api_struct(
     "SchedulerSchedulingStatus",

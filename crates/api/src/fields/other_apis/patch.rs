@@ -4,7 +4,7 @@
 
 use crate::fields::claim::SELECTORS;
 use crate::fields::slice::CAPACITY;
-use crate::fields::taint::TAINTS;
+use crate::fields::taint::SLICE_PATCH_TAINTS;
 use crate::fields::{SINCE_1_36, STRING_LIST, api_struct};
 use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
@@ -34,9 +34,10 @@ pub(in crate::fields) static DEVICE_PATCH: StructSchema = api_struct(
             FieldType::Map { key: "FullyQualifiedName", value: &FieldType::Struct(&NULLABLE_ATTRIBUTE) }
         ),
         f!("capacity", FieldType::Map { key: "FullyQualifiedName", value: &FieldType::Struct(&CAPACITY) }),
-        TAINTS,
+        SLICE_PATCH_TAINTS,
     ],
 );
-pub(in crate::fields) static PATCH_SPEC: StructSchema =
+pub(in crate::fields) static SLICE_PATCH_SPEC: StructSchema =
     api_struct("ResourceSlicePatchSpec", &[a!("devices", FieldType::Struct(&DEVICE_PATCH))]);
-pub(in crate::fields) static PATCH: StructSchema = kind!(api_struct, "ResourceSlicePatch", PATCH_SPEC);
+pub(in crate::fields) static SLICE_PATCH: StructSchema =
+    kind!(api_struct, "ResourceSlicePatch", SLICE_PATCH_SPEC);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tollgate_formats::gotime;
-use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 
 use super::urlparse;
 use crate::evaluate::value::{Evaluated, Value};
@@ -44,9 +44,9 @@ static FORMATS: [NamedFormat; 13] = [
         check_dns_1035_label(&name_from_prefix(text), out)
     }),
     new_format("labelValue", "LabelValue", 40, |text, out| {
-        names::check_label_value(text, LengthUnit::Bytes, &mut |problem| out.push(problem.into_owned()))
+        names::check_label_value(text, LengthUnitWord::Bytes, &mut |problem| out.push(problem.into_owned()))
     }),
-    new_format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request(text).err())),
+    new_format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request_uri(text).err())),
     new_format("uuid", "uuid", 70, |text, out| {
         report_unless(is_uuid(text), "does not match the UUID format", out)
     }),
@@ -98,11 +98,13 @@ fn name_from_prefix(text: &str) -> Cow<'_, str> {
 }
 
 fn check_dns_label(text: &str, out: &mut Vec<String>) {
-    names::check_dns_label(text, LengthUnit::Characters, &mut |problem| out.push(problem.into_owned()));
+    names::check_dns_label(text, LengthUnitWord::Characters, &mut |problem| out.push(problem.into_owned()));
 }
 
 fn check_dns_subdomain(text: &str, out: &mut Vec<String>) {
-    names::check_dns_subdomain(text, LengthUnit::Characters, &mut |problem| out.push(problem.into_owned()));
+    names::check_dns_subdomain(text, LengthUnitWord::Characters, &mut |problem| {
+        out.push(problem.into_owned())
+    });
 }
 
 fn check_dns_1035_label(text: &str, out: &mut Vec<String>) {
@@ -120,7 +122,7 @@ fn check_dns_1035_label(text: &str, out: &mut Vec<String>) {
 }
 
 fn check_qualified_name(text: &str, out: &mut Vec<String>) {
-    names::check_label_key(text, LengthUnit::Bytes, KeyErrorWord::LabelKey, &mut |problem| {
+    names::check_label_key(text, LengthUnitWord::Bytes, KeyErrorWord::LabelKey, &mut |problem| {
         out.push(problem.into_owned())
     });
 }

@@ -42,11 +42,11 @@ pub(super) fn format_string(format: &str, args: &List) -> Result<String, EvalFai
 
 /// Parses a precision. Returns the rest of the clause and the precision, or an error message.
 pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), String> {
-    const PROBLEM: &str = "could not parse formatting clause: error while parsing precision: ";
+    const PRECISION_ERROR_PREFIX: &str = "could not parse formatting clause: error while parsing precision: ";
     let Some(digits) = clause.strip_prefix('.') else { return Ok((clause, None)) };
     let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() {
-        return Err(format!("{PROBLEM}could not find end of precision specifier"));
+        return Err(format!("{PRECISION_ERROR_PREFIX}could not find end of precision specifier"));
     }
     let digits = digits.get(..digits.len() - rest.len()).unwrap_or_default();
     let problem = match digits.parse::<i64>() {
@@ -55,7 +55,7 @@ pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), Stri
         Err(_) => "value out of range",
     };
     Err(format!(
-        "{PROBLEM}error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"
+        "{PRECISION_ERROR_PREFIX}error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"
     ))
 }
 

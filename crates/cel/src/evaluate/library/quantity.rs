@@ -55,8 +55,8 @@ impl SharedQuantity {
 
     fn compare(&self, other: &SharedQuantity) -> Ordering {
         let (left, right) = (self.get(), other.get());
-        if right.is_decimal() && !left.is_decimal() {
-            *lock(&self.cell) = Amount::from_quantity(left.to_decimal());
+        if right.is_arbitrary_precision() && !left.is_arbitrary_precision() {
+            *lock(&self.cell) = Amount::from_quantity(left.to_arbitrary_precision());
         }
         left.cmp(&right)
     }
@@ -80,7 +80,7 @@ impl SharedQuantity {
 
 impl Amount {
     fn from_quantity(quantity: Quantity<'static>) -> Amount {
-        if quantity.is_decimal() {
+        if quantity.is_arbitrary_precision() {
             Amount::Decimal(Arc::new(Mutex::new(quantity)))
         } else {
             Amount::Int(quantity)

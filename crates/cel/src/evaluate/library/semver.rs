@@ -86,7 +86,7 @@ impl Semver {
         let build = build.into_iter().flat_map(|part| part.split('.')).map(|part| {
             if part.is_empty() {
                 Err("Build meta data is empty".to_owned())
-            } else if part.chars().all(is_alphanumeric) {
+            } else if part.chars().all(is_semver_identifier_char) {
                 Ok(part.to_owned())
             } else {
                 Err(format!("Invalid character(s) found in build meta data {}", gofmt::quote(part)))
@@ -157,12 +157,12 @@ fn parse_identifier(part: &str) -> Result<Identifier, String> {
         }
         return parse_uint(part).map(Identifier::Number);
     }
-    if part.chars().all(is_alphanumeric) {
+    if part.chars().all(is_semver_identifier_char) {
         return Ok(Identifier::Text(part.to_owned()));
     }
     Err(format!("Invalid character(s) found in prerelease {}", gofmt::quote(part)))
 }
 
-fn is_alphanumeric(c: char) -> bool {
+fn is_semver_identifier_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-'
 }

@@ -99,12 +99,12 @@ impl fmt::Display for Url {
 pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
         ("url", [Value::String(text)]) => {
-            let url = urlparse::parse_request(text).and_then(|_| urlparse::parse_reference(text));
+            let url = urlparse::parse_request_uri(text).and_then(|_| urlparse::parse_reference(text));
             let failed =
                 |problem| eval_error(format!("URL parse error during conversion from string: {problem}"));
             url.map_or_else(failed, |url| Ok(Value::Url(Arc::new(url))))
         }
-        ("isURL", [Value::String(text)]) => Ok(Value::Bool(urlparse::parse_request(text).is_ok())),
+        ("isURL", [Value::String(text)]) => Ok(Value::Bool(urlparse::parse_request_uri(text).is_ok())),
         ("getScheme", [Value::Url(url)]) => Ok(Value::string(url.scheme.as_str())),
         ("getHost", [Value::Url(url)]) => Ok(Value::string(url.host.as_str())),
         ("getHostname", [Value::Url(url)]) => Ok(Value::string(url.host_and_port().0)),

@@ -18,7 +18,7 @@ pub(super) enum UrlPart {
 }
 
 /// Go `url.ParseRequestURI`: an absolute URL, or a path. The error is Go's.
-pub(super) fn parse_request(text: &str) -> Result<Url, String> {
+pub(super) fn parse_request_uri(text: &str) -> Result<Url, String> {
     parse(text, true).map_err(|problem| format!("parse {}: {problem}", quote(text)))
 }
 

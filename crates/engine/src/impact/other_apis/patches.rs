@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::impact::read::cel_expressions;
-use crate::impact::record::{ClassCriteria, TaintPatch};
+use crate::impact::record::{ClassCriteria, TaintingPatch};
 use crate::impact::selection::{CompiledCriteria, SelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
@@ -221,11 +221,11 @@ impl TaintOrigin<'_> {
 
 impl SourcedTaint<'_> {
     /// Returns the ResourceSlicePatch that adds the taint; `None` if the driver does.
-    pub(in crate::impact) fn patch(&self) -> Option<TaintPatch> {
+    pub(in crate::impact) fn patch(&self) -> Option<TaintingPatch> {
         match self.source {
             TaintOrigin::Driver => None,
             TaintOrigin::Patch(PatchPrecedence { name, is_conditional, .. }) => {
-                Some(TaintPatch { name: name.into(), is_conditional })
+                Some(TaintingPatch { name: name.into(), is_conditional })
             }
         }
     }

@@ -15,16 +15,16 @@ use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Value of `taintReplacementTimeSeconds` if the FoundationDBCluster does not set it.
-const DEFAULT_REPLACEMENT_SECONDS: i64 = 1800;
+const DEFAULT_TAINT_REPLACEMENT_SECONDS: i64 = 1800;
 /// Value of `maxConcurrentReplacements` if the FoundationDBCluster does not set it.
 const DEFAULT_CONCURRENT_REPLACEMENTS: i64 = 1;
 /// Labels that name a pod's cluster and process group unless `spec.labels` sets others.
 const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
 const PROCESS_GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
 
-/// The FoundationDBCluster, nodes and pods from which [`forecast_replacements`] computes replacements.
+/// The FoundationDBCluster, nodes and pods from which [`forecast_foundationdb_replacements`] computes replacements.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplacementInput<'a, 'd> {
+pub struct FoundationDbReplacementInput<'a, 'd> {
     pub cluster: FoundationDbCluster<'d>,
     /// The status of the FoundationDB cluster as recorded by its operator, from the manifest or the cluster
     /// state.
@@ -75,7 +75,7 @@ pub struct TaintedProcessGroup<'d> {
 
 /// The process groups of a FoundationDBCluster that are on tainted nodes, and when the operator replaces them.
 #[derive(Clone, Debug, Default)]
-pub struct ReplacementForecast<'d> {
+pub struct FoundationDbReplacementForecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.
     pub groups: Vec<TaintedProcessGroup<'d>>,
     /// Notes for the user.
@@ -83,8 +83,10 @@ pub struct ReplacementForecast<'d> {
 }
 
 /// Returns which process groups are on tainted nodes, and when they are replaced.
-pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> ReplacementForecast<'d> {
-    let mut forecast = ReplacementForecast::default();
+pub fn forecast_foundationdb_replacements<'d>(
+    input: FoundationDbReplacementInput<'_, 'd>,
+) -> FoundationDbReplacementForecast<'d> {
+    let mut forecast = FoundationDbReplacementForecast::default();
     let [way, ..] = FoundationDbCluster::REPLACEMENT_PATHS;
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
@@ -152,7 +154,7 @@ fn replacement_option<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Opti
 /// Returns the process group of a pod; `None` if no option applies to a taint of its node. If several apply, the one
 /// that replaces it first counts.
 fn tainted_process_group<'d>(
-    input: ReplacementInput<'_, 'd>,
+    input: FoundationDbReplacementInput<'_, 'd>,
     options: List<'d, TaintOption<'d>>,
     pod: Value<'d>,
     node: Value<'d>,
@@ -204,7 +206,7 @@ fn tainted_process_group<'d>(
 }
 
 /// Returns the process groups in the status of the cluster.
-fn recorded_groups<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+fn recorded_groups<'d>(input: FoundationDbReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
     input.status.get("processGroups").items()
 }
 
@@ -221,9 +223,9 @@ fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
 /// Sorts the groups by when they are marked and sets when each is replaced, at most as many at a time as the cluster
 /// allows.
 fn schedule_replacements(
-    input: ReplacementInput<'_, '_>,
+    input: FoundationDbReplacementInput<'_, '_>,
     replacements: Replacements<'_>,
-    forecast: &mut ReplacementForecast<'_>,
+    forecast: &mut FoundationDbReplacementForecast<'_>,
 ) {
     forecast.groups.sort_by(|one, other| {
         let key = |group: &TaintedProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
@@ -239,7 +241,8 @@ fn schedule_replacements(
         let note = format!("maxConcurrentReplacements is {max_concurrent}, so nothing is replaced");
         return forecast.notes.push(note);
     };
-    let rest = replacements.taint_replacement_time_seconds().unwrap_or(DEFAULT_REPLACEMENT_SECONDS).max(0);
+    let rest =
+        replacements.taint_replacement_time_seconds().unwrap_or(DEFAULT_TAINT_REPLACEMENT_SECONDS).max(0);
     // Replacements in progress count against the limit; their duration is assumed like that of the others.
     let is_under_way = |group: &Value<'_>| {
         !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()

@@ -37,10 +37,10 @@ pub(super) const CHARGE_OPERAND: &str = "__operand";
 pub(super) const CHARGE_WHOLE_VALUE: &str = "__whole";
 /// Internal function that converts a list or map of the interpreter into one that is shared instead of
 /// copied.
-pub(super) const SHARE_FUNCTION: &str = "__share";
+pub(super) const SHARE_LIST_OR_MAP: &str = "__share";
 
 /// Internal function that returns a value that can have fields as it is, and an empty map for every other value.
-pub(super) const FIELDS_FUNCTION: &str = "__fields";
+pub(super) const VALUE_OR_EMPTY_MAP: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
 const MAX_VALUE_DEPTH: u64 = 200;
@@ -83,8 +83,8 @@ pub(super) fn cel_environment() -> Env {
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
         library::declare_functions(&mut env),
         env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_whole_value),
-        env.add_overload(SHARE_FUNCTION, SHARE_FUNCTION, vec![DYN_TYPE], shared_container),
-        env.add_overload(FIELDS_FUNCTION, FIELDS_FUNCTION, vec![DYN_TYPE], value_with_fields),
+        env.add_overload(SHARE_LIST_OR_MAP, SHARE_LIST_OR_MAP, vec![DYN_TYPE], shared_container),
+        env.add_overload(VALUE_OR_EMPTY_MAP, VALUE_OR_EMPTY_MAP, vec![DYN_TYPE], value_or_empty_map),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
     for (_, ours, function) in REPLACED_OPERATORS {
@@ -172,7 +172,7 @@ fn shared_container<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b,
 
 /// Implements `__fields`. In an API server, null and strings have no fields, which is not an error:
 /// `has(oldObject.spec)` is false for a new object. A list is an error.
-fn value_with_fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn value_or_empty_map<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if value.get_type().kind() == Kind::List {
         return Err(ExecutionError::function_error("has", "a list has no fields"));

@@ -14,8 +14,8 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::functions::{
-    CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_WHOLE_VALUE, FIELDS_FUNCTION, REPLACED_OPERATORS,
-    SHARE_FUNCTION,
+    CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_WHOLE_VALUE, REPLACED_OPERATORS, SHARE_LIST_OR_MAP,
+    VALUE_OR_EMPTY_MAP,
 };
 use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS};
 use super::library::strings::REPLACED_FUNCTIONS;
@@ -84,7 +84,7 @@ impl Rewriter {
                 self.names.insert(select.field.clone());
                 let operand = self.rewrite(std::mem::take(&mut select.operand));
                 *select.operand =
-                    if select.test { function_call(FIELDS_FUNCTION, vec![operand]) } else { operand };
+                    if select.test { function_call(VALUE_OR_EMPTY_MAP, vec![operand]) } else { operand };
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
@@ -321,7 +321,7 @@ fn set_item_cost(item: &mut IdedExpr, cost: i64) {
 /// Wraps an expression that creates a list or map, so that copies of the result share it.
 fn wrap_in_share(id: u64, made: Expr) -> Expr {
     Expr::Call(CallExpr {
-        func_name: SHARE_FUNCTION.to_owned(),
+        func_name: SHARE_LIST_OR_MAP.to_owned(),
         target: None,
         args: vec![IdedExpr { id, expr: made }],
     })

@@ -44,21 +44,21 @@ pub(super) enum JsonVal<'d> {
 #[derive(Clone, Debug)]
 pub(super) enum SharedList<'d> {
     Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
-    Computed(Arc<Computed<CelList<'d>>>),
+    ExpressionResult(Arc<ExpressionResult<CelList<'d>>>),
 }
 
 /// A CEL map: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
 pub(super) enum SharedMap<'d> {
     Json { object: Value<'d>, members: OnceLock<Arc<Vec<JsonMember<'d>>>> },
-    Computed(Arc<Computed<CelMap<'d>>>),
+    ExpressionResult(Arc<ExpressionResult<CelMap<'d>>>),
 }
 
 type JsonMember<'d> = (CelString<'d>, JsonVal<'d>);
 
 /// A list or map that an expression made, such as the result of `map`.
 #[derive(Debug)]
-pub(super) struct Computed<T> {
+pub(super) struct ExpressionResult<T> {
     container: T,
     /// Steps for a loop that copies each of its items or keys.
     loop_cost: u64,
@@ -106,7 +106,7 @@ impl<'d> SharedList<'d> {
     /// Wraps a list that an expression made, so that copies of it share the items.
     pub(super) fn from_computed(list: CelList<'d>) -> SharedList<'d> {
         let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
-        SharedList::Computed(Arc::new(Computed { container: list, loop_cost }))
+        SharedList::ExpressionResult(Arc::new(ExpressionResult { container: list, loop_cost }))
     }
 }
 
@@ -267,7 +267,7 @@ impl Indexer for SharedList<'_> {
     {
         let (list, made) = match self {
             SharedList::Json { list, items } => (*list, items),
-            SharedList::Computed(made) => return charge_for_lookup(made.container.get(index)),
+            SharedList::ExpressionResult(made) => return charge_for_lookup(made.container.get(index)),
         };
         let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
         let number =
@@ -308,8 +308,8 @@ impl Iterable for SharedList<'_> {
     {
         match self {
             SharedList::Json { list, items: made } => Box::new(ItemIterator(json_items(*list, made).iter())),
-            SharedList::Computed(made) if charge(made.loop_cost) => made.container.iter(),
-            SharedList::Computed(_) => Box::new(ItemIterator([].iter())),
+            SharedList::ExpressionResult(made) if charge(made.loop_cost) => made.container.iter(),
+            SharedList::ExpressionResult(_) => Box::new(ItemIterator([].iter())),
         }
     }
 }
@@ -320,7 +320,7 @@ impl Sizer for SharedList<'_> {
             SharedList::Json { list, items } => {
                 cel_int(items.get().map_or_else(|| list.len(), |items| items.len()))
             }
-            SharedList::Computed(made) => made.container.size(),
+            SharedList::ExpressionResult(made) => made.container.size(),
         }
     }
 }
@@ -329,7 +329,7 @@ impl Zeroer for SharedList<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
             SharedList::Json { list, .. } => list.is_empty(),
-            SharedList::Computed(made) => made.container.is_zero_value(),
+            SharedList::ExpressionResult(made) => made.container.is_zero_value(),
         }
     }
 }
@@ -338,7 +338,7 @@ impl<'d> SharedMap<'d> {
     /// Wraps a map that an expression made, so that copies of it share the entries.
     pub(super) fn from_computed(map: CelMap<'d>) -> SharedMap<'d> {
         let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
-        SharedMap::Computed(Arc::new(Computed { container: map, loop_cost }))
+        SharedMap::ExpressionResult(Arc::new(ExpressionResult { container: map, loop_cost }))
     }
 }
 
@@ -346,7 +346,7 @@ impl Container for SharedMap<'_> {
     fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
         match self {
             SharedMap::Json { .. } => Ok(self.get(key).is_ok()),
-            SharedMap::Computed(made) => made.container.contains(key),
+            SharedMap::ExpressionResult(made) => made.container.contains(key),
         }
     }
 }
@@ -362,7 +362,7 @@ impl Indexer for SharedMap<'_> {
         charge_steps(1 + length / 8)?;
         let (object, made) = match self {
             SharedMap::Json { object, members } => (*object, members),
-            SharedMap::Computed(made) => return charge_for_lookup(made.container.get(key)),
+            SharedMap::ExpressionResult(made) => return charge_for_lookup(made.container.get(key)),
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
         let members = json_members(object, made);
@@ -390,8 +390,8 @@ impl Iterable for SharedMap<'_> {
             SharedMap::Json { object, members: made } => {
                 Box::new(KeyIterator(json_members(*object, made).iter()))
             }
-            SharedMap::Computed(made) if charge(made.loop_cost) => made.container.iter(),
-            SharedMap::Computed(_) => Box::new(KeyIterator([].iter())),
+            SharedMap::ExpressionResult(made) if charge(made.loop_cost) => made.container.iter(),
+            SharedMap::ExpressionResult(_) => Box::new(KeyIterator([].iter())),
         }
     }
 }
@@ -401,7 +401,7 @@ impl Sizer for SharedMap<'_> {
         match self {
             // Duplicates do not count.
             SharedMap::Json { object, members: made } => cel_int(json_members(*object, made).len()),
-            SharedMap::Computed(made) => made.container.size(),
+            SharedMap::ExpressionResult(made) => made.container.size(),
         }
     }
 }
@@ -410,7 +410,7 @@ impl Zeroer for SharedMap<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
             SharedMap::Json { object, .. } => object.is_empty(),
-            SharedMap::Computed(made) => made.container.is_zero_value(),
+            SharedMap::ExpressionResult(made) => made.container.is_zero_value(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::admission::Operation;
 use crate::policy::parameters::ComparedParameters;
 use crate::policy::taint::ComparedTaints;
 use crate::policy::taint_rule::ComparedRuleLimits;
-use crate::policy::toleration::{ComparedDefaults, ComparedTolerations};
+use crate::policy::toleration::{ComparedDefaultTolerations, ComparedTolerations};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
@@ -101,7 +101,7 @@ pub(super) struct FoundDifference {
     pub(super) after: &'static str,
 }
 
-const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it cannot be evaluated";
+const FAILURE_POLICY_REQUESTS_TEXT: &str = "requests to which the policy applies, if it cannot be evaluated";
 
 impl FoundDifference {
     /// Creates the difference between two values of `failurePolicy`, where true means `Ignore`.
@@ -110,7 +110,7 @@ impl FoundDifference {
         let effect = if after { ChangeEffect::Wider } else { ChangeEffect::Stricter };
         FoundDifference {
             effect,
-            what: CANNOT_EVALUATE.to_owned(),
+            what: FAILURE_POLICY_REQUESTS_TEXT.to_owned(),
             before: result(before),
             after: result(after),
         }
@@ -128,7 +128,7 @@ pub(super) fn compare_aspects<'s>(
     let sides = ComparedSets { before, after, circumstances, changed };
     let mut found = Vec::new();
     sides.compare_aspect::<ComparedTolerations<'s>>(&mut found);
-    sides.compare_aspect::<ComparedDefaults<'s>>(&mut found);
+    sides.compare_aspect::<ComparedDefaultTolerations<'s>>(&mut found);
     sides.compare_aspect::<ComparedTaints<'s>>(&mut found);
     sides.compare_aspect::<ComparedRuleLimits<'s>>(&mut found);
     sides.compare_aspect::<ComparedParameters<'s>>(&mut found);

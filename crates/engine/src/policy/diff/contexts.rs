@@ -99,7 +99,7 @@ impl SampleRequests {
             }
         }
         for kind in kinds {
-            contexts.add_groups(kind, &policies, &samples);
+            contexts.add_request_groups(kind, &policies, &samples);
             let users = contexts.sample_users(kind, &policies);
             contexts.users.insert(kind, users);
         }
@@ -162,7 +162,7 @@ impl SampleRequests {
     }
 
     /// Adds the groups of requests for objects of a kind.
-    fn add_groups(&mut self, kind: ApiKind, policies: &[&Policy], samples: &[SampleNamespace]) {
+    fn add_request_groups(&mut self, kind: ApiKind, policies: &[&Policy], samples: &[SampleNamespace]) {
         let all = policies.iter().copied().enumerate();
         let ours: Vec<(usize, &Policy)> =
             all.filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();

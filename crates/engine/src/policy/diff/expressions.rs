@@ -14,11 +14,11 @@ use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of conditions whose outcomes are combined.
-const MAX_CONDITIONS: usize = 10;
+const MAX_COMBINED_CONDITIONS: usize = 10;
 
 /// Beginning of the description of requests for which an expression cannot be evaluated, by which such differences are
 /// recognized.
-pub(super) const FAILED_EXPRESSION: &str = "requests for which an expression cannot be evaluated";
+pub(super) const FAILED_EXPRESSION_PREFIX: &str = "requests for which an expression cannot be evaluated";
 
 /// Returns the parts that must all be true, as canonical texts, of the expressions in a list of a policy:
 /// `matchConditions` or `validations`.
@@ -42,8 +42,8 @@ pub(super) fn condition_combinations(
     new: &BTreeSet<String>,
 ) -> (Vec<(BTreeSet<String>, bool)>, bool) {
     let all: Vec<&String> = old.union(new).filter(|condition| *condition != "false").collect();
-    let is_complete = all.len() <= MAX_CONDITIONS;
-    let known = all.get(..all.len().min(MAX_CONDITIONS)).unwrap_or_default();
+    let is_complete = all.len() <= MAX_COMBINED_CONDITIONS;
+    let known = all.get(..all.len().min(MAX_COMBINED_CONDITIONS)).unwrap_or_default();
     let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| -> Vec<String> {
         one.difference(other).filter(|condition| *condition != "false").cloned().collect()
     };
@@ -117,7 +117,7 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
     fn describe(sample: &SampleOutcome) -> String {
         match sample {
             SampleOutcome::Fails(part) => format!("requests that violate the validation {part}"),
-            SampleOutcome::CannotEvaluate(part) => format!("{FAILED_EXPRESSION}: {part}"),
+            SampleOutcome::CannotEvaluate(part) => format!("{FAILED_EXPRESSION_PREFIX}: {part}"),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::super::entries::TolerationEntry;
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, PolicyDraft};
+use super::draft::{PolicyDraft, PolicyInDraft};
 use super::taints::{permanent_deny_entries, unexpired_allow_entries};
 use super::text::{BoolExpr, string_literal};
 use crate::tolerance::coverage::{EffectSet, KeyPattern};
@@ -37,7 +37,7 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     );
     draft.declare_variable("requests", requests);
     draft.declare_variable("tolerations", TOLERATIONS_EXPRESSION);
-    let policies: Vec<BoundPolicy<'_>> =
+    let policies: Vec<PolicyInDraft<'_>> =
         draft.policies.iter().filter(|bound| toleration_policy(bound).is_some()).cloned().collect();
     require_allow_entry(draft, &policies);
     for bound in &policies {
@@ -51,7 +51,7 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
             bound.source.message("a toleration is denied"),
         );
     }
-    let keyed = |bound: &&BoundPolicy<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
+    let keyed = |bound: &&PolicyInDraft<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
     for bound in policies.iter().filter(keyed) {
         let message = bound.source.message("a toleration must set `key`");
         require_for_tolerations(
@@ -63,7 +63,9 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     }
 }
 
-fn toleration_policy<'s>(bound: &BoundPolicy<'s>) -> Option<&'s super::super::toleration::TolerationPolicy> {
+fn toleration_policy<'s>(
+    bound: &PolicyInDraft<'s>,
+) -> Option<&'s super::super::toleration::TolerationPolicy> {
     if let PolicySpec::Toleration(policy) = &bound.source.policy.spec { Some(policy) } else { None }
 }
 
@@ -80,7 +82,7 @@ fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: BoolExpr, test: B
 }
 
 /// Requires that the allow entries cover every toleration, if a policy with an allow list binds.
-fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[BoundPolicy<'_>]) {
+fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_>]) {
     let mut grants: Vec<(BoolExpr, TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
     for bound in policies {

@@ -17,7 +17,7 @@ use tollgate_formats::gotime::Timestamp;
 /// A ValidatingAdmissionPolicy under construction.
 pub(super) struct PolicyDraft<'d> {
     pub(super) kind: ApiKind,
-    pub(super) policies: Vec<BoundPolicy<'d>>,
+    pub(super) policies: Vec<PolicyInDraft<'d>>,
     pub(super) now: Timestamp,
     pub(super) profiles: &'d [&'d Profile],
     pub(super) omissions: &'d mut BTreeSet<Omission>,
@@ -29,7 +29,7 @@ pub(super) struct PolicyDraft<'d> {
 
 /// A policy that is part of a draft, with the expressions for whether it matches a request and restricts the user.
 #[derive(Clone, Debug)]
-pub(super) struct BoundPolicy<'d> {
+pub(super) struct PolicyInDraft<'d> {
     pub(super) source: &'d ExportedPolicy<'d>,
     /// Whether the policy applies to the request, so that its allow entries count.
     pub(super) matches: BoolExpr,
@@ -123,12 +123,12 @@ impl<'d> PolicyDraft<'d> {
             let evaluated = BoolExpr::from_comparison(format!("{} in [true, false]", matches.text()));
             self.add_validation(&evaluated, source.message("the match conditions cannot be evaluated"));
         }
-        self.policies.push(BoundPolicy { source, matches, binds });
+        self.policies.push(PolicyInDraft { source, matches, binds });
     }
 
     /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
     pub(super) fn into_admission_policies(mut self, action: FindingLevel) -> Vec<AdmissionPolicy> {
-        self.check_version_and_shape();
+        self.require_known_version_and_shape();
         let match_conditions = match_conditions(self.kind);
         let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
         let mut finished = Vec::new();
@@ -151,7 +151,7 @@ impl<'d> PolicyDraft<'d> {
     }
 
     /// Adds a validation that denies objects in API versions, or with fields, that the expressions do not support.
-    fn check_version_and_shape(&mut self) {
+    fn require_known_version_and_shape(&mut self) {
         if self.validations.is_empty() {
             return;
         }

@@ -145,25 +145,25 @@ fn is_reshaped(name: &str, kind: ApiKind) -> bool {
 /// Declares the variables that expressions of policies read.
 pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
     if let Some(path) = versioned_items_path(draft.kind) {
-        let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { REQUEST_AS_V1 };
+        let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { CLAIM_REQUEST_AS_V1 };
         draft.declare_variable("object", convert_to_v1("object", path, item));
         let old = convert_to_v1("oldObject", path, item);
         draft
             .declare_variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
     }
-    draft.declare_variable("request", VISIBLE_REQUEST);
+    draft.declare_variable("request", VISIBLE_REQUEST_EXPRESSION);
     if draft.kind.is_namespaced() {
-        draft.declare_variable("namespaceObject", VISIBLE_NAMESPACE);
+        draft.declare_variable("namespaceObject", VISIBLE_NAMESPACE_EXPRESSION);
     }
 }
 
 /// CEL expression for `request` with only the fields that Tollgate shows to expressions of policies.
-const VISIBLE_REQUEST: &str = "{'kind': dyn(request.kind), 'resource': dyn(request.resource), 'subResource': dyn(''), \
+const VISIBLE_REQUEST_EXPRESSION: &str = "{'kind': dyn(request.kind), 'resource': dyn(request.resource), 'subResource': dyn(''), \
 'operation': dyn(request.operation), 'name': dyn(has(object.metadata.name) ? object.metadata.name : ''), \
 'namespace': dyn(has(object.metadata.namespace) ? object.metadata.namespace : ''), 'userInfo': dyn(request.userInfo)}";
 
 /// CEL expression for `namespaceObject` with only the fields that Tollgate shows to expressions of policies.
-const VISIBLE_NAMESPACE: &str = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespace'), \
+const VISIBLE_NAMESPACE_EXPRESSION: &str = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespace'), \
 'metadata': dyn({'name': dyn(request.namespace), 'labels': variables.namespaceLabels})}";
 
 /// Returns the path to the items whose form differs between API versions: requests of claims, devices of slices; `None`
@@ -178,7 +178,7 @@ fn versioned_items_path(kind: ApiKind) -> Option<&'static [&'static str]> {
 }
 
 /// CEL expression that converts a request `i` of version v1beta1 to the form of version v1.
-const REQUEST_AS_V1: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
+const CLAIM_REQUEST_AS_V1: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
 : {'name': dyn(i.name), 'exactly': dyn(i.transformMap(k, v, k != 'name', v))}";
 /// CEL expression that converts a device `i` of version v1beta1 to the form of version v1.
 const DEVICE_AS_V1: &str = "!has(i.basic) ? i \

@@ -1,7 +1,7 @@
 //! DeviceTaintRules: TaintPolicies and TaintRulePolicies. A rule that only gets narrower or weaker always passes.
 
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, PolicyDraft};
+use super::draft::{PolicyDraft, PolicyInDraft};
 use super::omission::OmissionReason;
 use super::taints::{self, DriverExpr, is_not_stronger, is_same_taint, taint_map_expression};
 use super::text::{BoolExpr, string_list, string_literal};
@@ -65,8 +65,8 @@ pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
         BoolExpr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
     draft.declare_variable("storedSelectorExcuses", excuses.text());
     export_taint_checks(draft);
-    let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
-    let ours: Vec<BoundPolicy<'_>> = draft.policies.iter().filter(is_ours).cloned().collect();
+    let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
+    let ours: Vec<PolicyInDraft<'_>> = draft.policies.iter().filter(is_ours).cloned().collect();
     for bound in ours {
         let binds = bound.binds.clone().and(
             bound.source.matches_driver(RULE_DRIVER_EXPRESSION.name, RULE_DRIVER_EXPRESSION.can_be_empty),
@@ -104,7 +104,7 @@ fn export_taint_checks(draft: &mut PolicyDraft<'_>) {
 
 /// Adds validations for `requireSelector`. An update that reaches no further than the stored rule may lack what the
 /// stored rule lacks.
-fn require_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &BoolExpr) {
+fn require_selector(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, binds: &BoolExpr) {
     let excused = BoolExpr::from_call("variables.storedSelectorExcuses");
     for name in bound.source.spec.get("requireSelector").items().map(Value::str) {
         let has = |field: &str| BoolExpr::from_call(format!("has(variables.selector.{field})"));
@@ -122,7 +122,7 @@ fn require_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds:
 
 /// Adds validations for `requireAnnotations` and `maxAgeSeconds`. An update that reaches no further than the stored
 /// rule may lack what the stored rule lacks.
-fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &BoolExpr) {
+fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, binds: &BoolExpr) {
     const EXPIRES_ANNOTATION: &str = "tollgate.dev/expires";
     let spec = bound.source.spec;
     let mut names: Vec<&str> = spec.get("requireAnnotations").items().map(Value::str).collect();

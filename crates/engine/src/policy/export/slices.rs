@@ -43,7 +43,7 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
         );
         draft.declare_variable(name, checked);
     }
-    let closest = taints::named_policy(&policies);
+    let closest = taints::blamed_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
         let is_closest =
             if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.is_policy(index) };

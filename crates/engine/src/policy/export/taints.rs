@@ -2,7 +2,7 @@
 
 use super::super::entries::{CommonEntryFields, TaintEntry};
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, PolicyDraft};
+use super::draft::{PolicyDraft, PolicyInDraft};
 use super::omission::OmissionReason;
 use super::source::{ExportedPolicy, one_line};
 use super::text::{BoolExpr, matches_driver_glob};
@@ -54,10 +54,10 @@ pub(super) fn read_taint_policies<'d>(
     driver: DriverExpr,
 ) -> Vec<ExportedTaintPolicy<'d>> {
     driver.declare_variables(draft);
-    let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
-    let ours: Vec<BoundPolicy<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
+    let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
+    let ours: Vec<PolicyInDraft<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
     let mut policies = Vec::new();
-    for BoundPolicy { source, matches, binds } in ours {
+    for PolicyInDraft { source, matches, binds } in ours {
         let spec = source.spec;
         let scope = source.matches_driver(driver.name, driver.can_be_empty);
         let entries = |list: &str| TaintEntry::read_all(spec.get(list), list);
@@ -112,11 +112,11 @@ pub(super) fn not_allowed_message(policies: &[ExportedTaintPolicy<'_>]) -> Strin
 
 /// Returns which policy Tollgate names if the taint `t` violates the allow lists: always the same one if only one
 /// policy has an allow list, otherwise an expression for its index.
-pub(super) fn named_policy(policies: &[ExportedTaintPolicy<'_>]) -> NamedPolicy {
+pub(super) fn blamed_policy(policies: &[ExportedTaintPolicy<'_>]) -> BlamedPolicy {
     let lists: Vec<(usize, &ExportedTaintPolicy<'_>)> =
         policies.iter().enumerate().filter(|(_, policy)| policy.allow.is_some()).collect();
     if let [(only, _)] = lists.as_slice() {
-        return NamedPolicy::Always(*only);
+        return BlamedPolicy::Always(*only);
     }
     let with_key = lists.iter().map(|(index, policy)| {
         let keys = policy.allow.iter().flatten().map(|entry| policy.matches_allow_key(&entry.key));
@@ -131,29 +131,29 @@ pub(super) fn named_policy(policies: &[ExportedTaintPolicy<'_>]) -> NamedPolicy 
     let mut expression = String::new();
     for (index, test) in choices.filter(|(_, test)| *test != BoolExpr::Never) {
         if test == BoolExpr::Always {
-            return NamedPolicy::By(format!("{expression}{index}"));
+            return BlamedPolicy::By(format!("{expression}{index}"));
         }
         expression.extend(["(", test.text(), ") ? ", &index.to_string(), " : "]);
     }
-    NamedPolicy::By(format!("{expression}-1"))
+    BlamedPolicy::By(format!("{expression}-1"))
 }
 
 /// The policy that Tollgate names in a violation of the allow lists of several policies.
 #[derive(Debug)]
-pub(super) enum NamedPolicy {
+pub(super) enum BlamedPolicy {
     /// The policy with this index.
     Always(usize),
     /// An expression for the index.
     By(String),
 }
 
-impl NamedPolicy {
+impl BlamedPolicy {
     /// Returns the test whether it is the policy with this index.
     pub(super) fn is_policy(&self, index: usize) -> BoolExpr {
         match self {
-            NamedPolicy::Always(only) if *only == index => BoolExpr::Always,
-            NamedPolicy::Always(_) => BoolExpr::Never,
-            NamedPolicy::By(expression) => BoolExpr::from_comparison(format!("({expression}) == {index}")),
+            BlamedPolicy::Always(only) if *only == index => BoolExpr::Always,
+            BlamedPolicy::Always(_) => BoolExpr::Never,
+            BlamedPolicy::By(expression) => BoolExpr::from_comparison(format!("({expression}) == {index}")),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::policy::schema::TextFormat;
 use crate::tolerance::coverage::KeyPattern;
-use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 
 /// A glob for namespaces. One that no name can match would do nothing, unnoticed.
 pub(in crate::policy) static NAMESPACE_GLOB: TextFormat = TextFormat {
@@ -53,7 +53,7 @@ pub(in crate::policy) static TAINT_KEY: TextFormat = TextFormat {
             return vec!["must not be empty".to_owned()];
         }
         let mut problems = Vec::new();
-        names::check_label_key(text, LengthUnit::Bytes, KeyErrorWord::LabelKey, &mut |detail| {
+        names::check_label_key(text, LengthUnitWord::Bytes, KeyErrorWord::LabelKey, &mut |detail| {
             problems.push(format!("{text:?} is not a taint key: {detail}"));
         });
         problems
@@ -65,7 +65,7 @@ pub(in crate::policy) static TAINT_VALUE: TextFormat = TextFormat {
     pattern: "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
     problems: |text| {
         let mut problems = Vec::new();
-        names::check_label_value(text, LengthUnit::Bytes, &mut |detail| {
+        names::check_label_value(text, LengthUnitWord::Bytes, &mut |detail| {
             problems.push(format!("{text:?} is not a taint value: {detail}"));
         });
         problems

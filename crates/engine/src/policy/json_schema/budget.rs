@@ -13,20 +13,20 @@ use tollgate_document::doc::Value;
 /// Number of steps that the schemas may take for every object, whatever its size.
 const BASE_STEPS: u64 = 50_000;
 /// Steps for each key, item and scalar of the data.
-const STEPS_PER_NODE: u64 = 256;
+const GRANTED_STEPS_PER_NODE: u64 = 256;
 /// Maximum number of steps for any object.
 const MAX_STEPS: u64 = 4_000_000;
 /// Steps for each value, independent of its schema.
-const STEPS_PER_VALUE: u64 = 8;
+const CHARGED_STEPS_PER_VALUE: u64 = 8;
 /// Number of parts of a value that are visited in one step when checking whether it can be evaluated.
 const PARTS_PER_STEP: u64 = 8;
 /// Maximum number of errors that the `jsonschema` crate may collect for one value, including errors of
 /// alternatives. Each error contains its path in the schema, which takes some kilobytes for a deep value.
 const MAX_COLLECTED_ERRORS: usize = 256;
 /// Members or items of a value that count as one more error: an error can list them.
-const PARTS_PER_ERROR: usize = 4;
+const PARTS_COUNTED_AS_ERROR: usize = 4;
 /// Bytes of a schema that count as one more error: an error can contain a part of it.
-const BYTES_PER_ERROR: usize = 256;
+const SCHEMA_BYTES_COUNTED_AS_ERROR: usize = 256;
 
 /// The steps that the JSON Schemas of all policies may take for one object.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ pub(in crate::policy) struct SchemaBudget {
 impl SchemaBudget {
     /// Adds the steps that checking one more value may take.
     pub(super) fn add_steps_for(&self, value: Value<'_>) {
-        let steps = (value.node_count() as u64).saturating_mul(STEPS_PER_NODE);
+        let steps = (value.node_count() as u64).saturating_mul(GRANTED_STEPS_PER_NODE);
         self.granted.set(self.granted.get().max(BASE_STEPS).saturating_add(steps).min(MAX_STEPS));
     }
 
@@ -54,7 +54,7 @@ impl SchemaBudget {
 
     /// Takes the steps for visiting a value once; returns false if too few are left.
     pub(super) fn take_steps_to_visit(&self, value: Value<'_>) -> bool {
-        self.take_steps(STEPS_PER_VALUE + value.node_count() as u64 / PARTS_PER_STEP)
+        self.take_steps(CHARGED_STEPS_PER_VALUE + value.node_count() as u64 / PARTS_PER_STEP)
     }
 
     /// Takes steps for work that is already done, as far as there are any left.
@@ -85,7 +85,10 @@ impl<'b> EvaluationMeter<'b> {
 
     /// Creates a meter for collecting errors. Each error may contain a schema part of `bytes` bytes.
     pub(super) fn for_errors(&self, bytes: usize) -> EvaluationMeter<'b> {
-        EvaluationMeter { error_weight: 1 + bytes / BYTES_PER_ERROR, ..EvaluationMeter::new(self.budget) }
+        EvaluationMeter {
+            error_weight: 1 + bytes / SCHEMA_BYTES_COUNTED_AS_ERROR,
+            ..EvaluationMeter::new(self.budget)
+        }
     }
 
     /// Takes steps; returns false if the meter is exhausted.
@@ -99,7 +102,7 @@ impl<'b> EvaluationMeter<'b> {
     /// exhausted, so that the error is not reliable.
     pub(super) fn count_error(&self, parts: usize) -> bool {
         let is_open = !self.is_closed.get();
-        let errors = self.errors.get() + self.error_weight + parts / PARTS_PER_ERROR;
+        let errors = self.errors.get() + self.error_weight + parts / PARTS_COUNTED_AS_ERROR;
         self.errors.set(errors);
         self.is_closed.set(!is_open || errors >= MAX_COLLECTED_ERRORS);
         is_open

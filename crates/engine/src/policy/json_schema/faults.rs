@@ -18,7 +18,7 @@ use tollgate_document::field::Path;
 /// Maximum number of reported violations for one value.
 const MAX_REPORTED_VIOLATIONS: usize = 16;
 /// Maximum total size in bytes of values shown in messages. The value that exceeds it is still shown.
-const MAX_SHOWN_BYTES: usize = 64 * 1024;
+const FULL_AFTER_SHOWN_BYTES: usize = 64 * 1024;
 /// Maximum number of names listed in one message.
 const MAX_LISTED_NAMES: usize = 16;
 /// Values longer than this are not shown in messages.
@@ -52,7 +52,7 @@ impl<'v> FaultSink<'v> {
 
     /// True if the limit of reported violations, or of bytes shown in them, is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.reported >= MAX_REPORTED_VIOLATIONS || self.bytes >= MAX_SHOWN_BYTES
+        self.reported >= MAX_REPORTED_VIOLATIONS || self.bytes >= FULL_AFTER_SHOWN_BYTES
     }
 
     pub(super) fn report(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {

@@ -4,7 +4,7 @@
 //! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys
 //! are faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all
 //! other keys are those of a map, and free. Expressions have no schema: known are the names that they contain
-//! ([`SoughtNames`]).
+//! ([`ExpressionFieldNames`]).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -80,7 +80,7 @@ pub(super) fn check_keys(
 /// Names of fields that the expressions of a policy read, by which keys are found that a decoder could confuse with
 /// them.
 #[derive(Debug, Default)]
-pub(in crate::policy) struct SoughtNames {
+pub(in crate::policy) struct ExpressionFieldNames {
     /// The names, by their case-folded form.
     names: HashMap<String, BTreeSet<String>>,
     /// True if the expressions read parameters or data, possibly with computed names.
@@ -90,10 +90,10 @@ pub(in crate::policy) struct SoughtNames {
 /// Fields with opaque values, which the API server does not decode, and the fields that contain them.
 const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
 
-impl SoughtNames {
+impl ExpressionFieldNames {
     /// Collects the names that some expressions read.
-    pub(in crate::policy) fn from_names<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
-        let mut sought = SoughtNames::default();
+    pub(in crate::policy) fn from_names<'n>(names: impl Iterator<Item = &'n String>) -> ExpressionFieldNames {
+        let mut sought = ExpressionFieldNames::default();
         for name in names {
             sought.looks_inside |= OPAQUE_FIELDS.contains(&name.as_str());
             sought.names.entry(fold::case_folded(name)).or_default().insert(name.clone());
@@ -114,10 +114,10 @@ impl SoughtNames {
 
 /// Reports keys of a value, at any depth, because of which an expression that looks for the sought names would see
 /// something else than a Go decoder.
-pub(super) fn check_sought_names(
+pub(super) fn report_keys_confusable_with_names(
     meter: &EvaluationMeter<'_>,
     value: Value<'_>,
-    sought: &SoughtNames,
+    sought: &ExpressionFieldNames,
     at: &Path<'_>,
     faults: &mut FaultSink<'_>,
 ) {
@@ -126,7 +126,7 @@ pub(super) fn check_sought_names(
     }
     if value.kind() == ValueKind::Array {
         for (index, item) in value.items().enumerate() {
-            check_sought_names(meter, item, sought, &at.index(index), faults);
+            report_keys_confusable_with_names(meter, item, sought, &at.index(index), faults);
         }
         return;
     }
@@ -139,7 +139,7 @@ pub(super) fn check_sought_names(
         if let Some(name) = sought.confusable_name(key.text()) {
             faults.report(&key_at, member.to_json(), other_case_message(key.text(), name), true);
         }
-        check_sought_names(meter, member, sought, &key_at, faults);
+        report_keys_confusable_with_names(meter, member, sought, &key_at, faults);
     }
 }
 
@@ -156,7 +156,11 @@ fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<
 }
 
 /// Reports duplicate and miscased keys of an object that a Go decoder reads as `apiVersion` or `kind`.
-pub(super) fn check_type_names(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
+pub(super) fn report_confusable_api_version_and_kind(
+    value: Value<'_>,
+    at: &Path<'_>,
+    faults: &mut FaultSink<'_>,
+) {
     let intended_name = |key: &str| TYPE_FIELDS.into_iter().find(|name| fold::is_same_folded(name, key));
     report_duplicate_keys(value, at, faults, |key| intended_name(key).is_some());
     for (key, member) in value.members() {
@@ -172,7 +176,7 @@ pub(super) fn check_type_names(value: Value<'_>, at: &Path<'_>, faults: &mut Fau
 }
 
 /// Returns the values of all keys that a Go decoder reads as this name.
-pub(in crate::policy) fn values_read_as<'d>(
+pub(in crate::policy) fn values_of_case_variants<'d>(
     value: Value<'d>,
     name: &'static str,
 ) -> impl Iterator<Item = &'d str> {

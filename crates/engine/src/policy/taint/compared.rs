@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    BindingPolicy, DataRequirement, ResolvedEntry, TaintEntryGroup, TaintPolicy, replace_driver_placeholder,
-    yaml_scalar,
+    DataRequirement, ResolvedEntry, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy,
+    replace_driver_placeholder, yaml_scalar,
 };
 use crate::policy::diff::{
     CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
@@ -178,7 +178,7 @@ impl TaintEntryGroup<'_> {
                 highest(&mut denying.chain(restricting))
             }
             TaintCase::Rate(rate) => {
-                let exceeds = |binding: &&BindingPolicy<'_>| {
+                let exceeds = |binding: &&RestrictingTaintPolicy<'_>| {
                     binding.spec.max_evictions.is_some_and(|most| *rate > most)
                 };
                 highest(&mut self.binding.iter().filter(exceeds).map(|binding| binding.policy))

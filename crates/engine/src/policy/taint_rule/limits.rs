@@ -30,7 +30,7 @@ use tollgate_document::field::Path;
 #[derive(Debug)]
 pub(super) struct ImpactLimits {
     /// Maximum numbers that a rule may affect; `None` for no limit.
-    max: PerResource<Option<usize>>,
+    max: DevicesPodsAndNamespaces<Option<usize>>,
     /// Maximum number of devices that all rules together may taint; `None` for no limit.
     pub(super) max_tainted: Option<TaintedLimit>,
     /// The level if the impact is unknown; `None` allows it.
@@ -48,7 +48,7 @@ struct Acknowledgement {
 
 /// One value each for devices, pods and namespaces, which `maxImpact` limits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PerResource<T> {
+pub(super) struct DevicesPodsAndNamespaces<T> {
     devices: T,
     pub(super) pods: T,
     namespaces: T,
@@ -64,7 +64,7 @@ impl ImpactLimits {
         };
         let acknowledge = spec.get("acknowledge");
         ImpactLimits {
-            max: PerResource {
+            max: DevicesPodsAndNamespaces {
                 devices: number("devices"),
                 pods: number("pods"),
                 namespaces: number("namespaces"),
@@ -102,7 +102,7 @@ impl ImpactLimits {
             let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
             before.as_ref().map(|rule_impact| rule_impact.numbers)
         });
-        let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
+        let before = before.unwrap_or(DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 });
         let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
         if newly_exceeded.is_empty() {
             if state.unreadable_objects > 0 {
@@ -163,7 +163,11 @@ impl ImpactLimits {
 
     /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
     /// are none.
-    fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
+    fn newly_exceeded(
+        &self,
+        found: DevicesPodsAndNamespaces<usize>,
+        before: DevicesPodsAndNamespaces<usize>,
+    ) -> String {
         let all = [
             (found.devices, before.devices, self.max.devices, "device"),
             (found.pods, before.pods, self.max.pods, "pod"),
@@ -222,7 +226,7 @@ pub(super) struct ImpactCache {
 /// How many devices, pods and namespaces a DeviceTaintRule affects.
 #[derive(Debug)]
 pub(super) struct RuleImpact {
-    pub(super) numbers: PerResource<usize>,
+    pub(super) numbers: DevicesPodsAndNamespaces<usize>,
     /// The numbers as a phrase.
     pub(super) description: String,
     /// True if the numbers are upper bounds.
@@ -250,7 +254,7 @@ pub(super) fn rule_impact(
         "NoSchedule" => (true, false),
         _ => (false, false),
     };
-    let numbers = PerResource {
+    let numbers = DevicesPodsAndNamespaces {
         devices: if affects_pods { query.tainted_device_count(counts) } else { 0 },
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },

@@ -39,7 +39,7 @@ impl TaintedLimit {
 }
 
 /// A request for a DeviceTaintRule, as a change to the set of rules in the cluster.
-struct RuleSetChange<'c> {
+struct TaintRuleChange<'c> {
     check: &'c RuleCheck<'c>,
     state: &'c ClusterState,
     /// The name of the stored rule that the request replaces; empty if it replaces none.
@@ -48,7 +48,7 @@ struct RuleSetChange<'c> {
     old: Option<ProposedChange>,
 }
 
-impl RuleSetChange<'_> {
+impl TaintRuleChange<'_> {
     /// Returns the devices that all rules together taint after the request.
     fn tainted_after(&self, by_class: bool) -> TaintedDevices<'_> {
         self.tainted_with(Some(&self.new), by_class)
@@ -150,7 +150,7 @@ impl ImpactLimits {
         let new = ProposedChange::from_decoded_rule(rule);
         // Not `generateName`: a rule whose name is generated replaces none.
         let name = rule.metadata().name();
-        let change = RuleSetChange { check, state, name, new, old };
+        let change = TaintRuleChange { check, state, name, new, old };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.

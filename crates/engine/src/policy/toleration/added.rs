@@ -15,7 +15,7 @@ use tollgate_api::view::View as _;
 use tollgate_document::doc::{ChangeValue, DocChange, ValueKind};
 
 /// Maximum number of requests and alternatives of a claim that get defaults; an API server accepts no more.
-const MAX_DEFAULTED_LISTS: usize = 32 * 8;
+const MAX_REQUESTS_WITH_DEFAULTS: usize = 32 * 8;
 
 /// Returns the edits that add the default tolerations of the policies that bind the user to a new claim or template.
 pub(in crate::policy) fn default_toleration_edits(
@@ -35,7 +35,7 @@ pub(in crate::policy) fn default_toleration_edits(
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
     let mut lists = 0;
     site::visit_requests(admission.object, &mut |_, _| lists += 1);
-    if lists > MAX_DEFAULTED_LISTS {
+    if lists > MAX_REQUESTS_WITH_DEFAULTS {
         return edits;
     }
     site::visit_requests(admission.object, &mut |at, request| {

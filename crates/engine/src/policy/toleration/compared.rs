@@ -169,23 +169,26 @@ impl<'s> TolerationEntryGroup<'s> {
 }
 
 /// The tolerations that policies add to new claims, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedDefaults<'s>(Vec<&'s WrittenToleration>);
+pub(in crate::policy) struct ComparedDefaultTolerations<'s>(Vec<&'s WrittenToleration>);
 
-impl<'s> ComparedAspect<'s> for ComparedDefaults<'s> {
+impl<'s> ComparedAspect<'s> for ComparedDefaultTolerations<'s> {
     type Sample = &'s WrittenToleration;
 
     fn samples(
         policies: &[MatchedPolicy<'s>],
         circumstances: &SampleContext<'_>,
     ) -> Vec<&'s WrittenToleration> {
-        ComparedDefaults::of(policies, circumstances).0
+        ComparedDefaultTolerations::of(policies, circumstances).0
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedDefaults<'s> {
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> ComparedDefaultTolerations<'s> {
         let adding = policies_of_kind(policies, PolicySpec::toleration).filter(|(matched, _)| {
             circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_tolerations()
         });
-        ComparedDefaults(adding.flat_map(|(_, policy)| &policy.defaults).collect())
+        ComparedDefaultTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
     /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not

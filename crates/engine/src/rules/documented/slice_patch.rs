@@ -33,7 +33,14 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         _ => None,
     };
     if let Some(filter) = devices.filter() {
-        taint_rule::check_selector(cx, [PATCH_FILTER; 4], &at.field("filter"), filter, old, &DEVICE_PATCH_FILTER);
+        taint_rule::check_selector(
+            cx,
+            [PATCH_FILTER; 4],
+            &at.field("filter"),
+            filter,
+            old,
+            &DEVICE_PATCH_FILTER,
+        );
     }
     check_patched_attributes(cx, &at, devices);
     check_taints(cx, &at.field("taints"), devices);
@@ -69,7 +76,7 @@ fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: A
     attributes::check_string_and_version(cx, PATCH_ATTRIBUTE_VALUE, at, attribute);
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.json().to_json_truncated(cx.max_text_bytes()).into());
+        let value = BadValue::Json(attribute.json().to_json_cut_after(cx.value_bytes_worth_writing()).into());
         cx.report(PATCH_ATTRIBUTE_VALUE, at)
             .invalid(value, "exactly one value must be specified")
             .help("set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`");
@@ -87,7 +94,7 @@ fn check_taints(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, patch: DevicePatch<
         taint::check_taint(cx, &at, new, None);
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !PATCH_EFFECTS.contains(&new.effect()) {
-            let value = BadValue::named(new.effect());
+            let value = BadValue::go_named_string(new.effect());
             cx.report(PATCH_TAINT_EFFECT, &at.field("effect"))
                 .not_supported(value, || supported_values(&PATCH_EFFECTS));
         }

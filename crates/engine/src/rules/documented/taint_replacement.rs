@@ -10,7 +10,7 @@ use crate::rules::upstream::lists;
 use tollgate_api::view::{FoundationDbCluster, ObjectBody, Replacements, TaintOption};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, KeyErrorWord, LengthUnit};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
@@ -52,7 +52,7 @@ fn check_option(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, option: TaintOption
         }
         Some("*") => {}
         Some(key) => {
-            names::check_label_key(key, LengthUnit::Bytes, KeyErrorWord::QualifiedName, &mut |detail| {
+            names::check_label_key(key, LengthUnitWord::Bytes, KeyErrorWord::QualifiedName, &mut |detail| {
                 cx.report(TAINT_OPTION_KEY, &key_at)
                     .invalid(key, detail)
                     .help("`*` matches all keys; other patterns are not supported");

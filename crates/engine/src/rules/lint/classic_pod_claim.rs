@@ -29,7 +29,11 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         ] {
             let list_at = at.field(field);
             for (index, container) in containers.iter().enumerate() {
-                check_container_claims(cx, &list_at.index(index).field("resources").field("claims"), container);
+                check_container_claims(
+                    cx,
+                    &list_at.index(index).field("resources").field("claims"),
+                    container,
+                );
             }
         }
     });

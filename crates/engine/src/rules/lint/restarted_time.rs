@@ -13,7 +13,7 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
 
 /// Maximum age of a `timeAdded` that counts as set by the server for this request: the time from there to this check.
-const MAX_AGE_SECONDS: i64 = 10;
+const MAX_SERVER_SET_AGE_SECONDS: i64 = 10;
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     // Only evictions are counted from it.
@@ -22,7 +22,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &Locate
     }
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     let age = now.seconds.saturating_sub(time.seconds);
-    if !(0..=MAX_AGE_SECONDS).contains(&age) {
+    if !(0..=MAX_SERVER_SET_AGE_SECONDS).contains(&age) {
         return;
     }
     let Some(stored) = placed.stored_counterpart().and_then(Taint::time_added) else { return };

@@ -19,7 +19,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum number of results of one allocation.
 const RESULTS_LIMIT: usize = 32;
@@ -79,7 +79,7 @@ fn check_new_allocation(
             if source.is_empty() {
                 cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
             } else if !CONFIG_SOURCES.contains(&source) {
-                let value = lists::named_string(cx, source);
+                let value = lists::named_go_string(cx, source);
                 cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().not_one_of(
                     value,
                     source,
@@ -104,7 +104,7 @@ fn check_allocated_device(
     names: &RequestNames<'_>,
 ) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
-    config::check_declarative_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
+    config::check_driver_name_with_declarative(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
     check_pool_name(cx, &at.field("pool"), result.pool());
     naming::check_dns_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
     binding::check_binding_conditions(
@@ -144,11 +144,12 @@ fn check_pool_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, pool: &str) {
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            let value = BadValue::str(gofmt::byte_prefix(pool, cx.max_text_bytes().saturating_add(8)));
+            let value =
+                BadValue::str(gofmt::byte_prefix(pool, cx.value_bytes_worth_writing().saturating_add(8)));
             cx.report(RESULT_DEVICE, at).declarative_only().invalid(value, detail);
             continue;
         }
-        names::check_dns_subdomain(segment, LengthUnit::Bytes, &mut |detail| {
+        names::check_dns_subdomain(segment, LengthUnitWord::Bytes, &mut |detail| {
             cx.report(RESULT_DEVICE, at)
                 .declarative_only()
                 .invalid(segment, format_args!("segment {number}: {detail}"));

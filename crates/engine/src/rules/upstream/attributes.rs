@@ -23,7 +23,7 @@ pub fn check_attribute_count(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: 
     let (mut attributes, mut values) = (0, 0);
     for (_, attribute) in body.attributes().value().members() {
         attributes += 1;
-        values += set_value_count(attribute);
+        values += attribute_value_count(attribute);
     }
     let entries = attributes + body.capacity().len();
     if entries > MAX_ATTRIBUTES {
@@ -40,7 +40,7 @@ pub fn check_attribute_count(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: 
 
 /// Returns the number of list items of an attribute; 1 if it has none, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
-fn set_value_count(attribute: Value<'_>) -> usize {
+fn attribute_value_count(attribute: Value<'_>) -> usize {
     // The object, one key and its value: nearly all attributes.
     if attribute.node_count() <= 3 {
         return 1;
@@ -68,7 +68,7 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > MAX_ATTRIBUTE_NAME_BYTES {
-            cx.check_part(true, |cx| {
+            cx.check_with_declarative_if_changed(true, |cx| {
                 check_attribute_value(cx, &at.short_key(name, MAX_ATTRIBUTE_NAME_BYTES), attribute)
             });
             cx.check_declaratively_only(|cx| check_attribute_value(cx, &at.key(name), attribute));

@@ -77,14 +77,14 @@ fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, o
     };
     let names = RequestNames::new(new.requests());
     let mut attributes = ConstraintAttributes::new(new.constraints());
-    cx.check_part(is_same("requests"), |cx| {
+    cx.check_with_declarative_if_changed(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
         request::check_requests(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
     });
-    cx.check_part(is_same("constraints"), |cx| {
+    cx.check_with_declarative_if_changed(is_same("constraints"), |cx| {
         constraints::check_constraints(cx, &at.field("constraints"), new.constraints(), &names);
     });
-    cx.check_part(is_same("config"), |cx| {
+    cx.check_with_declarative_if_changed(is_same("config"), |cx| {
         config::check_configs(cx, &at.field("config"), new.config().value(), Some(&names), false);
     });
     attributes.check_total_cost(cx, &at);

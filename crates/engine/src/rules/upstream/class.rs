@@ -23,16 +23,18 @@ pub fn check_device_class(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttri
 fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
     let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
     let stored = is_same("selectors");
-    cx.check_part(stored, |cx| {
+    cx.check_with_declarative_if_changed(stored, |cx| {
         selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), stored)
     });
     let stored = is_same("config");
-    cx.check_part(stored, |cx| {
+    cx.check_with_declarative_if_changed(stored, |cx| {
         config::check_configs(cx, &at.field("config"), new.config().value(), None, stored)
     });
     if let Some(name) = new.extended_resource_name() {
         let at = at.field("extendedResourceName");
-        cx.check_part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));
+        cx.check_with_declarative_if_changed(is_same("extendedResourceName"), |cx| {
+            check_extended_resource(cx, &at, name)
+        });
     }
 }
 

@@ -71,7 +71,7 @@ fn check_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: &str) {
     if status.is_empty() && cx.profile.keys_conditions {
         cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
-        let value = lists::named_string(cx, status);
+        let value = lists::named_go_string(cx, status);
         cx.report(STATUS_CONDITION, at).not_one_of(value, status, STATUSES);
     }
 }

@@ -9,7 +9,7 @@ use tollgate_api::view::{ClaimConfig, Opaque, View as _};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, RuleId};
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum number of configurations of one claim or class.
 const CONFIGS_LIMIT: usize = 32;
@@ -47,7 +47,7 @@ pub fn check_opaque(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, opaque: Option<
             cx.report(EMPTY_CONFIG, &at).required("");
         }
         Some(opaque) => {
-            check_declarative_driver(cx, OPAQUE_DRIVER, &at.field("driver"), opaque.driver());
+            check_driver_name_with_declarative(cx, OPAQUE_DRIVER, &at.field("driver"), opaque.driver());
             check_raw_json(cx, OPAQUE_PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
         }
     }
@@ -55,7 +55,12 @@ pub fn check_opaque(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, opaque: Option<
 
 /// Checks a driver name that declarative validation covers: of opaque configuration and of allocation results.
 // upstream v1.36 validateDriverName; v1.37 validate.MaxLength, validate.LongNameCaseless
-pub fn check_declarative_driver(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_driver_name_with_declarative(
+    cx: &mut RuleContext<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    name: &str,
+) {
     if !cx.is_declarative {
         naming::check_driver_name(cx, rule, at, name);
         return;
@@ -74,13 +79,13 @@ pub fn check_declarative_driver(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: 
         cx.report(rule, at).too_long(MAX_DRIVER_BYTES);
     }
     let mut is_covered = false;
-    names::check_subdomain_caseless(name, LengthUnit::Bytes, &mut |detail| {
+    names::check_subdomain_caseless(name, LengthUnitWord::Bytes, &mut |detail| {
         is_covered = true;
         cx.report(rule, at).declarative_only().invalid(name, detail);
     });
     // Hand-written validation lowers the name first and so refuses a few that the other accepts.
     if !is_covered {
-        names::check_dns_subdomain(&names::go_to_lower(name), LengthUnit::Characters, &mut |detail| {
+        names::check_dns_subdomain(&names::go_to_lower(name), LengthUnitWord::Characters, &mut |detail| {
             cx.report(rule, at).invalid(name, detail);
         });
     }

@@ -10,13 +10,13 @@ use crate::rules::table::{
     COMPATIBILITY_GROUPS, CONSUMED_COUNTERS, SHARED_COUNTERS, TOO_MANY_COUNTERS, UNKNOWN_COUNTER,
 };
 use tollgate_api::equal;
-use tollgate_api::fields::{CONSUMPTION, COUNTER_SET};
+use tollgate_api::fields::{COUNTER_CONSUMPTION, COUNTER_SET};
 use tollgate_api::profile::CounterRules;
 use tollgate_api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum length in bytes of a counter name; longer ones are shortened to this in paths.
 const MAX_COUNTER_NAME_BYTES: usize = 63;
@@ -38,7 +38,7 @@ pub fn check_counter_sets(
     old: Option<List<'_, CounterSet<'_>>>,
 ) {
     let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         if !lists::check_max_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
@@ -46,13 +46,13 @@ pub fn check_counter_sets(
         let asked = lists::ItemsByKey::from_items(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
             let (at, stored) = (at.index(index), asked.get(&set.name()));
-            cx.check_part(stored.is_some(), |cx| {
+            cx.check_with_declarative_if_changed(stored.is_some(), |cx| {
                 check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name())
             });
             let same =
                 stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
             let stored = stored.map_or(Map::from_json(Value::absent()), CounterSet::counters);
-            cx.check_part(same, |cx| {
+            cx.check_with_declarative_if_changed(same, |cx| {
                 check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored)
             });
         }
@@ -93,7 +93,7 @@ pub fn check_consumed_counters(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list
         CONSUMED_COUNTERS,
         at,
         list.value(),
-        &CONSUMPTION,
+        &COUNTER_CONSUMPTION,
         "counterSet",
         BadValue::str,
     );
@@ -110,8 +110,8 @@ fn check_counter_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>,
 }
 
 /// Returns the unit in which the current validator states the maximum length of a name.
-fn name_unit(cx: &RuleContext<'_, '_>) -> LengthUnit {
-    if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters }
+fn name_unit(cx: &RuleContext<'_, '_>) -> LengthUnitWord {
+    if cx.is_declarative { LengthUnitWord::Bytes } else { LengthUnitWord::Characters }
 }
 
 /// Checks counters by name. Declarative validation checks only names that are not stored, and has no limit on their
@@ -142,7 +142,7 @@ fn check_counters<'d>(
             has_stored && counters.iter().any(|(name, _)| !is_stored(name) && !names::is_dns_label(name));
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = path_of_bad_key(cx.profile, at, name, MAX_COUNTER_NAME_BYTES);
-            cx.check_part(is_stored(name), |cx| {
+            cx.check_with_declarative_if_changed(is_stored(name), |cx| {
                 names::check_dns_label(name, name_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.report(rule, &name_at).covered_by_declarative().invalid(value, detail).on_key();
@@ -163,7 +163,7 @@ fn check_compatibility_groups(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, consu
         return;
     }
     for (index, group) in groups.iter().enumerate() {
-        names::check_dns_label(group, LengthUnit::Bytes, &mut |detail| {
+        names::check_dns_label(group, LengthUnitWord::Bytes, &mut |detail| {
             cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_only().invalid(group, detail);
         });
     }

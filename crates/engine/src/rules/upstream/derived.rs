@@ -71,7 +71,8 @@ impl<'d> ConstraintAttributes<'d> {
             if !name.is_empty() && !self.is_referenced(name, owner) {
                 let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
                               targeting this request";
-                cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).invalid(BadValue::named(name), detail);
+                cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name"))
+                    .invalid(BadValue::go_named_string(name), detail);
             }
             if !text.is_empty() && cx.is_hand_written {
                 let (at, purpose) = (at.field("expression"), ExpressionPurpose::DerivedAttribute);

@@ -64,7 +64,7 @@ pub fn check_device_statuses(
         && left()
             .zip(old.devices().iter())
             .all(|((_, device), stored)| equal::same_struct(device.json(), stored.json(), &DEVICE_STATUS));
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         let entry_at = |index, position| at.with_segment(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
@@ -106,7 +106,7 @@ fn check_device_status(
     naming::check_dns_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
         let unchanged = cx.is_declarative && is_stored;
-        cx.check_part(unchanged, |cx| {
+        cx.check_with_declarative_if_changed(unchanged, |cx| {
             allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
         });
     }

@@ -60,7 +60,7 @@ pub fn check_no_new_finalizers(
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list_within(&added, cx.max_text_bytes())
+        gofmt::quote_list_stopping_after(&added, cx.value_bytes_worth_writing())
     );
     cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
@@ -70,11 +70,11 @@ fn printed_list(cx: &RuleContext<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
-            if out.len() > cx.max_text_bytes() {
+            if out.len() > cx.value_bytes_worth_writing() {
                 break;
             }
             out.push_str(if index > 0 { ", " } else { "" });
-            out.push_str(&gofmt::quote(gofmt::byte_prefix(finalizer, cx.max_text_bytes())));
+            out.push_str(&gofmt::quote(gofmt::byte_prefix(finalizer, cx.value_bytes_worth_writing())));
         }
         out.push('}');
         return BadValue::Json(out.into());

@@ -3,12 +3,12 @@
 //! It has no rules of its own: the caller passes the rule to report. Names with three or more parts are accepted
 //! unchecked, in every release.
 
-use super::naming::{MAX_DRIVER_BYTES, MAX_ID_BYTES};
+use super::naming::{MAX_ATTRIBUTE_ID_BYTES, MAX_DRIVER_BYTES};
 use super::{lists, qualified};
 use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::RuleId;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 const NO_DOMAIN_DETAIL: &str = "a fully qualified name must be a domain and a name separated by a slash";
 
@@ -28,7 +28,7 @@ fn check_hand_written(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>,
     if name.contains('/') {
         return;
     }
-    let value = lists::named_string(cx, name);
+    let value = lists::named_go_string(cx, name);
     if !cx.profile.old_qualified_names {
         cx.report(rule, at).invalid(value, NO_DOMAIN_DETAIL);
     } else if !name.is_empty() {
@@ -64,14 +64,14 @@ fn check_domain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, domai
     if domain.len() > MAX_DRIVER_BYTES {
         cx.report(rule, at).declarative_only().too_long(MAX_DRIVER_BYTES);
     }
-    names::check_dns_subdomain(domain, LengthUnit::Bytes, &mut |detail| {
+    names::check_dns_subdomain(domain, LengthUnitWord::Bytes, &mut |detail| {
         cx.report(rule, at).declarative_only().invalid(domain, format_args!("prefix: {detail}"));
     });
 }
 
 fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
-    if id.len() > MAX_ID_BYTES {
-        cx.report(rule, at).declarative_only().too_long(MAX_ID_BYTES);
+    if id.len() > MAX_ATTRIBUTE_ID_BYTES {
+        cx.report(rule, at).declarative_only().too_long(MAX_ATTRIBUTE_ID_BYTES);
     }
     if !names::is_c_identifier(id) {
         cx.report(rule, at).declarative_only().invalid(id, names::INVALID_C_IDENTIFIER);

@@ -30,7 +30,7 @@ pub fn printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static Fi
     let writer = InternalStructWriter {
         version: cx.version,
         fields: cx.profile.fields,
-        max_bytes: cx.max_text_bytes(),
+        max_bytes: cx.value_bytes_worth_writing(),
     };
     writer.write(&mut out, value, ty);
     BadValue::Json(out.into())
@@ -85,7 +85,7 @@ impl InternalStructWriter {
             let member = value.get(field.json);
             match &field.ty {
                 FieldType::Struct(meta) if meta.name == "ObjectMeta" => {
-                    let whole = print::struct_text(member, meta, self.fields, self.max_bytes);
+                    let whole = print::struct_json_cut_after(member, meta, self.fields, self.max_bytes);
                     // It has no end if it is too long.
                     let inner = whole.strip_prefix('{').unwrap_or(&whole);
                     out.push_str(inner.strip_suffix('}').unwrap_or(inner));
@@ -107,7 +107,7 @@ impl InternalStructWriter {
     fn write_flat_request(self, out: &mut String, value: Value<'_>) {
         let request = Request::of(value);
         out.push('{');
-        for field in fields::request(Version::V1).fields {
+        for field in fields::device_request_struct(Version::V1).fields {
             if field.json != "exactly" {
                 self.write_fields(out, value, std::slice::from_ref(field));
                 continue;

@@ -179,9 +179,9 @@ pub fn check_unique_key(
 }
 
 /// Returns a value of a named Go string type, such as `DeviceAllocationMode`, as the release prints it.
-pub fn named_string(cx: &RuleContext<'_, '_>, text: &str) -> BadValue {
+pub fn named_go_string(cx: &RuleContext<'_, '_>, text: &str) -> BadValue {
     // Before 1.34 everything that is not a plain string went through `%#v`.
-    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
+    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::go_named_string(text) }
 }
 
 /// Returns Go's nil as the release prints it.

@@ -14,7 +14,7 @@ use tollgate_api::view::ObjectBody;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum number of bytes of all annotations, keys and values together.
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
@@ -86,7 +86,7 @@ fn check_namespace(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, namespace: &str)
         cx.report(OBJECT_NAMESPACE, at).required("");
         return;
     }
-    names::check_dns_label(namespace, LengthUnit::Characters, &mut |detail| {
+    names::check_dns_label(namespace, LengthUnitWord::Characters, &mut |detail| {
         cx.report(OBJECT_NAMESPACE, at).invalid(namespace, detail);
     });
 }

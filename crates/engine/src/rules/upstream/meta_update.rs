@@ -64,7 +64,7 @@ pub fn check_metadata_update(
         report_immutable_change(cx, &at.field("namespace"), BadValue::str(new.namespace));
     }
     if new.uid != old.uid {
-        report_immutable_change(cx, &at.field("uid"), lists::named_string(cx, new.uid));
+        report_immutable_change(cx, &at.field("uid"), lists::named_go_string(cx, new.uid));
     }
     if new.deletion_timestamp != old.deletion_timestamp {
         let value = printed_time(cx, new.deletion_timestamp);
@@ -89,7 +89,7 @@ fn printed_time(cx: &RuleContext<'_, '_>, time: Option<Timestamp>) -> BadValue {
             let text = gotime::rfc3339(time).replace('T', " ").replace('Z', " +0000 UTC");
             BadValue::Json(text.into())
         }
-        Some(time) if !time.is_zero() => BadValue::named(&gotime::rfc3339(time)),
+        Some(time) if !time.is_zero() => BadValue::go_named_string(&gotime::rfc3339(time)),
         _ => lists::nil_value(cx),
     }
 }

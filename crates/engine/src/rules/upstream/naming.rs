@@ -7,16 +7,16 @@ use crate::rules::RuleContext;
 use tollgate_api::profile::Profile;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum length in bytes of a driver name or attribute domain.
 pub const MAX_DRIVER_BYTES: usize = 63;
 /// Maximum length in bytes of a pool name.
 pub const MAX_POOL_BYTES: usize = 253;
 /// Maximum length in bytes of an attribute or capacity id.
-pub const MAX_ID_BYTES: usize = 32;
+pub const MAX_ATTRIBUTE_ID_BYTES: usize = 32;
 /// Maximum length in bytes of an attribute or capacity name; longer ones are shortened to this in paths.
-pub const MAX_ATTRIBUTE_NAME_BYTES: usize = MAX_DRIVER_BYTES + 1 + MAX_ID_BYTES;
+pub const MAX_ATTRIBUTE_NAME_BYTES: usize = MAX_DRIVER_BYTES + 1 + MAX_ATTRIBUTE_ID_BYTES;
 
 /// Returns the path of a malformed key of a map. Only older releases print the key, shortened to `limit` bytes; the
 /// user's path always contains it.
@@ -36,7 +36,7 @@ pub fn check_driver_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'
     if name.len() > MAX_DRIVER_BYTES {
         cx.report(rule, at).too_long(MAX_DRIVER_BYTES);
     }
-    names::check_dns_subdomain(&names::go_to_lower(name), LengthUnit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&names::go_to_lower(name), LengthUnitWord::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
@@ -58,7 +58,7 @@ pub fn check_pool_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>
 
 /// Checks a DNS subdomain, such as the name of a node or class, or a segment of a pool name.
 pub fn check_dns_subdomain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    names::check_dns_subdomain(name, LengthUnit::Characters, &mut |detail| {
+    names::check_dns_subdomain(name, LengthUnitWord::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
@@ -66,7 +66,7 @@ pub fn check_dns_subdomain(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path
 /// Checks a DNS label, such as the name of a device or request.
 // upstream v1.36 validateDeviceName, validateRequestName
 pub fn check_dns_label(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    names::check_dns_label(name, LengthUnit::Characters, &mut |detail| {
+    names::check_dns_label(name, LengthUnitWord::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }

@@ -116,7 +116,7 @@ fn check_capacity_key(
                 .invalid("", "capacityKey must not be an empty string");
         }
         Some(key) if !is_capacity(key) => {
-            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at).not_found(BadValue::named(key), "");
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at).not_found(BadValue::go_named_string(key), "");
         }
         _ => {}
     }
@@ -125,7 +125,7 @@ fn check_capacity_key(
 /// Reports a name that is not one of a node allocatable resource.
 fn report_foreign_resource(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
-        .invalid(BadValue::named(name), "must be a node allocatable resource name");
+        .invalid(BadValue::go_named_string(name), "must be a node allocatable resource name");
 }
 
 /// Reports an amount that is not greater than zero.

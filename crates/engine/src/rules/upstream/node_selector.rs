@@ -8,7 +8,7 @@ use crate::rules::RuleContext;
 use tollgate_api::view::{NodeRequirement, NodeSelector};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Checks a node selector; findings are reported under `rule`.
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
@@ -94,13 +94,13 @@ fn check_match_field(
         return;
     }
     for (index, value) in values.iter().enumerate() {
-        names::check_dns_subdomain(value, LengthUnit::Characters, &mut |detail| {
+        names::check_dns_subdomain(value, LengthUnitWord::Characters, &mut |detail| {
             cx.report(rule, &values_at.index(index)).invalid(value, detail);
         });
     }
 }
 
 fn report_unknown_operator(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
-    let value = lists::named_string(cx, operator);
+    let value = lists::named_go_string(cx, operator);
     cx.report(rule, &at.field("operator")).invalid(value, "not a valid selector operator");
 }

@@ -13,7 +13,7 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Bytes of `generateName` that are kept before the random end.
 const KEPT_PREFIX_BYTES: usize = 58;
@@ -83,9 +83,9 @@ fn report_missing_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>) {
 }
 
 /// Returns the unit in which the server states the maximum length of a name.
-fn name_unit(cx: &RuleContext<'_, '_>, kind: ApiKind) -> LengthUnit {
+fn name_unit(cx: &RuleContext<'_, '_>, kind: ApiKind) -> LengthUnitWord {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
-    if bytes { LengthUnit::Bytes } else { LengthUnit::Characters }
+    if bytes { LengthUnitWord::Bytes } else { LengthUnitWord::Characters }
 }
 
 /// Checks `generateName` as the beginning of a name; nothing if it is empty.
@@ -96,7 +96,7 @@ fn check_generate_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKin
     }
     let mut buffer = [0; BUFFER_BYTES];
     let masked = mask_trailing_dash(prefix, &mut buffer);
-    names::check_dns_subdomain(&masked, LengthUnit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&masked, LengthUnitWord::Characters, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }

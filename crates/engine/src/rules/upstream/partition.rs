@@ -17,7 +17,7 @@ pub fn check_partition_type(
     let Some(name) = spec.partition_type_attribute() else { return };
     let name_at = at.field("partitionTypeAttribute");
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         if cx.profile.gates.on.has(Gate::DRAPartitionableDevicesType) {
             fqn::check_declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
         } else {

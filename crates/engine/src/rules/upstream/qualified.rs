@@ -1,10 +1,10 @@
 //! Names of attributes and capacities: `id`, or `domain/id`.
 
-use super::naming::{self, MAX_DRIVER_BYTES, MAX_ID_BYTES};
+use super::naming::{self, MAX_ATTRIBUTE_ID_BYTES, MAX_DRIVER_BYTES};
 use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
@@ -40,7 +40,7 @@ pub fn check_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pat
 pub fn is_surely_valid(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= MAX_DRIVER_BYTES && names::is_subdomain(domain))
-        && id.len() <= MAX_ID_BYTES
+        && id.len() <= MAX_ATTRIBUTE_ID_BYTES
         && names::is_c_identifier(id)
 }
 
@@ -56,8 +56,8 @@ fn report_empty_part(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, 
 /// Checks the id of a qualified name: a C identifier of at most 32 bytes.
 // upstream v1.36 validateCIdentifier
 pub fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
-    if id.len() > MAX_ID_BYTES {
-        cx.report(rule, at).too_long(MAX_ID_BYTES);
+    if id.len() > MAX_ATTRIBUTE_ID_BYTES {
+        cx.report(rule, at).too_long(MAX_ATTRIBUTE_ID_BYTES);
     }
     if !names::is_c_identifier(id) {
         let kind =
@@ -71,9 +71,10 @@ pub fn is_name_with_domain(name: &str) -> bool {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(domain), Some(id), None) => {
-            let mut fits =
-                domain.len() <= MAX_DRIVER_BYTES && id.len() <= MAX_ID_BYTES && names::is_c_identifier(id);
-            names::check_dns_subdomain(&names::go_to_lower(domain), LengthUnit::Characters, &mut |_| {
+            let mut fits = domain.len() <= MAX_DRIVER_BYTES
+                && id.len() <= MAX_ATTRIBUTE_ID_BYTES
+                && names::is_c_identifier(id);
+            names::check_dns_subdomain(&names::go_to_lower(domain), LengthUnitWord::Characters, &mut |_| {
                 fits = false
             });
             fits

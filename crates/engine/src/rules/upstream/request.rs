@@ -13,7 +13,7 @@ use tollgate_api::fields;
 use tollgate_api::view::{List, Request, RequestBody, SubRequest, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 /// Maximum number of requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
@@ -36,7 +36,7 @@ pub fn check_requests(
     for (index, request) in new.iter().enumerate() {
         check_request(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
-    let ty = fields::request(cx.version);
+    let ty = fields::device_request_struct(cx.version);
     lists::check_unique_key(cx, DUPLICATE_REQUEST, at, new.value(), ty, "name", BadValue::str);
 }
 
@@ -101,9 +101,11 @@ fn check_exact_and_alternatives(
             attributes,
         );
     }
-    let ty = fields::request(cx.version);
+    let ty = fields::device_request_struct(cx.version);
     let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
-    cx.check_part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
+        check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes)
+    });
 }
 
 // upstream v1.36 validateDeviceSubRequest
@@ -123,7 +125,7 @@ fn check_alternatives(
         let at = at.index(index);
         naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), sub.name());
         let (body, stored) = (sub.body(), stored.get(&sub.name()).map(SubRequest::body));
-        cx.check_part(is_field_unchanged(body, stored, "deviceClassName"), |cx| {
+        cx.check_with_declarative_if_changed(is_field_unchanged(body, stored, "deviceClassName"), |cx| {
             let (at, class) = (at.field("deviceClassName"), body.device_class_name());
             if class.is_empty() {
                 cx.report(REQUEST_DEVICE_CLASS, &at)
@@ -132,7 +134,7 @@ fn check_alternatives(
                     .help("set `deviceClassName` to the name of a DeviceClass");
                 return;
             }
-            let unit = if cx.is_declarative { LengthUnit::Bytes } else { LengthUnit::Characters };
+            let unit = if cx.is_declarative { LengthUnitWord::Bytes } else { LengthUnitWord::Characters };
             names::check_dns_subdomain(class, unit, &mut |detail| {
                 cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
             });
@@ -154,14 +156,16 @@ fn check_request_body(
     owner: RequestRef<'_>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    cx.check_part(is_field_unchanged(new, old, "selectors"), |cx| {
+    cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "selectors"), |cx| {
         selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), false);
     });
-    cx.check_part(is_field_unchanged(new, old, "derivedAttributes"), |cx| {
+    cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "derivedAttributes"), |cx| {
         attributes.check_derived(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
     });
-    cx.check_part(is_field_unchanged(new, old, "allocationMode"), |cx| check_allocation_mode(cx, at, new));
-    cx.check_part(is_field_unchanged(new, old, "tolerations"), |cx| {
+    cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "allocationMode"), |cx| {
+        check_allocation_mode(cx, at, new)
+    });
+    cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "tolerations"), |cx| {
         toleration::check_tolerations(cx, &at.field("tolerations"), new.tolerations());
     });
 }
@@ -182,7 +186,7 @@ fn check_allocation_mode(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: Requ
         }
         "All" | "ExactCount" => {}
         mode => {
-            let (at, value) = (at.field("allocationMode"), lists::named_string(cx, mode));
+            let (at, value) = (at.field("allocationMode"), lists::named_go_string(cx, mode));
             let known = ["All", "ExactCount"];
             if mode.is_empty() {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.

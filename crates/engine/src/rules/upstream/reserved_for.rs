@@ -22,7 +22,7 @@ pub fn check_reserved_for(
 ) {
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         if !lists::check_max_items(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS) {
             return;
         }
@@ -36,7 +36,7 @@ pub fn check_reserved_for(
                 }
             }
         }
-        let print = if cx.profile.quotes_null { BadValue::str } else { BadValue::named };
+        let print = if cx.profile.quotes_null { BadValue::str } else { BadValue::go_named_string };
         lists::check_unique_key(cx, RESERVED_FOR, at, list.value(), &CONSUMER, "uid", print);
     });
 }

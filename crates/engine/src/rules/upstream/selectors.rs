@@ -68,7 +68,7 @@ pub fn check_expression(
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
     let outcome = if cx.take_expression_budget(tollgate_cel::expression_weight(text)) {
-        cx.context.cel.check(text, target, env, cx.max_text_bytes())
+        cx.context.cel.check(text, target, env, cx.value_bytes_worth_writing())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
     };

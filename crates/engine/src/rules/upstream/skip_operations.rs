@@ -18,15 +18,15 @@ pub fn check_skip_node_operations(
     old: Strings<'_>,
 ) {
     let unchanged = list.iter().eq(old.iter());
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {
-            let value = BadValue::named(operation);
+            let value = BadValue::go_named_string(operation);
             cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().duplicate(value, "");
         });
         let stored = lists::index_names(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
-                let value = BadValue::named(operation);
+                let value = BadValue::go_named_string(operation);
                 cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().not_one_of(
                     value,
                     operation,

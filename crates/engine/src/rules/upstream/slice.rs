@@ -89,7 +89,7 @@ fn check_immutable_fields(
     if node != old.node_name_in(cx.version) {
         // A pointer: printed as JSON since 1.34, as what it points to before.
         let value = match node {
-            Some(node) => lists::named_string(cx, node),
+            Some(node) => lists::named_go_string(cx, node),
             None => lists::nil_value(cx),
         };
         cx.report(SLICE_IMMUTABLE_FIELD, &at.field("nodeName")).invalid(value, detail);
@@ -191,7 +191,7 @@ fn check_devices(
             cx.report(DUPLICATE_DEVICE, at).duplicate(name, "");
         });
     };
-    cx.check_part(unchanged, |cx| {
+    cx.check_with_declarative_if_changed(unchanged, |cx| {
         if over && cx.profile.stops_at_list_limit { cx.check_declaratively_only(judge) } else { judge(cx) }
     });
 }

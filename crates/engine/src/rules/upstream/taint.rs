@@ -129,7 +129,7 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
 
 /// Reports an unknown effect, with the most similar known one.
 pub fn report_unknown_effect(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
-    let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
+    let (effects, value) = (cx.profile.effects, lists::named_go_string(cx, effect));
     let reported =
         cx.report(rule, at).covered_by_declarative().not_supported(value, || supported_values(effects));
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {

@@ -46,7 +46,7 @@ fn check_toleration(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
             cx.report(TOLERATION_VALUE, &value_at).invalid(value, detail);
         }),
         other => {
-            let (at, value) = (at.field("operator"), lists::named_string(cx, other));
+            let (at, value) = (at.field("operator"), lists::named_go_string(cx, other));
             cx.report(TOLERATION_OPERATOR, &at).covered_by_declarative().not_one_of(
                 value,
                 other,

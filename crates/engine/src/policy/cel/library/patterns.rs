@@ -18,9 +18,9 @@ use super::{CelResult, argument, boolean, charge_steps, function_error, string, 
 
 /// Maximum number of literal patterns that a thread caches. It is limited because policies that were reloaded leave
 /// their patterns behind.
-const MAX_LITERAL_PATTERNS: usize = 1024;
+const MAX_CACHED_LITERAL_PATTERNS: usize = 1024;
 /// Maximum number of computed patterns that a thread caches.
-const MAX_COMPUTED_PATTERNS: usize = 64;
+const MAX_CACHED_COMPUTED_PATTERNS: usize = 64;
 /// Maximum size of one compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 18;
 /// Instructions of a program that are executed for one character in one step, at worst.
@@ -116,8 +116,8 @@ fn with_pattern<T>(
     look: impl FnOnce(&Pattern) -> Result<T, ExecutionError>,
 ) -> Result<T, ExecutionError> {
     let (cache, max) = match source {
-        PatternSource::Policy => (&LITERAL_PATTERNS, MAX_LITERAL_PATTERNS),
-        PatternSource::Request => (&COMPUTED_PATTERNS, MAX_COMPUTED_PATTERNS),
+        PatternSource::Policy => (&LITERAL_PATTERNS, MAX_CACHED_LITERAL_PATTERNS),
+        PatternSource::Request => (&COMPUTED_PATTERNS, MAX_CACHED_COMPUTED_PATTERNS),
     };
     if source == PatternSource::Request {
         charge_steps(COMPILE_COST)?;

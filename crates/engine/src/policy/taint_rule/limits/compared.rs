@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Acknowledgement, ImpactLimits, PerResource, TaintedLimit};
+use super::{Acknowledgement, DevicesPodsAndNamespaces, ImpactLimits, TaintedLimit};
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
 
@@ -31,10 +31,11 @@ impl SampleImpact {
         if limits.is_empty() {
             return Vec::new();
         }
-        let around = |limit: fn(&PerResource<Option<usize>>) -> Option<usize>| -> BTreeSet<usize> {
-            let given = limits.iter().filter_map(|limits| limit(&limits.max));
-            given.map(|limit| limit.saturating_add(1)).chain([0, usize::MAX]).collect()
-        };
+        let around =
+            |limit: fn(&DevicesPodsAndNamespaces<Option<usize>>) -> Option<usize>| -> BTreeSet<usize> {
+                let given = limits.iter().filter_map(|limits| limit(&limits.max));
+                given.map(|limit| limit.saturating_add(1)).chain([0, usize::MAX]).collect()
+            };
         let annotations = limits.iter().filter_map(|limits| limits.acknowledge.as_ref());
         let annotations: BTreeSet<Option<String>> =
             annotations.map(|acknowledge| Some(acknowledge.annotation.to_string())).chain([None]).collect();
@@ -138,8 +139,9 @@ impl ImpactLimits {
                 return self.on_unknown.filter(|_| is_limited).map(|level| level.min(action));
             }
             SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
-                let numbers = PerResource { devices: *devices, pods: *pods, namespaces: *namespaces };
-                let nothing = PerResource { devices: 0, pods: 0, namespaces: 0 };
+                let numbers =
+                    DevicesPodsAndNamespaces { devices: *devices, pods: *pods, namespaces: *namespaces };
+                let nothing = DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 };
                 (!self.newly_exceeded(numbers, nothing).is_empty(), acknowledged)
             }
             SampleImpact::Tainted { limit, acknowledged } => {

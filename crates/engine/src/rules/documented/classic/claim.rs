@@ -22,7 +22,8 @@ pub(super) fn check_classic_claim(
     if let Some(old) = admission.old_object
         && !equal::is_part_equal(admission.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().json().to_json_truncated(cx.max_text_bytes()).into());
+        let value =
+            BadValue::Json(claim.spec().json().to_json_cut_after(cx.value_bytes_worth_writing()).into());
         cx.report(IMMUTABLE_CLASSIC_CLAIM, &at)
             .invalid(value, "field is immutable")
             .help("delete the claim and create a new one");
@@ -41,8 +42,12 @@ pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, sp
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !ALLOCATION_MODES.contains(&mode) {
-        let value = BadValue::named(mode);
-        cx.report(CLASSIC_ALLOCATION_MODE, &at.field("allocationMode")).not_one_of(value, mode, &ALLOCATION_MODES);
+        let value = BadValue::go_named_string(mode);
+        cx.report(CLASSIC_ALLOCATION_MODE, &at.field("allocationMode")).not_one_of(
+            value,
+            mode,
+            &ALLOCATION_MODES,
+        );
     }
 }
 

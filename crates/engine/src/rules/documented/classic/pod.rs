@@ -10,7 +10,7 @@ use tollgate_api::profile::ApiKind;
 use tollgate_api::view::{ClassicTemplate, ObjectBody, PodClaim, View as _};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::names::{self, LengthUnit};
+use tollgate_formats::names::{self, LengthUnitWord};
 
 pub(super) fn check_classic_pod(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
@@ -40,12 +40,12 @@ fn check_generated_claim_name(
     }
     // Names that are malformed by themselves are told of by themselves.
     let mut is_label = true;
-    names::check_dns_label(claim.name(), LengthUnit::Characters, &mut |_| is_label = false);
+    names::check_dns_label(claim.name(), LengthUnitWord::Characters, &mut |_| is_label = false);
     if !is_label {
         return;
     }
     let name = format!("{pod}-{}", claim.name());
-    names::check_dns_subdomain(&name, LengthUnit::Characters, &mut |detail| {
+    names::check_dns_subdomain(&name, LengthUnitWord::Characters, &mut |detail| {
         cx.report(GENERATED_CLAIM_NAME, at)
             .invalid(BadValue::str(&name), format_args!("final ResourceClaim name: {detail}"));
     });

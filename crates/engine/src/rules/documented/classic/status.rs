@@ -85,7 +85,7 @@ fn check_phase(
 ) {
     let new = phase_of(claim.status());
     if !CLAIM_PHASES.contains(&new) {
-        cx.report(CLAIM_PHASE, at).not_one_of(BadValue::named(new), new, &CLAIM_PHASES);
+        cx.report(CLAIM_PHASE, at).not_one_of(BadValue::go_named_string(new), new, &CLAIM_PHASES);
         return;
     }
     let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
@@ -101,7 +101,7 @@ fn check_phase(
             _ => "Pending",
         };
         cx.report(CLAIM_PHASE_TRANSITION, at)
-            .invalid(BadValue::named(new), format_args!("the phase after {old} must be {next}"));
+            .invalid(BadValue::go_named_string(new), format_args!("the phase after {old} must be {next}"));
         return;
     }
     if old == new || new != "Reallocate" {
