@@ -420,7 +420,7 @@ pub struct ReportRenderer {
     /// True if the documents are objects of a cluster and the reader is the author of the policies. Text
     /// reports then count objects and show audit findings.
     pub of_cluster: bool,
-    /// True if findings in a text report can be omitted individually: see `Piece::parts`.
+    /// True if findings in a text report can be omitted individually: see `FileReportPart::findings_and_other_text`.
     pub foldable: bool,
 }
 

@@ -76,8 +76,8 @@ Exit codes:
   3  the cluster could not be reached, or some objects could not be listed
   4  internal error";
 
-/// The kinds of objects in a snapshot: all that impact, audit and policies read, in the order in which audit checks
-/// them.
+/// The kinds of objects in a snapshot that impact, audit and policies read, in the order in which audit checks them.
+/// Nodes and workloads follow them.
 pub(super) const SNAPSHOT_KINDS: [ListedKind; 11] = [
     NAMESPACES,
     DEVICE_CLASSES,

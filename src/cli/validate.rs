@@ -112,7 +112,8 @@ pub(super) struct Arguments {
     exit: ExitArgs,
 }
 
-/// The files that were fixed, to fix each once: overlapping arguments and links lead to several paths to one file.
+/// The files that were fixed or counted, to do that once for each: overlapping arguments and links lead to several
+/// paths to one file.
 #[derive(Debug, Default)]
 struct UniqueFiles(HashSet<PathBuf>);
 

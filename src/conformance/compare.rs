@@ -37,7 +37,7 @@ pub struct TollgateVerdict {
 }
 
 impl CaseChecker {
-    /// Creates a judge for a server of this profile. `labels` are those of the namespace, as JSON.
+    /// Creates a checker for a server of this profile. `labels` are those of the namespace, as JSON.
     pub fn new(
         profile: &'static Profile,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! What a check is asked (`Target`, [`CelEnv`]) and what it answers ([`Outcome`]), with the rule
+//! What a check is asked ([`ExpressionPurpose`], [`CelEnv`]) and what it answers ([`Outcome`]), with the rule
 //! for result types.
 //!
 //! An environment is what one release offers to a *new* expression: the libraries introduced at or

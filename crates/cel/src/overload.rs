@@ -30,7 +30,7 @@ pub(super) enum DeclaredType {
     B,
 }
 
-/// The call syntax of a function: as a method, globally, or as an operator.
+/// The call syntax of a function: as a method, or as a function or operator without a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallStyle {
     Global,

@@ -159,7 +159,7 @@ impl DrainApiRequest {
         }
     }
 
-    /// The names, UIDs and versions in the request, none of which may be empty.
+    /// The values in the request that must not be empty: names, namespaces, UIDs, versions and objects.
     fn required_values(&self) -> Vec<&str> {
         use DrainApiRequest as Request;
         match self {

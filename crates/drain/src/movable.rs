@@ -115,7 +115,7 @@ impl<'d> MoveChecks<'_, 'd> {
         Some(StayExplanation::new(StayReason::Tolerates, why, remedy))
     }
 
-    /// Returns the reason to stay for a pod whose PDBs never allow an eviction.
+    /// Returns the reason to stay for a pod that several PDBs select, or whose PDB never allows an eviction.
     fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<StayExplanation> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();

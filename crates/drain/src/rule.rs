@@ -15,7 +15,7 @@ pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
 /// Annotation with the start time of the drain, which `--force-after` uses.
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 
-/// Number of bytes of the hash that identifies a drain.
+/// Number of hexadecimal digits of the hash that identifies a drain.
 const ID_LENGTH: usize = 12;
 
 /// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It

@@ -4,7 +4,7 @@
 //! function that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over
 //! the object with a few function calls; groups without a selected rule are not called.
 //!
-//! Invariant: findings are reported only through [`RuleContext::print_and_add_to`], which allocates only if there is a
+//! Invariant: findings are reported only through [`RuleContext::report`], which allocates only if there is a
 //! finding.
 
 mod cx;

@@ -18,7 +18,7 @@ use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadab
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const CHART_FILE: &str = "Chart.yaml";
 
-/// The files that a walk excludes.
+/// Which files a walk excludes, and whether Markdown files are inputs.
 #[derive(Clone, Debug, Default)]
 pub struct WalkOptions {
     /// Patterns of excluded paths.

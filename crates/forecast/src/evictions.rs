@@ -19,11 +19,12 @@ use std::sync::Arc;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
-/// After this number of evictions, a pod without a grace period is considered to be evicted forever.
+/// After this number of evictions, a pod that returns to an earlier placement, or has no grace period, is considered
+/// to be evicted forever.
 const MAX_EVICTIONS_SAME_PLACEMENT: u32 = 2;
 
-/// After this number of evictions, a pod is considered to be evicted forever, even if it got different
-/// devices each time because its predecessors still held the others.
+/// After this number of evictions, a pod is considered to be evicted forever, even if its last placement is a new one
+/// because its predecessors still held the other devices.
 const MAX_EVICTIONS_NEW_PLACEMENTS: u32 = 16;
 
 /// Seconds that a Job waits before it replaces a failed pod.

@@ -67,7 +67,7 @@ impl<'d> ExtendedClaims<'d> {
         true
     }
 
-    /// True if a DeviceClass provides a resource that the pod requests.
+    /// True if a DeviceClass provides an extended resource that the pod requests, so that it may need a claim for it.
     pub(crate) fn needs_claim(&self, pod: PodIndex, era: usize) -> bool {
         self.resources.contains_key(&(pod, era))
     }

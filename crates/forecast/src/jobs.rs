@@ -18,7 +18,7 @@ impl Simulation<'_, '_> {
         }
     }
 
-    /// True if the Job of the pod has failed and creates no more pods.
+    /// True if the Job of the pod has failed or is suspended, so that it creates no more pods.
     pub(crate) fn has_job_stopped(&self, pod: PodIndex) -> bool {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return false;

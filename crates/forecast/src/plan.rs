@@ -201,7 +201,7 @@ impl<'d> Plan<'d> {
         self.tracked.get(self.tables.pods.get(pod)?.tracked?)
     }
 
-    /// A player that simulates runs of this plan one after the other and caches their common data.
+    /// A simulator that plays runs of this plan one after the other and caches their common data.
     pub fn run_simulator(&self) -> RunSimulator<'_> {
         RunSimulator::new(self)
     }

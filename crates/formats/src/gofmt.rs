@@ -19,7 +19,7 @@ pub fn byte_prefix(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Truncates a text to at most `max_chars` characters, including an ellipsis.
+/// Truncates a text to at most `max_chars` characters, and appends an ellipsis if it was longer.
 pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => Cow::Owned([text.get(..end).unwrap_or_default(), "…"].concat()),

@@ -22,7 +22,7 @@ pub use drain::{DrainCommands, drain};
 pub use forecast::forecast;
 pub use impact::impact;
 
-/// Maximum size in bytes of the large table of a page.
+/// Size in bytes after which the large table of a page gets no more rows.
 const TABLE_BYTE_BUDGET: usize = 8_000_000;
 
 /// A JSON record of a command, and the data that a page shows beside it.
@@ -132,7 +132,7 @@ fn namespace_and_bold_name(pod: &NamespaceAndName) -> Markup {
     html! { (pod.namespace) "/" b { (pod.name) } }
 }
 
-/// A note that explains that a forecast combines several simulated runs, and what its percentages mean.
+/// A note that explains that a forecast is played many times, and what a course is.
 const COURSES_NOTE: &str = "Some events depend on chance, such as which of several nodes the scheduler chooses. Tollgate therefore \
     plays a forecast many times. One such run is called a course.";
 

@@ -109,7 +109,7 @@ const MIN_ROWS_TO_FILTER: usize = 6;
 /// Minimum number of rows of a table of which a browser lays out only the rows in sight.
 const MIN_ROWS_TO_DEFER: usize = 500;
 
-/// A table that is being written.
+/// A table of HTML rows, to which rows are added.
 #[derive(Debug)]
 pub struct Table {
     kind: &'static TableKind,
@@ -121,7 +121,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table whose rows have at most that many bytes.
+    /// A table that gets no more rows once they have more than `budget` bytes.
     pub fn new(kind: &'static TableKind, budget: usize) -> Table {
         Table { kind, rows: String::new(), count: 0, omitted: 0, budget }
     }

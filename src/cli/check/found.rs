@@ -84,8 +84,8 @@ fn has_object_the_server_would_accept(root: Value<'_>) -> bool {
     })
 }
 
-/// True if the object has metadata or a spec, lacks the key `wanted`, and has one that differs from it by a letter or
-/// case.
+/// True if the object has metadata or a spec, lacks the key `wanted`, and has one that differs from it by one or two
+/// letters, or by case.
 fn has_misspelt_key(root: Value<'_>, wanted: &str) -> bool {
     let is_near = |key: &str| {
         let key = key.to_lowercase();

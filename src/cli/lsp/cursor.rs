@@ -112,7 +112,7 @@ struct OpenNode {
     container: usize,
 }
 
-/// Reads the lines of a document up to the cursor, and remembers the containers that are open.
+/// Reads the lines of a document, and remembers its containers, those that are open, and where the cursor is.
 struct Scanner<'t> {
     text: &'t str,
     end: usize,
@@ -293,7 +293,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Returns the index of the innermost container around the cursor.
+    /// Returns the index of the innermost container that is open.
     fn innermost_container(&self) -> usize {
         self.open_nodes.last().map_or(0, |node| node.container)
     }

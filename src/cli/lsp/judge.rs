@@ -3,7 +3,7 @@
 //! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
 //! through [`TextChecker`], as `validate` does.
 //!
-//! Invariant: a judge is never half of an old and half of a new configuration.
+//! Invariant: a checker is never half of an old and half of a new configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(super) struct DocumentChecker {
     config: Option<usize>,
 }
 
-/// The flags of the command, from which judges are created.
+/// The flags of the command, from which checkers are created.
 #[derive(Debug)]
 pub(super) struct CheckerFlags<'a> {
     pub(super) flags: &'a EngineArgs,
@@ -57,7 +57,7 @@ impl CheckerFlags<'_> {
         Ok(DocumentChecker { configured: ConfiguredEngine::load(settings)?, lookup, config })
     }
 
-    /// Creates a judge from the flags only, for documents whose configuration or policies cannot be loaded.
+    /// Creates a checker without configuration file, policies and namespaces, for documents whose own cannot be loaded.
     fn fallback_checker(&self) -> Result<DocumentChecker, Failure> {
         let mut flags = self.flags.clone();
         flags.policies.paths.clear();
@@ -66,11 +66,11 @@ impl CheckerFlags<'_> {
     }
 }
 
-/// The judges of a session, one for each configuration file.
+/// The checkers of a session, one for each configuration file.
 #[derive(Debug)]
 pub(super) struct DocumentCheckers<'a> {
     source: CheckerFlags<'a>,
-    /// The loaded judges, by name of the configuration file.
+    /// The loaded checkers, by name of the configuration file.
     pub(super) loaded: BTreeMap<Option<String>, Arc<DocumentChecker>>,
     bare: Arc<DocumentChecker>,
 }
@@ -81,8 +81,8 @@ impl<'a> DocumentCheckers<'a> {
         Ok(DocumentCheckers { source, loaded: BTreeMap::new(), bare })
     }
 
-    /// Returns the judge for a file, or for the working directory (`None`). If its configuration cannot be
-    /// loaded, returns the judge `before` or one from the flags only, and the error.
+    /// Returns the checker for a file, or for the working directory (`None`). If its configuration cannot be
+    /// loaded, returns the checker `before` or the one without configuration, and the error.
     pub(super) fn checker_for(
         &mut self,
         file: Option<&Path>,

@@ -108,7 +108,7 @@ impl Text {
         Position { line, character }
     }
 
-    /// Returns the positions of the first and the last of these bytes.
+    /// Returns the positions of the start and the end of a range of bytes.
     pub(super) fn range(&self, bytes: &Range<usize>, encoding: Encoding) -> PositionRange {
         PositionRange {
             start: self.position(bytes.start, encoding),

@@ -27,7 +27,7 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// True for versions before v1beta2, in which devices are in `basic` and requests are flat.
+    /// True for v1alpha3 and v1beta1, in which devices are in `basic` and requests are flat; not for v1alpha1.
     pub fn is_before_v1beta2(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)
     }

@@ -62,7 +62,7 @@ impl Planner<'_> {
         Ok(self.add(id, StepKind::Call(Box::new(call))))
     }
 
-    /// The check of a function's arguments, and whether it is called with all of them at once.
+    /// The check of a function's arguments, and whether those after a failed one are left unevaluated.
     fn argument_guard(
         &self,
         name: &'static str,

@@ -118,7 +118,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Converts a value to a map key. Fails for values that contain a list, for which Go panics.
+    /// Converts a value to a map key. Fails for bytes, versions and named formats, for which Go panics.
     pub(super) fn from_value(value: &Value) -> Result<Key, EvalFailure> {
         Ok(match value {
             Value::Null => Key::Null,

@@ -1,7 +1,7 @@
 //! Fast repeated lookups of items by index and members by name: large containers are indexed on first search.
 //!
 //! A document with a hundred thousand errors has as many paths, and each is looked up from the root. Invariant:
-//! results are those of [`Value::at`] and [`Value::member`]; an index belongs to one document.
+//! results are those of [`Value::item`] and [`Value::member`]; an index belongs to one document.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::rules::{FindingLevel, RuleOrigin};
 use tollgate_document::finding::RuleId;
 
-/// How many findings a verdict omits, by level and by whether a policy (`Origin::Policy`) or a rule (always
-/// `Origin::Upstream`) reports them.
+/// How many findings a verdict omits, by level and by whether a policy (`RuleOrigin::Policy`) or a rule (always
+/// `RuleOrigin::Upstream`) reports them.
 #[derive(Default)]
 pub(super) struct OmittedFindingCounts(pub(super) BTreeMap<(FindingLevel, RuleOrigin), usize>);
 

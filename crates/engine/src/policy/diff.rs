@@ -3,7 +3,7 @@
 //! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
 //! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains
 //! (the [`ComparedAspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a
-//! policy is written does not matter. Expressions and JSON CanonicalSchemas are compared by their canonical texts; a
+//! policy is written does not matter. Expressions and JSON Schemas are compared by their canonical texts; a
 //! request can satisfy or violate each of them independently of the others.
 //!
 //! Invariant: what cannot be decided is [`ChangeEffect::Unknown`], never [`ChangeEffect::None`].
@@ -32,7 +32,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of combinations of namespaces, users, conditions and times that are compared.
 const MAX_COMBINATIONS: usize = 100_000;
-/// Maximum number of namespaces, users and kinds that are named as examples.
+/// Maximum number of namespaces that are named as examples.
 const MAX_EXAMPLES: usize = 3;
 
 tollgate_formats::named_enum! {

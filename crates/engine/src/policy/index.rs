@@ -1,7 +1,7 @@
 //! Finds the policies that can match a namespace by the literal prefixes of their patterns, without testing each one.
 //!
 //! A cluster can have a policy for each of a thousand teams, and a request is about one namespace. The result is a
-//! superset in the order of the policies; `Scope::applies` decides.
+//! superset in the order of the policies; `PolicyScope::match_request` decides.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -128,7 +128,7 @@ pub enum Ratchet<'c> {
     Learn(&'c RefCell<StoredFindings>, Object<'c>),
     /// Drops a finding about the new object if the stored object had it too.
     Ask(&'c RefCell<StoredFindings>, Object<'c>),
-    /// Like `Ask`, but only for rules that are ratcheted ([`GrammarRule::is_ratcheted`]), not for those of the API
+    /// Like `Ask`, but only for rules that are ratcheted ([`Rule::is_ratcheted`]), not for those of the API
     /// server.
     AskOurs(&'c RefCell<StoredFindings>, Object<'c>),
 }

@@ -66,7 +66,7 @@ macro_rules! table {
         )*
     };
     (@files $files:ident, $($file:ident: $check:ident { $($rule:ident)* })*) => {
-        /// Declares the files of an origin, and lists them as `GROUPS`.
+        /// Declares the files of an origin, and lists them as `CHECK_GROUPS`.
         macro_rules! $files {
             () => {
                 $(mod $file;)*

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use tollgate_document::doc::Value;
 
 const MEBIBYTE: i64 = 1024 * 1024;
-/// Images whose sizes add up to less than this score 0 for a node.
+/// Size up to which the images of a pod on a node, weighted by how many nodes have them, score 0.
 const MIN_SCORED_BYTES: i64 = 23 * MEBIBYTE;
 /// Sizes above this, per image, do not increase the score.
 const MAX_BYTES_PER_IMAGE: i64 = 1000 * MEBIBYTE;

@@ -40,7 +40,7 @@ pub struct CardDraft<'r> {
     repeats: Vec<usize>,
 }
 
-/// Marks, holders and taints of a cell that are written out; more are counted.
+/// Maximum number of holders, and of taints, that are written out in a cell; more are counted.
 const MAX_LISTED_PER_CELL: usize = 3;
 
 impl<'r> CardDraft<'r> {

@@ -100,13 +100,13 @@ struct Totals {
 const DEVICES_AFTER_DRAIN_NOTE: &str =
     "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
 
-/// Maximum number of pods in a lane that are written out; the table lists all of them.
+/// Maximum number of rules, pods or claims in a lane that are written out; the table lists all pods.
 const MAX_ITEMS_PER_LANE: usize = 60;
-/// Maximum number of nodes of a pod that are written out in its lane; the table has more room.
+/// Maximum number of nodes, devices or PDBs of a pod that are written out; the table of a small plan has more nodes.
 const MAX_NODES: usize = 2;
 /// Maximum number of PodDisruptionBudgets that are written out.
 const MAX_BUDGETS: usize = 40;
-/// Maximum size in bytes of the lanes of all waves.
+/// Size in bytes of the lanes of waves after which no more lanes are written.
 const LANES_BYTE_BUDGET: usize = 1_000_000;
 
 /// The commands to carry out a plan and to undo it, quoted for a shell.
@@ -313,7 +313,7 @@ fn destination(pod: &Pod, most: usize) -> Markup {
     }
 }
 
-/// The number of pods or nodes that are not written out.
+/// The number of pods or rules that are not written out.
 fn omitted_count(count: usize, noun: &str) -> Markup {
     html! { @if count > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(count - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }

@@ -15,7 +15,7 @@ pub(super) const CA_NAME: &str = "tollgate CA";
 /// grow the bundle forever.
 const MAX_OTHER_CAS: usize = 8;
 
-/// The PEM text of the CAs in `own` and of those CAs in `in_use`, the registered bundle, that other replicas created
+/// The PEM text of the CAs in `own` and of those CAs in `held`, the registered bundle, that other replicas created
 /// and that are valid at `now`, sorted by the start of their validity.
 pub(super) fn merge_ca_bundles(own: &str, held: &str, now: i64) -> String {
     let read = |text: &str| -> Vec<Certificate> {

@@ -145,7 +145,7 @@ impl Run<'_> {
         )))
     }
 
-    /// Gives the Lease back. An error is only reported, because the Lease expires by itself.
+    /// Gives the Lease back. Errors are ignored, because the Lease expires by itself.
     pub(super) fn release_lock(&mut self) {
         let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock.clone()) else { return };
         let Ok(Ok(lease)) = self.read_lease(&lock) else { return };

@@ -4,7 +4,7 @@
 //! labels and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
 //!
 //! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a
-//! pod as precondition, and the Lease. Each of them is in `WriteRequest`; there is no other way to write.
+//! pod as precondition, and the Lease. Each of them is a `DrainApiRequest`; there is no other way to write.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -187,8 +187,8 @@ impl<'r> Run<'r> {
         self.closed.unwrap_or_else(|| self.server.now())
     }
 
-    /// Waits, renews the Lease, and updates the objects. Returns an error if the user interrupts, or if something
-    /// has changed that the drain depends on.
+    /// Waits, redraws the summary, and updates the objects. Returns an error if the user interrupts, or if the objects
+    /// cannot be updated for too long.
     pub(super) fn wait_and_refresh_objects(&mut self, duration: Duration) -> Result<(), StopReason> {
         self.server.pause(duration);
         self.observer.tick();
@@ -269,7 +269,7 @@ impl<'r> Run<'r> {
         Err(StopReason::internal("no tries"))
     }
 
-    /// Returns the number of pods of the last plan that still hold devices.
+    /// Returns the number of pods of the last plan that still exist.
     fn count_pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
         let objects = self.server.objects();

@@ -1,4 +1,4 @@
-//! JSON CanonicalSchemas as canonical texts: without annotations, and with keys and unordered lists sorted.
+//! JSON Schemas as canonical texts: without annotations, and with keys and unordered lists sorted.
 //!
 //! Invariant: schemas with the same text accept the same values.
 

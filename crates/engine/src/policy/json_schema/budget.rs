@@ -12,11 +12,11 @@ use tollgate_document::doc::Value;
 
 /// Number of steps that the schemas may take for every object, whatever its size.
 const BASE_STEPS: u64 = 50_000;
-/// Steps for each key, item and scalar of the data.
+/// Steps that are granted for each key, item and scalar of the data.
 const GRANTED_STEPS_PER_NODE: u64 = 256;
 /// Maximum number of steps for any object.
 const MAX_STEPS: u64 = 4_000_000;
-/// Steps for each value, independent of its schema.
+/// Steps that are charged for each value, independent of its schema.
 const CHARGED_STEPS_PER_VALUE: u64 = 8;
 /// Number of parts of a value that are visited in one step when checking whether it can be evaluated.
 const PARTS_PER_STEP: u64 = 8;

@@ -136,7 +136,7 @@ fn check_version_value(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>
 
 /// Checks that an attribute has exactly one value. Only hand-written validation counts an empty list as a value.
 fn check_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    // The document conforms: every member is one of `FIELDS`, once.
+    // The document conforms: every member is one of `VALUE_FIELDS`, once.
     let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
     if cx.is_declarative && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
