@@ -99,3 +99,20 @@ impl Snapshot {
         removed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Snapshot, SnapshotKind};
+    use tollgate_document::doc;
+
+    #[test]
+    fn an_object_is_stored_until_it_is_removed() {
+        let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a","name":"p","uid":"u"},"spec":{"nodeName":"n","resourceClaims":[{"name":"c","resourceClaimName":"c"}]}}"#;
+        let mut snapshot = Snapshot::new();
+        snapshot.apply(doc::parse(pod).unwrap().root()).unwrap();
+        assert!(snapshot.has(SnapshotKind::Pod, "a", "p"));
+        assert!(!snapshot.has(SnapshotKind::Pod, "a", "q") && !snapshot.has(SnapshotKind::Pod, "b", "p"));
+        snapshot.remove(SnapshotKind::Pod, "a", "p");
+        assert!(!snapshot.has(SnapshotKind::Pod, "a", "p"));
+    }
+}

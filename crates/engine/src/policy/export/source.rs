@@ -198,7 +198,7 @@ fn variable_suffix(name: &str, others: &[ExportedPolicy<'_>]) -> String {
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
     let base: String = name.chars().take(40).map(letter).collect();
     let is_taken = |id: &String| others.iter().any(|other| other.id == *id);
-    let numbered = (2..).map(|number| format!("{base}_{number}"));
+    let numbered = (2..=others.len() + 1).map(|number| format!("{base}_{number}"));
     std::iter::once(base.clone()).chain(numbered).find(|id| !is_taken(id)).unwrap_or(base)
 }
 

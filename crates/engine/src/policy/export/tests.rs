@@ -3,6 +3,8 @@
 mod evaluate;
 mod requests;
 
+use std::collections::BTreeSet;
+
 use super::super::kind::PolicyKind;
 use super::super::schema::{FieldType, ObjectSchema};
 use super::omission::{FieldTreatment, Omission, OmissionReason, field_treatment};
@@ -155,4 +157,22 @@ spec:
     assert!(first.expression.contains("// not this one\n&& object.spec.nothing == 1"), "{first:?}");
     // It must be bool, and its type is not known.
     assert_eq!(second.expression, "((\nobject.spec.nothing\n) && true)");
+}
+
+#[test]
+fn policies_with_similar_names_have_variables_of_their_own() {
+    let policy = |name: &str| {
+        format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {{name: {name}}}\n\
+             spec: {{validations: [{{expression: object.spec.nothing}}]}}\n"
+        )
+    };
+    let text = ["a-b.c", "a.b-c", "a-b-c"].map(policy).join("---\n");
+    let exported = export(&load(&text), "1.37");
+    let variables = exported.policies.iter().flat_map(|policy| &policy.variables);
+    let names =
+        variables.map(|variable| variable.name.as_str()).filter(|name| name.starts_with("validation_"));
+    let names: BTreeSet<&str> = names.collect();
+    let expected = ["validation_a_b_c_0", "validation_a_b_c_2_0", "validation_a_b_c_3_0"];
+    assert_eq!(names, BTreeSet::from(expected));
 }

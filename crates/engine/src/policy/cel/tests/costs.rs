@@ -239,6 +239,34 @@ fn every_function_charges_for_what_it_reads() {
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), TABLE.len(), wrong.join("\n"));
 }
 
+/// The steps of one call for each of the `n` that an object has.
+fn steps_for_each(expression: &str) -> u64 {
+    let call = |n| (cost(expression, n, 3).steps - cost(expression, n, 1).steps) / 2;
+    (call(200) - call(20)) / 180
+}
+
+/// An iteration costs three steps and its nodes, a loop in it one step and its own iterations.
+#[test]
+fn an_iteration_costs_its_nodes() {
+    for (expression, steps) in [
+        ("object.l.all(a, true)", 5),
+        ("object.l.all(a, a >= 0)", 7),
+        ("object.l.all(a, [].all(b, true))", 8),
+        ("object.l.all(a, [].all(b, true) && a >= 0)", 12),
+    ] {
+        assert_eq!(steps_for_each(expression), steps, "{expression}");
+    }
+}
+
+/// A text in a list costs three times its length to be formatted, and one time more for each list around that.
+#[test]
+fn deeper_values_cost_more_to_format() {
+    let steps = |list: &str| steps_for_each(&format!("'%s'.format({list}) != ''"));
+    let [one, two, three] = ["[object.s]", "[[object.s]]", "[[[object.s]]]"].map(steps);
+    assert!(one >= 3, "{one}");
+    assert_eq!((two, three), (one + 1, one + 2));
+}
+
 #[test]
 fn the_table_has_every_function() {
     let has = |name: &str| {
