@@ -21,12 +21,12 @@ use super::slots::{Slot, SlotMap};
 use super::{cost, details, shape};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::{self, View as _};
-use tollgate_document::doc::{Builder, Doc, FieldName as FieldSchema, Syntax, Value};
+use tollgate_document::doc::{Builder, Doc, FieldName, Syntax, Value};
 use tollgate_document::field::Path;
 use tollgate_formats::gotime::Timestamp;
 
-const API_VERSION: FieldSchema = FieldSchema::from_text("apiVersion");
-const KIND: FieldSchema = FieldSchema::from_text("kind");
+const API_VERSION: FieldName = FieldName::from_text("apiVersion");
+const KIND: FieldName = FieldName::from_text("kind");
 
 /// The devices of one pool: those that slices list, and the claims that they are allocated to.
 #[derive(Clone, Debug, Default)]

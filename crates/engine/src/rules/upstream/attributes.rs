@@ -113,11 +113,10 @@ fn check_list_values(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Att
             cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
         }
     }
-    let (read_string_or_strings, versions_at) = (at.field("strings"), at.field("versions"));
+    let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > MAX_ATTRIBUTE_VALUE_BYTES {
-            cx.report(ATTRIBUTE_VALUE, &read_string_or_strings.index(index))
-                .too_long(MAX_ATTRIBUTE_VALUE_BYTES);
+            cx.report(ATTRIBUTE_VALUE, &strings_at.index(index)).too_long(MAX_ATTRIBUTE_VALUE_BYTES);
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
