@@ -80,7 +80,7 @@ lint: ## check formatting and lints (warnings are errors), also of the program w
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p tollgate --no-default-features -- -D warnings
 	cargo clippy --locked -p tollgate --no-default-features --features cluster,ui,mcp -- -D warnings
-	cargo check --locked -p tollgate --no-default-features --features ui,mcp
+	cargo check --locked -p tollgate --no-default-features --features mcp
 
 .PHONY: windows
 windows: ## check that everything but `serve` compiles for Windows (needs that target of rustup, and mingw-w64)

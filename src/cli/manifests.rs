@@ -224,7 +224,6 @@ impl Arguments {
         })
     }
 
-    /// Without the feature `serve`, the program cannot parse certificates and checks nothing.
     /// Returns the manifest of the Secret with the certificates of `--cert-dir`; `None` without that flag.
     fn secret_manifest(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };

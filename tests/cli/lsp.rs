@@ -168,7 +168,9 @@ fn play(path: &Path) {
                 let version = |message: Value<'_>| message.get("params").get("version").int();
                 let is_repeated = match (version(found.root()), version(value)) {
                     (Some(found), Some(expected)) => found < expected,
-                    (Some(found), None) => published.is_some_and(|newest| found <= newest),
+                    (Some(found), None) => {
+                        value.get("id").exists() && published.is_some_and(|newest| found <= newest)
+                    }
                     (None, _) => false,
                 };
                 if is_repeated {

@@ -189,7 +189,6 @@ impl<'d> RequestAlternative<'d> {
         self.alternative.unwrap_or(self.request)
     }
 
-    /// The selectors of the request itself.
     /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
     pub(crate) fn unsupported_reason(&self, semantics: &AllocatorSemantics) -> Option<String> {

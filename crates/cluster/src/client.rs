@@ -343,8 +343,16 @@ fn open_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result
     Ok(Some(plugin))
 }
 
-/// The text with user name and password removed from the URL in it. A password may contain characters that end a host,
-/// which is then why the URL is invalid: unless the URL starts with a host, everything up to the last `@` is removed.
+/// A field with a URL that cannot be used, without user name and password. Such a URL does not tell where a password begins
+/// or ends: everything between the scheme and the last `@` may belong to one.
+pub(super) fn unusable_url_without_credentials(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    scheme.map_or_else(|| host.to_owned(), |scheme| format!("{scheme}://{host}"))
+}
+
+/// The text with user names and passwords removed from the URLs in it. A password may contain characters that end a
+/// host: unless a URL starts with a host, everything up to the last `@` is removed.
 pub(super) fn without_url_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let before_path = rest.split('/').next().unwrap_or_default();
@@ -354,8 +362,10 @@ pub(super) fn without_url_credentials(text: &str) -> String {
     let is_host = !authority.is_empty()
         && !before_path.contains('@')
         && (authority.ends_with(']') || authority.rsplit_once(':').is_none_or(|(_, port)| is_port(port)));
-    let start = rest.rfind('@').filter(|_| !is_host).map_or(0, |at| at + 1);
-    format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
+    match rest.strip_prefix(authority).filter(|_| is_host) {
+        Some(after) => format!("{scheme}://{authority}{}", without_url_credentials(after)),
+        None => format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host)),
+    }
 }
 
 /// Builds a request with the headers `Accept` and `User-Agent`.
@@ -433,6 +443,8 @@ mod tests {
         assert_eq!(without_url_credentials("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
         assert_eq!(without_url_credentials("https://u)s :SECRET@a.example.com"), "https://a.example.com");
         assert_eq!(without_url_credentials("https://a.example.com/@b"), "https://a.example.com/@b");
+        let chain = "https://a.example.com/x: http://u:SECRET@b.example.com: refused";
+        assert_eq!(without_url_credentials(chain), "https://a.example.com/x: http://b.example.com: refused");
         for (host, port) in [("a.example.com", ":6443"), ("[::1]", ""), ("[::1]", ":1")] {
             let url = format!("https://{host}{port}/@b");
             assert_eq!(without_url_credentials(&url), url);

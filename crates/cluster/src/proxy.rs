@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::client::without_url_credentials;
+use super::client::unusable_url_without_credentials;
 
 /// The proxy to use for an API server: `proxy-url` of the kubeconfig, or that of the environment, which `variable`
 /// reads. `None` to connect directly.
@@ -55,7 +55,7 @@ fn parse_proxy_url(source: &str, url: &str) -> anyhow::Result<Uri> {
             && uri.host().is_some_and(|host| !host.is_empty())
     });
     usable.ok_or_else(|| {
-        let shown = without_url_credentials(&with_scheme);
+        let shown = unusable_url_without_credentials(&with_scheme);
         anyhow::anyhow!("{source}: `{shown}` is not a proxy URL; use http, https or socks5")
     })
 }
@@ -173,6 +173,8 @@ mod tests {
             ("ftp://u:SE@C/RET@p:1", "ftp://p:1"),
             ("http://u:SEC RET@p:1", "http://p:1"),
             ("u:SEC RET@p:1", "http://p:1"),
+            ("http://u:1 2/SECRET@p:1", "http://p:1"),
+            ("ftp://u:12/SECRET@p:1", "ftp://p:1"),
         ] {
             let error = format!("HTTPS_PROXY: `{shown}` is not a proxy URL; use http, https or socks5");
             assert_eq!(chosen("https://a.example.com", None, &[("HTTPS_PROXY", url)]), Err(error), "{url}");

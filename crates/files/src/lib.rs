@@ -301,7 +301,8 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
 /// Reads to the end, or the first `limit` + 1 bytes of what is longer. `length` is the expected number of bytes, or 0.
 fn read_one_past_limit(source: impl Read, limit: u64, length: usize) -> std::io::Result<Vec<u8>> {
     // With less space than this after the text, the standard library begins with small reads.
-    let mut bytes = Vec::with_capacity(length.saturating_add(32));
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length.saturating_add(32))?;
     source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -110,18 +110,22 @@ fn deliver_all<W, O>(
 ) -> Result<(), Failure> {
     for (index, item) in work.iter().enumerate() {
         let mut queue = shared.lock();
+        let mut has_waited = false;
         let output = loop {
             if let Some(output) = queue.done.remove(&index) {
                 break output;
             }
-            let (guard, waited) =
-                shared.ready.wait_timeout(queue, WAIT_INTERVAL).unwrap_or_else(PoisonError::into_inner);
-            queue = guard;
-            if waited.timed_out() {
+            if has_waited {
                 drop(queue);
                 deliver(DeliveryEvent::Waiting)?;
                 queue = shared.lock();
+                has_waited = false;
+                continue;
             }
+            let (guard, waited) =
+                shared.ready.wait_timeout(queue, WAIT_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            queue = guard;
+            has_waited = waited.timed_out();
         };
         queue.delivered = index + 1;
         if queue.waiting > 0 {

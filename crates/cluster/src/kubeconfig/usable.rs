@@ -7,6 +7,8 @@ use kube::config::{AuthInfo, Cluster, ExecConfig};
 use secrecy::ExposeSecret as _;
 use x509_parser::pem::Pem;
 
+use crate::client::unusable_url_without_credentials;
+
 /// The URL of an API server.
 #[derive(Debug)]
 pub(super) struct ServerUrl {
@@ -25,13 +27,8 @@ pub(super) fn parse_server_url(server: &str) -> anyhow::Result<ServerUrl> {
         begins && scheme.bytes().all(is_scheme) && !rest.is_empty() && !rest.starts_with('/')
     });
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
-    // A value that cannot be used does not tell where a password begins or ends: everything between the scheme and the
-    // last `@` may belong to one.
-    let after_user = |text: &str| text.rsplit_once('@').map_or(text, |(_, host)| host).to_owned();
-    let shown = || match server.split_once("://").filter(|_| has_scheme) {
-        Some((scheme, rest)) => format!("{scheme}://{}", after_user(rest)),
-        None => after_user(server),
-    };
+    let after_user = || server.rsplit_once('@').map_or(server, |(_, host)| host).to_owned();
+    let shown = || if has_scheme { unusable_url_without_credentials(server) } else { after_user() };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());

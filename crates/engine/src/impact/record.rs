@@ -244,9 +244,8 @@ pub(super) type Tolerations = Arc<[Toleration]>;
 pub(super) struct Claim {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
-    /// The owner that controls it: `uid`, and its name if it is a PodGroup.
-    /// The object that controls the claim. The controller evicts a pod for a claim from a template only if the pod, or
-    /// its PodGroup, controls the claim.
+    /// The object that controls the claim: its `uid`, and its name if it is a PodGroup. The controller evicts a pod for
+    /// a claim from a template only if the pod, or its PodGroup, controls the claim.
     pub(super) owner: Option<ClaimUser>,
     /// The allocated devices; `None` if the claim is not allocated.
     pub(super) results: Option<Box<[AllocatedDevice]>>,

@@ -265,6 +265,7 @@ fn deeper_values_cost_more_to_format() {
     let [one, two, three] = ["[object.s]", "[[object.s]]", "[[[object.s]]]"].map(steps);
     assert!(one >= 3, "{one}");
     assert_eq!((two, three), (one + 1, one + 2));
+    assert_eq!(steps("[{'a': object.s}]"), two);
 }
 
 #[test]
