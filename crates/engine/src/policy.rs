@@ -379,7 +379,7 @@ impl Policy {
 
     /// True if the policy adds tolerations to claims. A policy that only audits adds none.
     fn adds_tolerations(&self) -> bool {
-        self.spec.toleration().is_some_and(|spec| spec.has_default_tolerations())
+        self.spec.toleration().is_some_and(toleration::TolerationPolicy::has_default_tolerations)
             && self.action != FindingLevel::Audit
     }
 }

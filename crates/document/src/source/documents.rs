@@ -357,18 +357,13 @@ fn next_separator(text: &str, from: usize) -> usize {
 /// The first character that YAML does not allow, with its byte; `None` if there is none.
 // upstream go-yaml v2 yaml_parser_update_buffer
 fn first_control_character(text: &str) -> Option<(usize, char)> {
-    // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF. Without a branch, so that compilers look at many bytes
-    // at once.
-    let suspicious = |byte: u8| {
-        ((byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r'))
-            | (byte == 0x7f)
-            | (byte == 0xc2)
-            | (byte == 0xef)
+    let suspicious = |byte: &u8| match byte {
+        b'\t' | b'\n' | b'\r' => false,
+        // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF.
+        0..0x20 | 0x7f | 0xc2 | 0xef => true,
+        _ => false,
     };
-    let has_suspicious = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | suspicious(*byte));
-    let mut blocks = text.as_bytes().chunks(64);
-    let block = blocks.position(has_suspicious)? * 64;
-    let first = block + text.as_bytes().get(block..)?.iter().position(|byte| suspicious(*byte))?;
+    let first = text.as_bytes().iter().position(suspicious)?;
     let rest = text.get(first..)?;
     let mut letters = rest.char_indices();
     letters

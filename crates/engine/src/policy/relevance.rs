@@ -42,7 +42,9 @@ impl PolicySet {
 
     /// True if a policy limits the impact of rules, which requires the state of the cluster.
     pub fn limits_impact(&self) -> bool {
-        self.policies.iter().any(|policy| policy.spec.taint_rule().is_some_and(|spec| spec.limits_impact()))
+        self.policies.iter().any(|policy| {
+            policy.spec.taint_rule().is_some_and(super::taint_rule::TaintRulePolicy::limits_impact)
+        })
     }
 
     /// True if a policy applies to objects of that kind.

@@ -123,9 +123,11 @@ pub trait NamedGroup<'d>: View<'d> {
 #[derive(Debug)]
 pub struct NestedNames<'d, T> {
     groups: List<'d, T>,
-    /// The index of each group, and the names inside of groups, each with the index of its group.
-    index: Option<(HashMap<&'d str, usize>, HashSet<(usize, &'d str)>)>,
+    index: Option<NestedNamesIndex<'d>>,
 }
+
+/// The index of each group, and the names inside of groups, each with the index of its group.
+type NestedNamesIndex<'d> = (HashMap<&'d str, usize>, HashSet<(usize, &'d str)>);
 
 impl<'d, T: NamedGroup<'d>> NestedNames<'d, T> {
     /// Collects the names of these groups.
