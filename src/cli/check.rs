@@ -52,7 +52,8 @@ impl TextSource {
         matches!(self, TextSource::Markdown { .. })
     }
 
-    /// Returns the byte ranges of the manifests in a text: code blocks in Markdown, else the whole text.
+    /// Returns the byte ranges of the manifests in a text: YAML and JSON code blocks in Markdown, else the whole
+    /// text.
     fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
         if self.is_markdown() {
             markdown::manifest_block_ranges(text)
@@ -227,7 +228,7 @@ impl TextCheckState<'_> {
 
     /// Checks and reports the object of a document, or each object of a list.
     fn check_objects_in_document(&mut self, document: &Document<'_>) {
-        self.report_duplicate_list_keys(document);
+        self.report_duplicate_list_object_fields(document);
         let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
@@ -236,8 +237,8 @@ impl TextCheckState<'_> {
     }
 
     /// Reports the keys that a list has twice, such as a second `items`, of which the last one counts.
-    fn report_duplicate_list_keys(&mut self, document: &Document<'_>) {
-        let duplicates = list::duplicate_list_keys(document.doc.root());
+    fn report_duplicate_list_object_fields(&mut self, document: &Document<'_>) {
+        let duplicates = list::duplicate_list_object_fields(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
             return;
         }
@@ -453,7 +454,9 @@ fn locate_finding(
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
-        finding.server_at.get_or_insert_with(|| finding.at.print(tollgate_document::field::PathStyle::User));
+        finding
+            .server_at
+            .get_or_insert_with(|| finding.at.print(tollgate_document::field::PathAudience::User));
         finding.at = item.path_in_document(std::mem::take(&mut finding.at));
         for also in &mut finding.also {
             *also = item.path_in_document(std::mem::take(also));

@@ -168,8 +168,8 @@ impl Arguments {
         Ok(ExitCounts { unreadable: failures.len(), ..ExitCounts::default() })
     }
 
-    /// Prints the devices of a state that the flags select. `incomplete` names the kinds of objects that the state
-    /// lacks.
+    /// Prints the devices of a state that the flags select. `incomplete` has a message for each thing that the
+    /// state lacks.
     pub(super) fn print_devices(
         &self,
         state: &State<'_>,

@@ -168,7 +168,7 @@ impl Arguments {
             }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
-        documents.extend(here.needed_base_configurations(&entries, bundle.as_deref()));
+        documents.extend(here.base_configurations_with_entries(&entries, bundle.as_deref()));
         documents.extend(
             self.with.iter().flat_map(|api| here.optional_configurations(*api, &entries, bundle.as_deref())),
         );

@@ -127,14 +127,14 @@ impl UniqueFiles {
 }
 
 /// The inputs of a run, each with the index of its settings.
-struct ConfiguredInputs {
+struct RunInputs {
     items: Vec<InputWithSettings>,
     not_read: UnreadPathCounts,
     /// The kustomizations around the inputs.
     kustomizations: Vec<PathBuf>,
 }
 
-impl ConfiguredInputs {
+impl RunInputs {
     /// Returns the manifests to read; Markdown files, which are checked as excerpts, are left out.
     fn manifest_inputs(&self) -> impl Iterator<Item = &Input> {
         self.items.iter().filter_map(|work| work.item.manifest_input())
@@ -349,7 +349,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the requested reports; the first one goes to stdout.
+    /// Returns the requested reports: first the one that is printed, to stderr if `is_on_stderr` is set; then those of
+    /// `--output-file`.
     fn reports(
         &self,
         first: Format,
@@ -385,7 +386,7 @@ fn assign_settings(
     found: FoundInputs,
     configurations: &mut InputConfigurations,
     is_fixing: bool,
-) -> Result<ConfiguredInputs, Failure> {
+) -> Result<RunInputs, Failure> {
     let FoundInputs { work, mut not_read, kustomizations, .. } = found;
     let (mut items, excluded) = configurations.assign_settings(work)?;
     if is_fixing {
@@ -393,7 +394,7 @@ fn assign_settings(
         items.retain(|work| once.insert_path(work.item.path()));
     }
     not_read.excluded += excluded;
-    Ok(ConfiguredInputs { items, not_read, kustomizations })
+    Ok(RunInputs { items, not_read, kustomizations })
 }
 
 /// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the

@@ -255,7 +255,8 @@ impl ConfigReader<'_> {
 
     fn add_error(&mut self, at: &Path<'_>, message: impl Into<String>) {
         let at = at.owned();
-        let message = format!("{}: {}", at.print(tollgate_document::field::PathStyle::User), message.into());
+        let message =
+            format!("{}: {}", at.print(tollgate_document::field::PathAudience::User), message.into());
         let at = self.document.locate(self.lines, &at, false).bytes.start;
         self.errors.push(InputError::at(self.name, self.lines, at, message));
     }

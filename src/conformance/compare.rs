@@ -14,7 +14,7 @@ const RANDOM_SUFFIX: &str = "<rand>";
 /// Length of the random suffix that an API server appends to `generateName`.
 const RANDOM_SUFFIX_LENGTH: usize = 5;
 
-/// Checks cases as an API server of one release would, with its feature gates and namespace.
+/// Checks cases as an API server of this release with these feature gates would, for objects in one namespace.
 #[derive(Debug)]
 pub struct CaseChecker {
     engine: Engine,

@@ -140,7 +140,7 @@ impl WebhookDestination {
     }
 
     /// Returns the base configurations that have an entry, as YAML.
-    pub(crate) fn needed_base_configurations(
+    pub(crate) fn base_configurations_with_entries(
         &self,
         entries: &WebhookEntries,
         bundle: Option<&str>,

@@ -189,6 +189,6 @@ fn times_are_listed_in_their_order() {
     let names: Vec<(&str, &str, Option<&str>)> =
         entries.iter().map(|entry| (entry.policy, entry.entry, entry.reason)).collect();
     assert_eq!(names, [("a", "allow[2]", Some("because")), ("a", "allow[0]", None)]);
-    let later: Vec<&str> = set.policies_with_enforce_from().map(|later| later.policy).collect();
+    let later: Vec<&str> = set.deny_policies_with_enforce_from().map(|later| later.policy).collect();
     assert_eq!(later, ["b"]);
 }

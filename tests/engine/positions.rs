@@ -60,7 +60,10 @@ fn path(text: &str) -> FieldPath {
             // An index and a key of digits look alike; the fixtures use such a key once, in labels.
             return match name.parse() {
                 Ok(index)
-                    if !at.owned().print(tollgate_document::field::PathStyle::User).ends_with("labels") =>
+                    if !at
+                        .owned()
+                        .print(tollgate_document::field::PathAudience::User)
+                        .ends_with("labels") =>
                 {
                     walk(&at.index(index), rest)
                 }

@@ -98,7 +98,7 @@ impl<'d> ConstraintState<'d> {
         true
     }
 
-    /// Removes the device that was added last.
+    /// Undoes [`Self::try_add_device`] of the device that was added last, for the same request.
     pub(crate) fn remove_last_device(&mut self, request: &RequestAlternative<'d>) {
         if !self.applies_to(request) {
             return;

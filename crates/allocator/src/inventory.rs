@@ -56,7 +56,7 @@ pub(crate) struct Slice<'d> {
     /// `spec.perDeviceNodeSelection`, if set.
     pub(crate) per_device: Option<bool>,
     pub(crate) devices: Range<usize>,
-    pub(crate) counters: Vec<CounterSet<'d>>,
+    pub(crate) counters: Vec<CounterAmounts<'d>>,
     /// True if any device of the slice consumes shared counters.
     pub(crate) takes_counters: bool,
     pub(crate) has_compatibility_groups: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Slice<'d> {
 
 /// A counter set of a slice, or the counters of a set that a device consumes.
 #[derive(Debug)]
-pub(crate) struct CounterSet<'d> {
+pub(crate) struct CounterAmounts<'d> {
     pub(crate) name: &'d str,
     pub(crate) counters: Vec<(&'d str, i128)>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Device<'d> {
     pub(crate) nodes: NodeSelection<'d>,
     pub(crate) capacities: Box<[Capacity<'d>]>,
     /// The shared counters that the device consumes.
-    pub(crate) consumes: Box<[CounterSet<'d>]>,
+    pub(crate) consumes: Box<[CounterAmounts<'d>]>,
     /// The taints from the slice, followed by the taints from DeviceTaintRules.
     pub(crate) taints: Vec<Taint<'d>>,
     /// Names of the DeviceTaintRules that added the last taints in `taints`, in the same order.
@@ -170,10 +170,10 @@ impl<'d> Inventory<'d> {
         };
         let has_compatibility_groups = self.devices.iter().skip(first).any(groups);
         let takes_counters = self.devices.iter().skip(first).any(|device| !device.consumes.is_empty());
-        let counters: Vec<CounterSet<'_>> = spec
+        let counters: Vec<CounterAmounts<'_>> = spec
             .shared_counters()
             .iter()
-            .map(|set| CounterSet { name: set.name(), counters: counter_amounts(set.counters()) })
+            .map(|set| CounterAmounts { name: set.name(), counters: counter_amounts(set.counters()) })
             .collect();
         let nodes =
             NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector());
@@ -200,7 +200,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// True if a slice with these counter sets is treated as available on every node.
-    pub(crate) fn slice_reaches_every_node(&self, counters: &[CounterSet<'_>]) -> bool {
+    pub(crate) fn slice_reaches_every_node(&self, counters: &[CounterAmounts<'_>]) -> bool {
         self.semantics.counter_slices_reach_every_node && !counters.is_empty()
     }
 
@@ -266,7 +266,7 @@ impl<'d> Device<'d> {
             nodes: NodeSelection::new(body.node_name(), body.all_nodes(), body.node_selector()),
             capacities: body.capacity().iter().map(|(name, value)| Capacity::new(name, value)).collect(),
             consumes: consumed
-                .map(|taken| CounterSet {
+                .map(|taken| CounterAmounts {
                     name: taken.counter_set(),
                     counters: counter_amounts(taken.counters()),
                 })

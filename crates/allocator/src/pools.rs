@@ -4,7 +4,7 @@
 //! Nothing here depends on allocated claims. An incomplete or invalid pool provides no devices, but it is remembered,
 //! because requests with `allocationMode: All` fail because of it.
 
-use crate::inventory::{CounterSet, Inventory, Slice};
+use crate::inventory::{CounterAmounts, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
 use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
@@ -261,7 +261,7 @@ impl<'d> Inventory<'d> {
                 continue;
             };
             let mut taken = Vec::new();
-            for CounterSet { name, counters } in &device.consumes {
+            for CounterAmounts { name, counters } in &device.consumes {
                 let numbers = known.get(&(self.scope_of_counters(device.slice), *name))?;
                 for (name, amount) in counters {
                     taken.push((*numbers.get(name)?, *amount));

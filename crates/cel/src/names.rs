@@ -46,7 +46,7 @@ pub(super) fn declared_type(name: &str, env: CelEnv) -> Option<Type> {
 pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
     let name = name.strip_prefix('.').unwrap_or(name);
     if let Some(found) = type_named(name, env) {
-        return match message_name(&found, name, env) {
+        return match field_lookup_name(&found, name, env) {
             Some(message) => MessageTypeLookup::Of(found, message.to_owned()),
             None => MessageTypeLookup::OtherType(Type::Error, found.bare_name()),
         };
@@ -59,7 +59,7 @@ pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
 }
 
 /// The name by which the fields of a type are looked up; `None` if the type has no fields to set.
-fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
+fn field_lookup_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
     Some(match found {
         Type::Any => "google.protobuf.Any",
         Type::Dyn => "google.protobuf.Value",

@@ -60,7 +60,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
         return None;
     }
     // Beyond this nothing changes any more, however long the mantissa.
-    let size = digits.parse::<i64>().unwrap_or(MAX_EXPONENT).min(MAX_EXPONENT);
+    let size = digits.parse::<i64>().unwrap_or(HEX_FLOAT_EXPONENT_CLAMP).min(HEX_FLOAT_EXPONENT_CLAMP);
     let mut exponent = if exponent.starts_with('-') { -size } else { size };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -88,7 +88,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
 }
 
 /// Maximum exponent of two, beyond which no mantissa gives a finite number.
-const MAX_EXPONENT: i64 = 1 << 20;
+const HEX_FLOAT_EXPONENT_CLAMP: i64 = 1 << 20;
 
 #[allow(clippy::cast_precision_loss, reason = "rounded to the nearest, as the server does")]
 fn double_of_u128(bits: u128) -> f64 {

@@ -98,7 +98,7 @@ impl<'p> Parser<'p> {
     fn parse_element(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let before = self.rest;
         match before.chars().next() {
-            Some('(') if before.starts_with("(?") => self.take_flags_or_group()?,
+            Some('(') if before.starts_with("(?") => self.take_perl_flags_or_group()?,
             Some('(') => {
                 self.skip(1);
                 self.open(true);
@@ -230,7 +230,7 @@ impl<'p> Parser<'p> {
     }
 
     /// Reads `(?P<name>`, `(?<name>`, `(?i)` or `(?i:`, and opens a group unless it only sets flags.
-    fn take_flags_or_group(&mut self) -> Result<(), PatternError> {
+    fn take_perl_flags_or_group(&mut self) -> Result<(), PatternError> {
         let start = self.rest;
         let is_python = start.len() > 4 && start.starts_with("(?P<");
         if is_python || (start.len() > 3 && start.starts_with("(?<")) {

@@ -132,7 +132,7 @@ impl ApiClient {
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
-    /// Returns the same client with other timeouts.
+    /// Returns the same client with other timeouts and retry intervals.
     pub(super) fn with_timing(&self, timing: Timing) -> ApiClient {
         ApiClient { timing, ..self.clone() }
     }

@@ -132,7 +132,8 @@ impl Elector {
         }
     }
 
-    /// Reads the Lease, and writes it if this process holds it or its holder has let it expire.
+    /// Reads the Lease, and writes it: to renew it or, if it is no longer wanted, to release it; or to take it if nobody
+    /// holds it or its holder has let it expire.
     async fn renew_or_take(&self, seen: &mut Option<SeenVersion>) -> Result<(), ApiError> {
         let LeaseSettings { namespace, name, holder, .. } = &self.settings;
         let (namespace, name) = (percent_encode(namespace), percent_encode(name));

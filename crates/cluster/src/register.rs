@@ -190,7 +190,7 @@ impl Registrar {
         let mut reverts = RevertBackoff::default();
         loop {
             let began = Instant::now();
-            match self.reconcile().await {
+            match self.reconcile_and_watch().await {
                 Ok(ReconcileEnd::DesiredChanged) => continue,
                 Ok(ReconcileEnd::Drifted(rival)) => {
                     let delay = reverts.next_delay(Instant::now(), rival.is_some());
@@ -217,7 +217,7 @@ impl Registrar {
     }
 
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
-    async fn reconcile(&mut self) -> Result<ReconcileEnd, ApiError> {
+    async fn reconcile_and_watch(&mut self) -> Result<ReconcileEnd, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
         let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;

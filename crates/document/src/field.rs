@@ -142,7 +142,7 @@ enum Visibility {
 
 /// The reader for whom a path is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathStyle {
+pub enum PathAudience {
     /// The user's path in the file.
     User,
     /// The path of the API server's hand-written validation.
@@ -173,12 +173,12 @@ impl OwnedSegment {
     }
 
     /// True if the segment is printed in this style.
-    fn is_visible_to(&self, audience: PathStyle) -> bool {
+    fn is_visible_to(&self, audience: PathAudience) -> bool {
         match self.visibility {
             Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
-            Visibility::Wire => audience != PathStyle::Hub,
-            Visibility::Hub => audience == PathStyle::Hub,
-            Visibility::User => audience == PathStyle::User,
+            Visibility::Wire => audience != PathAudience::Hub,
+            Visibility::Hub => audience == PathAudience::Hub,
+            Visibility::User => audience == PathAudience::User,
         }
     }
 }
@@ -208,7 +208,7 @@ pub struct FieldPath {
 impl FieldPath {
     /// The segments of the path in the user's file.
     pub fn user_steps(&self) -> impl Iterator<Item = &SegmentName> {
-        self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
+        self.steps.iter().filter(|step| step.is_visible_to(PathAudience::User)).map(|step| &step.name)
     }
 
     /// Approximate length in bytes of the printed path.
@@ -222,18 +222,18 @@ impl FieldPath {
 
     /// The path as text, `spec.devices[0].attributes[a.b/c]`, with the steps that the audience sees; empty for the
     /// root.
-    pub fn print(&self, audience: PathStyle) -> String {
+    pub fn print(&self, audience: PathAudience) -> String {
         let mut out = String::new();
         for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
             match &step.name {
                 SegmentName::Index(index) => match step.visibility {
-                    Visibility::Moved { to } if audience != PathStyle::User => _ = write!(out, "[{to}]"),
+                    Visibility::Moved { to } if audience != PathAudience::User => _ = write!(out, "[{to}]"),
                     _ => _ = write!(out, "[{index}]"),
                 },
                 SegmentName::Field(name) if out.is_empty() => out.push_str(name),
                 SegmentName::Field(name) => _ = write!(out, ".{name}"),
                 SegmentName::Key(key) => match step.visibility {
-                    Visibility::Everywhere { limit } if audience != PathStyle::User && limit > 0 => {
+                    Visibility::Everywhere { limit } if audience != PathAudience::User && limit > 0 => {
                         _ = write!(out, "[{}]", server_shortened(key, limit));
                     }
                     _ => _ = write!(out, "[{key}]"),
@@ -261,7 +261,7 @@ impl FieldPath {
     /// Removes the field `field` that follows `prefix`. Returns `None` if the path does not begin with
     /// `prefix` and this field.
     pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
-        let visible = |(_, step): &(usize, &OwnedSegment)| step.is_visible_to(PathStyle::User);
+        let visible = |(_, step): &(usize, &OwnedSegment)| step.is_visible_to(PathAudience::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
         for name in prefix.user_steps() {
             steps.next().filter(|(_, step)| step.name == *name)?;
@@ -298,7 +298,7 @@ fn server_shortened(key: &str, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, PathStyle, Segment};
+    use super::{Path, PathAudience, Segment};
 
     #[test]
     fn each_reader_sees_its_own_path() {
@@ -308,17 +308,17 @@ mod tests {
         let basic = device.with_segment(Segment::WireField("basic"));
         let taints = basic.field("taints");
         let path = taints.owned();
-        assert_eq!(path.print(PathStyle::User), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(PathStyle::Native), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(PathStyle::Hub), "spec.devices[3].taints");
+        assert_eq!(path.print(PathAudience::User), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathAudience::Native), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathAudience::Hub), "spec.devices[3].taints");
         assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
         let exactly = device.with_segment(Segment::HubField("exactly"));
-        assert_eq!(exactly.field("count").owned().print(PathStyle::User), "spec.devices[3].count");
-        assert_eq!(exactly.field("count").owned().print(PathStyle::Hub), "spec.devices[3].exactly.count");
+        assert_eq!(exactly.field("count").owned().print(PathAudience::User), "spec.devices[3].count");
+        assert_eq!(exactly.field("count").owned().print(PathAudience::Hub), "spec.devices[3].exactly.count");
         let key = "k".repeat(100);
         let long = device.short_key(&key, 96);
-        assert_eq!(long.owned().print(PathStyle::Hub).len(), "spec.devices[3][]".len() + 96);
-        assert_eq!(long.owned().print(PathStyle::User).len(), "spec.devices[3][]".len() + 100);
+        assert_eq!(long.owned().print(PathAudience::Hub).len(), "spec.devices[3][]".len() + 96);
+        assert_eq!(long.owned().print(PathAudience::User).len(), "spec.devices[3][]".len() + 100);
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         let key = format!("a{}é", "ü".repeat(20_000));
         let path = Path::ROOT.key(&key).owned();
         assert!(path.printed_bytes() < 17 << 10, "{}", path.printed_bytes());
-        let printed = path.print(PathStyle::User);
+        let printed = path.print(PathAudience::User);
         assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
     }
 

@@ -239,7 +239,7 @@ impl Finding {
 
     /// The path as the user wrote it.
     pub fn user_path(&self) -> String {
-        self.at.print(crate::field::PathStyle::User)
+        self.at.print(crate::field::PathAudience::User)
     }
 
     /// The path the API server prints.

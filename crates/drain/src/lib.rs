@@ -24,7 +24,8 @@ mod waves;
 
 pub use name::rule_name;
 pub use outcome::{
-    Budget, ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave,
+    Budget, ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision,
+    StayReason, Wave,
 };
 pub use plan::{PlanInput, plan, rules_for};
 pub use request::{DEFAULT_KEY, DrainRequest, MoveOptions};

@@ -282,7 +282,7 @@ fn annotations(pod: StoredObject<'_>) -> Value<'_> {
     pod.value.get("metadata").get("annotations")
 }
 
-/// The requests of a claim and their alternatives, with the names that allocation results use.
+/// The requests of a claim, or their alternatives where they have some, with the names that allocation results use.
 fn requests_with_names<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
     let mut all = Vec::new();
     for request in claim.spec().devices().requests().iter() {

@@ -19,7 +19,7 @@ pub struct DrainPlan {
     /// The PodDisruptionBudgets of these pods, by namespace and name.
     pub budgets: Vec<Budget>,
     /// Claims that hold selected devices and are used by no pod. A drain does not free them.
-    pub claims_without_pods: Vec<ClaimWithDevices>,
+    pub claims_without_pods: Vec<ClaimHoldingSelectedDevices>,
     /// The workload or PDB that determines the number of waves, such as `PDB inference/chat`.
     pub dominated_by: Option<String>,
     /// Other information for the user: omitted targets, autoscalers, partitions.
@@ -168,7 +168,7 @@ pub struct Wave {
 
 /// A claim that holds selected devices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ClaimWithDevices {
+pub struct ClaimHoldingSelectedDevices {
     pub namespace: String,
     pub claim: String,
     pub devices: Vec<DeviceId>,

@@ -3,7 +3,7 @@
 //!
 //! Invariant: results with `adminAccess` do not count, because they do not prevent other allocations.
 
-use crate::outcome::{ClaimWithDevices, DeviceId};
+use crate::outcome::{ClaimHoldingSelectedDevices, DeviceId};
 use crate::selection::SelectedDevices;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Pod, View as _};
@@ -27,7 +27,7 @@ pub(crate) struct PodWithClaims<'d> {
 
 /// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
 /// not count. An empty list means that the devices are free.
-pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimWithDevices> {
+pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimHoldingSelectedDevices> {
     let held = claims_with_pods(state, &SelectedDevices::from_rules(rules));
     held.iter().map(ClaimWithPods::to_claim_with_devices).collect()
 }
@@ -88,7 +88,7 @@ pub(crate) fn pods_using_claims<'d>(held: &[ClaimWithPods<'d>]) -> Vec<PodWithCl
 
 impl ClaimWithPods<'_> {
     /// The claim as the plan lists it: its name, its users, and the UIDs of its pods.
-    pub(crate) fn to_claim_with_devices(&self) -> ClaimWithDevices {
+    pub(crate) fn to_claim_with_devices(&self) -> ClaimHoldingSelectedDevices {
         let user = |user: &ClaimUser<'_>| match user.resource {
             "pods" => format!("pod {}", user.name),
             "podgroups" => format!("podgroup {}", user.name),
@@ -96,7 +96,7 @@ impl ClaimWithPods<'_> {
         };
         let mut users: Vec<String> = self.users.iter().map(user).collect();
         users.dedup();
-        ClaimWithDevices {
+        ClaimHoldingSelectedDevices {
             namespace: self.claim.namespace().to_owned(),
             claim: self.claim.name().to_owned(),
             devices: self.devices.clone(),

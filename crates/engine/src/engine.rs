@@ -38,7 +38,7 @@ use std::sync::Arc;
 use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
 use crate::policy::{PolicyLocation, PolicySet, Violations};
-use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect_finding, unserved_findings};
+use crate::rules::server_defaults::{dropped_field_finding, rule_begins_to_act_finding, unserved_findings};
 use crate::rules::table::{
     ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT, UNKNOWN_FIELD, WRONG_CONTENT_TYPE,
 };
@@ -403,7 +403,7 @@ impl Engine {
             return None;
         }
         if !context.from_review {
-            let change = rule_takes_effect_finding(object, self.stored_on, profile, &self.profiles);
+            let change = rule_begins_to_act_finding(object, self.stored_on, profile, &self.profiles);
             for finding in unserved_findings(object, old, profile, self.are_stored).into_iter().chain(change)
             {
                 self.push_if_reported(findings, finding);

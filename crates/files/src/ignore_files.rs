@@ -15,7 +15,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::walk::FolderWalkResult;
-use super::{InputError, leads_outside, read_regular, shown_path};
+use super::{InputError, is_link_out_of_root, read_regular, shown_path};
 
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
@@ -85,7 +85,7 @@ impl IgnoreFiles {
         self.depth += 1;
         for name in names.filter(|name| [GITIGNORE, IGNORE].map(OsStr::new).contains(name)) {
             let path = folder.join(name);
-            if leads_outside(&path, &self.top) {
+            if is_link_out_of_root(&path, &self.top) {
                 found.outside.push(path);
                 continue;
             }

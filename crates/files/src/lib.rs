@@ -165,7 +165,7 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
         if if is_folder { is_hidden } else { !is_manifest(&path) } {
             continue;
         }
-        if leads_outside(&path, root) {
+        if is_link_out_of_root(&path, root) {
             found.outside.push(path);
         } else if is_folder {
             add_manifests(&path, root, entered, found);
@@ -183,7 +183,7 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
 }
 
 /// True for a link to a target that is not below `root`. A broken link is reported when it is read.
-fn leads_outside(path: &Path, root: &Path) -> bool {
+fn is_link_out_of_root(path: &Path, root: &Path) -> bool {
     path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root))
 }
 

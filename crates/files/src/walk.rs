@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
-use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable_file};
+use super::{Input, InputError, is_link_out_of_root, is_manifest, is_markdown, unreadable_file};
 
 /// Names of a kustomization, as kustomize looks for them.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -189,7 +189,7 @@ impl Walker {
             return;
         }
         let path = folder.join(name);
-        if entry.is_link && leads_outside(&path, &self.root) {
+        if entry.is_link && is_link_out_of_root(&path, &self.root) {
             return self.found.outside.push(path);
         }
         if entry.is_folder {

@@ -192,10 +192,15 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Adds a pod that the steps create. `name` is shown instead of its name if that is not known yet.
-    fn add_created_pod(&mut self, source: &PodSource<'d>, known: Option<&str>, name: &str) -> PodIndex {
+    /// Adds a pod that the steps create. `placeholder` is shown instead of its name if that is not known yet.
+    fn add_created_pod(
+        &mut self,
+        source: &PodSource<'d>,
+        known_name: Option<&str>,
+        placeholder: &str,
+    ) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
-        let name = known.unwrap_or(name).to_owned();
+        let name = known_name.unwrap_or(placeholder).to_owned();
         tables.add_pod(catalog, source, name, Value::absent())
     }
 

@@ -126,7 +126,7 @@ pub(crate) fn fill_swatch(class: &str) -> Markup {
     }
 }
 
-/// A share of a whole, such as `12.5%`.
+/// A share of a whole, such as `12.50%`.
 #[expect(clippy::cast_precision_loss, reason = "a position in a drawing")]
 pub(crate) fn percent(part: usize, whole: usize) -> String {
     let share = part as f64 * 100.0 / whole.max(1) as f64;

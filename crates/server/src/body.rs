@@ -37,7 +37,7 @@ pub(super) enum BodyError {
 /// A received body with its permit and its memory reservation.
 #[derive(Debug)]
 pub(super) struct ReceivedBody<'g> {
-    pub(super) bytes: Body,
+    pub(super) bytes: RequestBodyBytes,
     /// Counts the request as in flight. `None` while it waits for memory, which stays reserved.
     pub(super) permit: Option<RequestPermit<'g>>,
     _reservation: BodyReservation<'g>,
@@ -247,28 +247,32 @@ impl<'g> BodyBuffer<'g> {
         start.get(..KEPT_PREFIX_BYTES.min(start.len())).unwrap_or_default().to_vec()
     }
 
-    fn into_body(self) -> (Body, BodyReservation<'g>) {
-        let bytes = if self.joined.is_empty() { Body::Whole(self.whole) } else { Body::Joined(self.joined) };
+    fn into_body(self) -> (RequestBodyBytes, BodyReservation<'g>) {
+        let bytes = if self.joined.is_empty() {
+            RequestBodyBytes::Whole(self.whole)
+        } else {
+            RequestBodyBytes::Joined(self.joined)
+        };
         (bytes, self.reservation)
     }
 }
 
 /// The bytes of a received request body: one chunk as it arrived, or several joined.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum RequestBodyBytes {
     /// One chunk, as it arrived.
     Whole(Bytes),
     /// Several chunks, joined.
     Joined(Vec<u8>),
 }
 
-impl Deref for Body {
+impl Deref for RequestBodyBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Body::Whole(bytes) => bytes,
-            Body::Joined(joined) => joined,
+            RequestBodyBytes::Whole(bytes) => bytes,
+            RequestBodyBytes::Joined(joined) => joined,
         }
     }
 }
@@ -291,7 +295,7 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
 
     use super::{BodyBuffer, BodyLimits, LoadLimiter, body_timeout};
-    use crate::limiter::WAITING_REQUEST_COST;
+    use crate::limiter::SLOW_REQUEST_OVERHEAD_BYTES;
     use crate::memory::MemoryPlan;
 
     fn shares(limiter: &LoadLimiter) -> (usize, usize) {
@@ -317,7 +321,7 @@ mod tests {
         }
         assert_eq!(shares(&limiter), (0, 20));
         buffer.mark_slow().expect("within the limits");
-        assert_eq!(shares(&limiter), (20 + WAITING_REQUEST_COST, 0));
+        assert_eq!(shares(&limiter), (20 + SLOW_REQUEST_OVERHEAD_BYTES, 0));
         buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
         assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
         let mut late = BodyBuffer::new(limiter.start_body_reservation(None), limits);

@@ -25,7 +25,7 @@ use super::memory::MemoryPlan;
 /// Largest body that counts as small; nearly every AdmissionReview is.
 pub(super) const MAX_SMALL_BODY_BYTES: usize = 64 << 10;
 /// Memory of a request that waits for its client, without its body: head, task, timer.
-pub(super) const WAITING_REQUEST_COST: usize = 10 << 10;
+pub(super) const SLOW_REQUEST_OVERHEAD_BYTES: usize = 10 << 10;
 /// The limits on requests in flight and on memory, and how much of each is in use.
 #[derive(Debug)]
 pub(super) struct LoadLimiter {
@@ -229,13 +229,13 @@ impl BodyReservation<'_> {
     pub(super) fn mark_slow(&mut self, bytes: usize) -> Result<(), LimitReached> {
         self.is_slow = true;
         self.move_to_common(bytes)?;
-        self.reservation.shrink_to(bytes + WAITING_REQUEST_COST);
+        self.reservation.shrink_to(bytes + SLOW_REQUEST_OVERHEAD_BYTES);
         Ok(())
     }
 
     /// Reserves bytes in the common budget, and releases those in the budget for small requests.
     fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
-        let bytes = if self.is_slow { bytes.saturating_add(WAITING_REQUEST_COST) } else { bytes };
+        let bytes = if self.is_slow { bytes.saturating_add(SLOW_REQUEST_OVERHEAD_BYTES) } else { bytes };
         if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {
             let mut reservation = Reservation::empty(&self.limiter.common, self.peer);
             reservation.grow_to(bytes)?;
@@ -250,7 +250,8 @@ mod tests {
     use std::net::IpAddr;
 
     use super::{
-        LimitReached, LoadLimiter, MAX_SMALL_BODY_BYTES, MemoryPlan, WAITING_REQUEST_COST, memory_needed,
+        LimitReached, LoadLimiter, MAX_SMALL_BODY_BYTES, MemoryPlan, SLOW_REQUEST_OVERHEAD_BYTES,
+        memory_needed,
     };
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES, 0, 0], "it left the share of the small ones");
         assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES), Ok(()));
         assert_eq!(slow.mark_slow(100), Ok(()));
-        assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES + 100 + WAITING_REQUEST_COST, 0, 0]);
+        assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES + 100 + SLOW_REQUEST_OVERHEAD_BYTES, 0, 0]);
         assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES + 1), Err(LimitReached));
         assert_eq!(large.grow_to(4 * MAX_SMALL_BODY_BYTES), Err(LimitReached));
         assert_eq!(other.grow_to(MAX_SMALL_BODY_BYTES), Ok(()), "others get through");
@@ -329,7 +330,7 @@ mod tests {
             let before = limiter.common.used();
             loop {
                 let mut body = limiter.start_body_reservation(Some(peer));
-                if body.mark_slow(MAX_SMALL_BODY_BYTES - WAITING_REQUEST_COST).is_err() {
+                if body.mark_slow(MAX_SMALL_BODY_BYTES - SLOW_REQUEST_OVERHEAD_BYTES).is_err() {
                     break;
                 }
                 bodies.push(body);

@@ -18,7 +18,7 @@ const CONNECTION_BYTES: usize = 20 << 10;
 const CLUSTER_READ_BYTES: usize = 16 << 20;
 
 /// Number of connections for which the memory limit must suffice at least.
-const MIN_CONNECTIONS: usize = 64;
+const CONNECTIONS_THAT_MUST_FIT: usize = 64;
 
 /// How the memory limit of the process is divided among its uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,9 +50,9 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let available =
         limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_BYTES;
     let most = limits.max_memory.saturating_sub(2 * cluster) / 5 * 2 / CONNECTION_BYTES;
-    let connections = limits.max_connections.min(most.max(MIN_CONNECTIONS)).min(available);
+    let connections = limits.max_connections.min(most.max(CONNECTIONS_THAT_MUST_FIT)).min(available);
     anyhow::ensure!(
-        connections >= MIN_CONNECTIONS.min(limits.max_connections),
+        connections >= CONNECTIONS_THAT_MUST_FIT.min(limits.max_connections),
         "{} MiB of memory is not enough for requests of up to {} KiB{}; provide at least {} MiB, or reduce --max-body",
         limits.max_memory >> 20,
         limits.max_body >> 10,
@@ -81,7 +81,7 @@ fn required_memory(limits: Limits) -> usize {
     let reading = if limits.caches_state { CLUSTER_READ_BYTES } else { 0 };
     let least = memory_needed(limits.max_body)
         .saturating_add(limits.max_body)
-        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_BYTES + reading);
+        .saturating_add(BASE_MEMORY + CONNECTIONS_THAT_MUST_FIT * CONNECTION_BYTES + reading);
     // 160 = 10 (small bodies) + 5 (their evaluation) + 32 (state) + the rest.
     let rest = if limits.caches_state { 113 } else { 145 };
     (least / rest * 160 + 160)

@@ -366,7 +366,7 @@ impl Metrics {
             self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);
         }
         self.enforce_from.clear();
-        for later in set.policies_with_enforce_from().take(MAX_POLICY_LABELS) {
+        for later in set.deny_policies_with_enforce_from().take(MAX_POLICY_LABELS) {
             let labels = [("kind", later.kind.name().to_owned()), ("policy", later.policy.to_owned())];
             self.enforce_from.get_or_create(&labels).set(later.from.seconds);
         }

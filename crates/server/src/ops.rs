@@ -92,8 +92,8 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadyCheck> {
     let policies = &config.engine.policies;
     let fault = shared.config.reload_error();
     if fault.is_some() || !policies.is_empty() {
-        let is_waiting = shared.config.is_waiting_for_labels();
-        let lacks_labels = config.policies_lack_namespace_labels(shared.namespaces());
+        let is_waiting = shared.config.has_config_waiting_for_labels();
+        let lacks_labels = config.policies_lack_label_source(shared.namespaces());
         let mut message = match &fault {
             None if is_waiting => {
                 "new policies are not used until the namespaces are listed; the last valid policies are in use"

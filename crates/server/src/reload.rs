@@ -41,14 +41,14 @@ impl From<Engine> for ServingConfig {
 
 impl ServingConfig {
     /// True if policies need namespace labels, which are neither watched nor loaded from a file.
-    pub(super) fn policies_lack_namespace_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn policies_lack_label_source(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         self.engine.policies.needs_namespace_labels() && self.namespaces.is_none() && watched.is_none()
     }
 
     /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
     /// fail.
     pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
-        if self.policies_lack_namespace_labels(watched) {
+        if self.policies_lack_label_source(watched) {
             tracing::warn!("{NO_LABELS_MESSAGE}");
         }
     }
@@ -163,7 +163,7 @@ impl ReloadableConfig {
     }
 
     /// True if a new configuration waits for namespace labels.
-    pub(super) fn is_waiting_for_labels(&self) -> bool {
+    pub(super) fn has_config_waiting_for_labels(&self) -> bool {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 

@@ -240,7 +240,7 @@ fn validity_of(pem: &str) -> anyhow::Result<Validity> {
     })
 }
 
-/// True if the certificate is for exactly these names.
+/// True if the certificate is for exactly these names, in this order.
 fn has_exactly_names(pem: &str, names: &[String]) -> bool {
     let held = with_parsed_certificate(pem, |certificate| {
         let held = certificate.subject_alternative_name().ok().flatten();

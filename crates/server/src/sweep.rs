@@ -18,7 +18,7 @@ use super::settings::Limits;
 
 /// One out of this many connections is closed at once when there are too many, so that choosing them costs little per
 /// connection.
-const EVICTED_FRACTION: usize = 64;
+const EVICTED_CONNECTIONS_DIVISOR: usize = 64;
 
 /// Maximum duration of each phase of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ pub(super) fn abort_to_make_room(room: WorkerConnectionLimits, address: IpAddr) 
             open.retain(|connection| !connection.is_aborted());
         }
         if open.len() >= most {
-            evict(&open, open.len() + 1 + most / EVICTED_FRACTION - most, most);
+            evict(&open, open.len() + 1 + most / EVICTED_CONNECTIONS_DIVISOR - most, most);
         }
         let before = connections.len();
         connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));

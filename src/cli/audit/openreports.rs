@@ -25,7 +25,7 @@ const MAX_MESSAGE_CHARS: usize = 1000;
 
 const API_VERSION: &str = "openreports.io/v1alpha1";
 const REPORT_SOURCE: &str = "tollgate";
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Label with the time of the audit. It selects reports of earlier audits, which `kubectl apply` does not delete.
 const AUDIT_TIME_LABEL: &str = "tollgate.dev/audit-time";
 
@@ -202,7 +202,7 @@ impl OpenReports {
             "" => "reports.openreports.io,clusterreports.openreports.io -A".to_owned(),
             namespace => format!("reports.openreports.io -n {namespace}"),
         };
-        let (owner, time) = (format!("{MANAGED_BY}={REPORT_SOURCE}"), self.timestamp.seconds);
+        let (owner, time) = (format!("{MANAGED_BY_LABEL}={REPORT_SOURCE}"), self.timestamp.seconds);
         format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME_LABEL}!={time}'")
     }
 
@@ -228,7 +228,7 @@ impl OpenReports {
                         name: format!("tollgate-audit{number}"),
                         namespace,
                         labels: BTreeMap::from([
-                            (MANAGED_BY, REPORT_SOURCE.to_owned()),
+                            (MANAGED_BY_LABEL, REPORT_SOURCE.to_owned()),
                             (AUDIT_TIME_LABEL, self.timestamp.seconds.to_string()),
                         ]),
                     },

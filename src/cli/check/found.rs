@@ -171,7 +171,7 @@ pub(super) fn drop_non_excerpt_findings(
         matches!(located.diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict)
             && !is_missing
             && document.value_at_path(&finding.at, 0).is_some()
-            && !shape::is_documentation_placeholder(source)
+            && !shape::has_documentation_placeholder(source)
     });
 }
 

@@ -56,7 +56,7 @@ impl MergedSettings {
         if fail_on.is_none() {
             settings.fails_on_warn = file.fails_on_warn.as_ref().is_some_and(|setting| setting.value);
         }
-        refuse_to_weaken_policies(flags, settings.namespaces.is_some(), config)?;
+        refuse_file_settings_that_weaken_flag_policies(flags, settings.namespaces.is_some(), config)?;
         if settings.namespaces.is_none()
             && let Some(setting) = &file.namespaces
         {
@@ -131,7 +131,7 @@ impl ConfiguredEngine {
 
 /// Returns an error if policies are given by flag and the configuration file sets what decides where they apply
 /// or which fields they see: that must come from the command line too.
-fn refuse_to_weaken_policies(
+fn refuse_file_settings_that_weaken_flag_policies(
     flags: &EngineArgs,
     has_namespaces: bool,
     config: &FoundConfig,

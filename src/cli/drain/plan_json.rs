@@ -5,7 +5,7 @@ use super::PlanReport;
 use super::plan_text::plan_summary;
 use crate::report::record::{Json, collect_records, record};
 use tollgate_drain::{
-    Budget, ClaimWithDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, Wave,
+    Budget, ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision, Wave,
 };
 use tollgate_formats::gotime;
 
@@ -99,7 +99,7 @@ fn budget_record(budget: &Budget) -> Json {
     }
 }
 
-fn claim_record(holder: &ClaimWithDevices) -> Json {
+fn claim_record(holder: &ClaimHoldingSelectedDevices) -> Json {
     record! {
         "namespace": holder.namespace,
         "claim": holder.claim,

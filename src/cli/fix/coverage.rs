@@ -10,7 +10,7 @@ use super::verdict::{self, CheckedFinding};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::Object;
 use tollgate_document::doc::Value;
-use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::Edit;
 use tollgate_document::source::{documents, list};
 use tollgate_engine::rules::RuleOrigin;
@@ -51,13 +51,13 @@ fn may_widen_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &Fie
     }
     let is_refused =
         matches!(finding.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict);
-    let place = at.print(PathStyle::User);
+    let place = at.print(PathAudience::User);
     let concerns = |edited: String| is_within(&edited, &place) || is_within(&place, &edited);
     let edited = |edit: &Edit| match edit {
         Edit::Set { at, .. }
         | Edit::WrapInObject { at, .. }
         | Edit::WrapInList { at }
-        | Edit::UnwrapList { at } => Some(at.print(PathStyle::User)),
+        | Edit::UnwrapList { at } => Some(at.print(PathAudience::User)),
         _ => verdict::moved_field_path(edit),
     };
     is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::super::check::{TextChecker, TextSource};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
-use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::{Applicability, Edit};
 use tollgate_document::source::TextFix;
 use tollgate_engine::rules::{FindingLevel, RuleOrigin};
@@ -188,7 +188,7 @@ fn edits_kind(edit: &Edit) -> bool {
 /// Returns the path to which an edit moves a field, where the field is checked for the first time; `None` for
 /// edits that move nothing.
 pub(super) fn moved_field_path(edit: &Edit) -> Option<String> {
-    let print = |path: &FieldPath| path.print(PathStyle::User);
+    let print = |path: &FieldPath| path.print(PathAudience::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     let parent = |path: &FieldPath| {

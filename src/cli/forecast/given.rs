@@ -15,7 +15,7 @@ use crate::cli::impact::print_denials;
 use crate::cli::outcome::Failure;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
@@ -92,7 +92,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     fn from_diagnostic(found: &Diagnostic) -> Refusal {
-        let field = found.finding.at.print(PathStyle::User);
+        let field = found.finding.at.print(PathAudience::User);
         Refusal { rule: Some(found.finding.rule.id), field, message: found.to_string() }
     }
 

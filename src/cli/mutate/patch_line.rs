@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
 use crate::report::record::record;
-use tollgate_document::field::PathStyle;
+use tollgate_document::field::PathAudience;
 use tollgate_document::source::list::ListedObject;
 
 /// Returns the line of JSON for the patch of an object, with its file, position and name.
@@ -19,7 +19,7 @@ pub(super) fn patch_line(
     let metadata = value.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     let patch = RawValue::from_string(patch.to_owned()).map_err(|error| Failure::Internal(error.into()))?;
-    let item = item.path_in_document(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User);
+    let item = item.path_in_document(tollgate_document::field::Path::ROOT.owned()).print(PathAudience::User);
     to_json(&record! {
         "file": file,
         "document": document,

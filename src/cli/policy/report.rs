@@ -81,8 +81,8 @@ fn policy_title(change: &PolicyChange) -> String {
     format!("{} {}", change.kind, change.name)
 }
 
-/// Returns a difference as text: `denied → allowed: toleration {…}, in namespaces such as ml-x, from
-/// 2027-01-01T00:00:00Z`
+/// Returns a difference as text: `denied → allowed: toleration {…}, for example in namespace ml-x, only
+/// CREATE, from 2027-01-01T00:00:00Z`
 fn difference_text(difference: &Difference) -> String {
     let Difference { before, after, what, namespaces, .. } = difference;
     let mut text = format!("{before} → {after}: {what}");

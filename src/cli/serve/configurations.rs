@@ -72,7 +72,7 @@ struct DesiredState {
 impl DesiredEntries {
     /// Starts with the entries that the engine needs. With a Lease, policies can also be custom resources.
     pub(super) fn new(engine: &Engine, lease: Option<LeaseHandle>) -> DesiredEntries {
-        let entries = needed_entries(engine, lease.is_some());
+        let entries = entries_to_register(engine, lease.is_some());
         let state = DesiredState { entries, since: Instant::now(), has_had_policies: false };
         DesiredEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
     }
@@ -96,7 +96,7 @@ impl DesiredEntries {
     }
 
     fn needed_by(&self, engine: &Engine) -> WebhookEntries {
-        needed_entries(engine, self.lease.is_some())
+        entries_to_register(engine, self.lease.is_some())
     }
 
     /// Remembers that this process has had policies. From then on, webhook entries that no policy needs can be
@@ -125,7 +125,7 @@ impl DesiredEntries {
 }
 
 /// Returns the webhook entries that an engine needs, with those for policies if they can be custom resources.
-fn needed_entries(engine: &Engine, has_resources: bool) -> WebhookEntries {
+fn entries_to_register(engine: &Engine, has_resources: bool) -> WebhookEntries {
     let entries = WebhookEntries::needed_by(engine);
     if has_resources { entries.with_policy_entry() } else { entries }
 }

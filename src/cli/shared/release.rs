@@ -227,7 +227,7 @@ fn replace_same_release(
     let is_own = |profile: &Profile| {
         let has_same_patch =
             profile.name == own.name || profile::ALL.iter().any(|all| all.name == profile.name);
-        fit == ProfileMatch::Exact && profile.is_same_release(own) && has_same_patch
+        fit == ProfileMatch::Exact && profile.is_same_minor_release(own) && has_same_patch
     };
     profiles.into_iter().map(|profile| if is_own(profile) { own } else { profile }).collect()
 }

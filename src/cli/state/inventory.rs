@@ -117,7 +117,7 @@ impl DumpInventory {
                 self.add_kind(kind);
             }
         }
-        for omission in truncated_list_messages(file, root, is_read_by_impact) {
+        for omission in truncated_list_messages(file, root, is_list_read_by_impact) {
             if !self.omissions.contains(&omission) {
                 self.omissions.push(omission);
             }
@@ -224,7 +224,7 @@ impl DumpInventory {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
             Some(known)
                 if Profile::from_name_or_version(known)
-                    .is_none_or(|known| !known.is_same_release(release)) =>
+                    .is_none_or(|known| !known.is_same_minor_release(release)) =>
             {
                 Err(known.to_owned())
             }
@@ -290,7 +290,7 @@ pub(in crate::cli) fn join_with_or(names: &[&str]) -> String {
 }
 
 /// True for a list that may contain what impact reads, by its apiVersion and kind. A plain `List` may contain anything.
-fn is_read_by_impact(version: &str, kind: &str) -> bool {
+fn is_list_read_by_impact(version: &str, kind: &str) -> bool {
     // Impact does not depend on namespaces, and rarely on classes.
     let is_read = |kind| {
         SnapshotKind::from_type_meta(version, kind)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
-use super::fix::{FixMode, FixOutcome, count_fixable};
+use super::fix::{FixMode, FixOutcome, correct_fixable_counts};
 use super::settings::{CheckSettings, InputWithSettings, name_in_baseline};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
@@ -198,7 +198,7 @@ impl FileChecker<'_> {
             && self.needs_fixable_count()
         {
             let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-            count_fixable(&mut output.summary, checker, *source, &file, text);
+            correct_fixable_counts(&mut output.summary, checker, *source, &file, text);
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
             output.summary.stale += known.stale_count(&settings.configured.engine.rules);

@@ -58,9 +58,9 @@ impl FixArguments {
     }
 }
 
-/// Counts in `summary` how many findings `--fix` would fix in a text, and how many more `--unsafe-fixes` would. Tries
-/// the fixes, because some are not applied.
-pub(super) fn count_fixable(
+/// Corrects the numbers of fixable findings in `summary`, the summary of this text alone: how many `--fix` would fix,
+/// and how many more `--unsafe-fixes` would. Tries the fixes, because some are not applied.
+pub(super) fn correct_fixable_counts(
     summary: &mut Summary,
     texts: TextChecker<'_>,
     source: TextSource,

@@ -134,7 +134,7 @@ fn move_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let mut found = Vec::new();
     find_fitting_objects(object, ty, schema, key, at, MAX_MOVE_DEPTH, &mut found);
     let [into] = <[FieldPath; 1]>::try_from(found).ok()?;
-    let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathStyle::User));
+    let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathAudience::User));
     Some(Fix::safe(title, Edit::Move { at: at.field(key).owned(), into }))
 }
 

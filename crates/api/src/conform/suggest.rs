@@ -9,7 +9,7 @@ use super::super::schema::{FieldType, StructSchema};
 use super::Schema;
 use crate::profile::Profile;
 use tollgate_document::doc::{Syntax, Value, ValueKind};
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 
 /// Fields that users often put into the wrong struct: the struct, the fields, and a hint, in which `{field}` is the
 /// field.
@@ -203,7 +203,7 @@ pub(super) fn hint_for_field(
         .map(|field| field.json)
         .collect();
     (names.len() <= 12).then(|| {
-        let path = at.owned().print(PathStyle::User);
+        let path = at.owned().print(PathAudience::User);
         format!("the fields of `{path}` are {}", join_with_and(&names))
     })
 }

@@ -24,7 +24,7 @@ pub(super) const COUNT: Field = f!("count", FieldType::Int);
 pub(super) const ADMIN_ACCESS: Field = p!("adminAccess", FieldType::Bool);
 pub(super) const CAPACITY_FIELD: Field =
     p!("capacity", FieldType::Struct(&CAPACITY_REQUIREMENTS), SINCE_1_34);
-pub(super) const DERIVED_FIELD: Field =
+pub(super) const DERIVED_ATTRIBUTES_FIELD: Field =
     f!("derivedAttributes", FieldType::List(&FieldType::Struct(&DERIVED_ATTRIBUTE)), SINCE_1_37);
 
 pub(super) static EXACT_REQUEST: StructSchema = api_struct(
@@ -37,7 +37,7 @@ pub(super) static EXACT_REQUEST: StructSchema = api_struct(
         ADMIN_ACCESS,
         TOLERATIONS,
         CAPACITY_FIELD,
-        DERIVED_FIELD,
+        DERIVED_ATTRIBUTES_FIELD,
     ],
 );
 /// DeviceSubRequest, printed whole when duplicate.
@@ -51,7 +51,7 @@ pub static SUB_REQUEST: StructSchema = api_struct(
         COUNT,
         TOLERATIONS,
         CAPACITY_FIELD,
-        DERIVED_FIELD,
+        DERIVED_ATTRIBUTES_FIELD,
     ],
 );
 pub(super) const FIRST_AVAILABLE: Field =
@@ -74,7 +74,7 @@ pub static REQUEST_FLAT: StructSchema = api_struct(
         FIRST_AVAILABLE,
         TOLERATIONS,
         CAPACITY_FIELD,
-        DERIVED_FIELD,
+        DERIVED_ATTRIBUTES_FIELD,
     ],
 );
 pub(super) static CONSTRAINT: StructSchema = api_struct(

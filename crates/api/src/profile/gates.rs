@@ -252,7 +252,7 @@ impl Profile {
         let mut before = None;
         // In the order of the releases, in whichever order they were asked for.
         for known in super::ALL.iter().filter(|known| known.is_release) {
-            let Some(profile) = profiles.iter().find(|profile| profile.is_same_release(known)) else {
+            let Some(profile) = profiles.iter().find(|profile| profile.is_same_minor_release(known)) else {
                 continue;
             };
             if profile.acts_on_rules() {
@@ -332,7 +332,7 @@ impl Profile {
                         self.name
                     ));
                 }
-                on = self.set_known_gate(on, gate, is_on);
+                on = self.set_gate_if_known(on, gate, is_on);
             }
         }
         Ok(self.apply_gates(Gates::chosen(on)).interned())
@@ -344,7 +344,7 @@ impl Profile {
     }
 
     /// The set with the gate on or off; unchanged if the release does not have that gate.
-    pub(super) fn set_known_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
+    pub(super) fn set_gate_if_known(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
         if self.known_gates().any(|known| known == gate) { on.with(gate, is_on) } else { on }
     }
 

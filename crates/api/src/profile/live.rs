@@ -56,7 +56,8 @@ impl Profile {
         let profile = match (choice, &server.gates) {
             (Some(choice), _) => *self.with_gates(choice)?,
             (None, Ok(gates)) => {
-                let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_known_gate(on, gate, is_on);
+                let set =
+                    |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_gate_if_known(on, gate, is_on);
                 let on = gates.iter().fold(self.default_gates(), set);
                 self.apply_gates(Gates { are_live: true, ..Gates::chosen(on) })
             }

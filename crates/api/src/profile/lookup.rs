@@ -21,7 +21,7 @@ impl Profile {
     }
 
     /// True if both profiles are of the same minor release.
-    pub fn is_same_release(&self, other: &Profile) -> bool {
+    pub fn is_same_minor_release(&self, other: &Profile) -> bool {
         self.is_release && other.is_release && self.fields == other.fields
     }
 

@@ -363,7 +363,7 @@ mod tests {
         for patches in EARLIER_PATCHES {
             assert_eq!(patches.profile.name, format!("{}.{}", patches.of.name, patches.last));
             assert!(patches.profile.about.contains(patches.profile.name), "{}", patches.profile.about);
-            assert!(patches.profile.is_same_release(patches.of));
+            assert!(patches.profile.is_same_minor_release(patches.of));
             assert_ne!(patches.profile.allocation, patches.of.allocation, "nothing differs");
         }
     }

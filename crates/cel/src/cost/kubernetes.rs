@@ -12,9 +12,9 @@ use crate::types::{self, Type};
 
 /// Cost of an authorization check. Two of them are below the limit.
 const AUTHORIZER_CHECK_COST: u64 = 350_000;
-/// Cost of matching a text with the longest pattern behind a named format, as the cost of a pattern of upstream's
-/// `MaxNameFormatRegexSize`.
-const FORMAT_MATCH_COST: f64 = 128.0 * COST_PER_PATTERN_CHARACTER;
+/// Factor by which matching a text with the longest pattern behind a named format costs more than reading it: that of a
+/// pattern of upstream's `MaxNameFormatRegexSize` characters.
+const FORMAT_MATCH_COST_FACTOR: f64 = 128.0 * COST_PER_PATTERN_CHARACTER;
 /// Maximum length of the name of a format, as in upstream's `MaxFormatSize`.
 const MAX_FORMAT_NAME_LENGTH: u64 = 64;
 /// Number of bytes of an IP address: 4 for IPv4, 16 for IPv6.
@@ -77,7 +77,7 @@ impl Estimator<'_> {
             }
             ("validate", _, [text]) => Estimate::of_unknown_size(scaled(
                 text.size().max_read_cost(COST_PER_CHARACTER),
-                FORMAT_MATCH_COST,
+                FORMAT_MATCH_COST_FACTOR,
             )),
             ("_==_", None, [left, right]) => Estimate::of_unknown_size(self.equality_cost(left, right)?),
             _ => return None,
@@ -158,8 +158,8 @@ fn address_parsing_cost(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64
     if is_text { other.size().max_read_cost(COST_PER_CHARACTER) } else { 0 }
 }
 
-/// The cost of a field or label selector: of parsing it, and of a requirement, a list and an object for every second
-/// character.
+/// The cost of a field or label selector: of parsing it, of a list, and of a requirement (a list and an object) for every
+/// second character.
 fn field_or_label_selector_cost(text: SizeRange) -> u64 {
     let requirements = scaled(text.max_read_cost(0.5), 50.0);
     text.max_read_cost(COST_PER_CHARACTER).saturating_add(10).saturating_add(requirements)

@@ -82,7 +82,7 @@ impl Evaluation<'_> {
 
     fn meter_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), EvalFailure> {
         if let QualifierKey::Computed(attribute) = qualifier.key {
-            self.meter.drop_values(self.plan.attribute_node(attribute));
+            self.meter.pop_values(self.plan.attribute_node(attribute));
         }
         self.meter.add(1);
         self.meter.record_value(qualifier.id, value)
@@ -106,7 +106,7 @@ impl Evaluation<'_> {
 /// The element or entry of a value with this key; `None` if it does not exist.
 fn element_at_key(value: &Value, key: &Value) -> QualifiedValue {
     match value {
-        Value::Map(map) => map.indexed_value(key),
+        Value::Map(map) => map.indexed_value_or_default(key),
         Value::List(list) => Ok(usize::try_from(list_index(key)?).ok().and_then(|index| list.get(index))),
         _ => Ok(None),
     }

@@ -213,7 +213,7 @@ impl Map {
     }
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
-    pub(super) fn indexed_value(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
+    pub(super) fn indexed_value_or_default(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
         let own = self.existing_value(key)?;
         let is_found = own.is_some() || self.kind != MapKind::Domains;
         Ok(if is_found {

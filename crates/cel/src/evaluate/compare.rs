@@ -106,7 +106,7 @@ fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, 
         return Ok(false);
     }
     for (key, value) in left.entries() {
-        let Some(other) = right.indexed_value(&key)? else { return Ok(false) };
+        let Some(other) = right.indexed_value_or_default(&key)? else { return Ok(false) };
         match evaluate_equality(&value, &other, work) {
             Ok(true) | Err(EvalFailure::Error(_)) => {}
             other => return other,

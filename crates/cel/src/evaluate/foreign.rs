@@ -59,7 +59,7 @@ impl LibraryValue {
             return Err(CallError::NoSuchOverload);
         }
         match library::call_by_name(function, &arguments, &CallContext::of(&BEHAVIOUR)) {
-            Ok(value) => Ok(LibraryValue(value.without_offset_or_origin())),
+            Ok(value) => Ok(LibraryValue(value.with_normalized_time_or_quantity())),
             Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => {
                 Err(CallError::Failed(text.to_string()))
             }
@@ -70,7 +70,7 @@ impl LibraryValue {
     }
 
     /// The value, if its type is one that every interpreter has.
-    pub fn as_plain_value(&self) -> Option<PlainValue<'_>> {
+    pub fn plain_value_if_basic_type(&self) -> Option<PlainValue<'_>> {
         match &self.0 {
             Value::Bool(value) => Some(PlainValue::Bool(*value)),
             Value::Int(value) => Some(PlainValue::Int(*value)),

@@ -56,7 +56,7 @@ impl CostMeter {
     }
 
     /// Removes the latest value of each expression, and all values above it.
-    pub(super) fn drop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
+    pub(super) fn pop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
         for id in ids {
             self.pop_value(id);
         }

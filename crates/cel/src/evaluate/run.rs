@@ -90,7 +90,7 @@ impl<'p> Evaluation<'p> {
             StepKind::Loop(body) => {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
-                self.meter.drop_values(plan.step_node(body.range));
+                self.meter.pop_values(plan.step_node(body.range));
                 self.meter_value(step.id, value)
             }
         }
@@ -109,9 +109,9 @@ impl<'p> Evaluation<'p> {
             plan.attribute(id).map(|attribute| &attribute.base)
         {
             let ids = [plan.attribute_node(*falsy), plan.attribute_node(*truthy), plan.step_node(*condition)];
-            self.meter.drop_values(ids.into_iter().flatten());
+            self.meter.pop_values(ids.into_iter().flatten());
         } else {
-            self.meter.drop_values(plan.attribute_node(id));
+            self.meter.pop_values(plan.attribute_node(id));
             self.meter.add(1);
         }
         if only_tests {
@@ -134,7 +134,7 @@ impl<'p> Evaluation<'p> {
                 cancelled => return cancelled,
             }
         }
-        self.meter.drop_values(terms.iter().filter_map(|term| self.plan.step_node(*term)));
+        self.meter.pop_values(terms.iter().filter_map(|term| self.plan.step_node(*term)));
         self.meter_value(id, problem.map_or(value, Err))
     }
 
@@ -180,7 +180,7 @@ impl<'p> Evaluation<'p> {
                 cancelled => return cancelled,
             }
         }
-        if problem.is_none() && library::cost::cost_ignores_result(call.function) {
+        if problem.is_none() && library::cost::checks_cost_before_call(call.function) {
             let remembered: Vec<Option<Value>> = args.iter().cloned().map(Some).collect();
             self.meter.check_affordable(cost(&remembered, None)?)?;
         }

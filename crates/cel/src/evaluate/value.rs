@@ -107,13 +107,13 @@ impl Value {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
-    /// True if the type of the value can be that of an index.
+    /// True if the type of the value can be that of a list index or a map key.
     pub(super) fn is_index(&self) -> bool {
         matches!(self, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
     }
 
     /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
-    pub(super) fn without_offset_or_origin(self) -> Value {
+    pub(super) fn with_normalized_time_or_quantity(self) -> Value {
         match self {
             Value::Timestamp(moment) => Value::Timestamp(OffsetTimestamp { offset: 0, ..moment }),
             Value::Quantity(mut quantity) => {

@@ -21,7 +21,7 @@ pub(super) fn check_format_call(
     else {
         return;
     };
-    match (FormatArguments { tree, checked, args: elements }).count_used_arguments(text) {
+    match (FormatArguments { tree, checked, args: elements }).check_clauses_and_count_arguments(text) {
         Err((culprit, message)) => issues.report(tree.error_offset(culprit.unwrap_or(call)), message),
         Ok(used) if elements.len() > used => {
             let message = format!(
@@ -46,7 +46,7 @@ struct FormatArguments<'t> {
 
 impl FormatArguments<'_> {
     /// Checks all clauses, and returns how many arguments they use.
-    fn count_used_arguments(&self, text: &str) -> Result<usize, FormatError> {
+    fn check_clauses_and_count_arguments(&self, text: &str) -> Result<usize, FormatError> {
         let mut used = 0;
         let mut rest = text;
         while let Some((_, after)) = rest.split_once('%') {

@@ -139,7 +139,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a variable, a call, or a message, whose name may have dots.
+    /// Parses a variable or a call, of which it takes the first identifier, or a message, whose name it takes with all its
+    /// dots. Each may start with a dot.
     fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
         let mut end = usize::from(self.current_kind()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
@@ -184,7 +185,7 @@ impl Parser<'_> {
         if OPTIONAL_EXPR_START.has(self.current_kind()?) {
             let elements = self.parse_rule(GrammarRule::ListInit, last, Vec::new(), |parser, elements| {
                 elements.push(parser.optional_expr(AFTER_ELEMENT)?);
-                while parser.another_element_follows(OPTIONAL_EXPR_START)? {
+                while parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
                     elements.push(parser.optional_expr(AFTER_ELEMENT)?);
                 }
                 Ok(())
@@ -197,7 +198,7 @@ impl Parser<'_> {
     }
 
     /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
-    fn another_element_follows(&mut self, element: TokenSet) -> Result<bool, LimitExceeded> {
+    fn take_comma_before_element(&mut self, element: TokenSet) -> Result<bool, LimitExceeded> {
         if self.current_kind()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
         }
@@ -228,7 +229,7 @@ impl Parser<'_> {
                     let key = parser.optional_expr(TokenSet::from_kinds(&[Colon]))?;
                     parser.expect(colon, Colon, EXPR_START)?;
                     entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
-                    if !parser.another_element_follows(OPTIONAL_EXPR_START)? {
+                    if !parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
                         return Ok(());
                     }
                     colon = GrammarPosition::KeyColon;
@@ -258,7 +259,7 @@ impl Parser<'_> {
                     parser.expect(colon, Colon, EXPR_START)?;
                     let value = parser.expr(AFTER_ELEMENT)?;
                     fields.push(MessageField { name, optional, colon: at, value });
-                    if !parser.another_element_follows(OPTIONAL_FIELD_START)? {
+                    if !parser.take_comma_before_element(OPTIONAL_FIELD_START)? {
                         return Ok(());
                     }
                     colon = GrammarPosition::FieldColon;

@@ -282,8 +282,8 @@ fn with_members(object: Value<'_>, changed: &[(&str, &str)]) -> String {
     format!("{{{}}}", others.chain(changed).collect::<Vec<_>>().join(","))
 }
 
-/// True if both values mean the same to the API server: the order of members does not matter, and absent, null
-/// and empty values are equal. Used to decide whether a webhook configuration must be written again.
+/// True if both values mean the same to the API server: the order of members does not matter, and an absent
+/// or null value equals an empty list or object, but not an empty string. Used to decide whether a webhook configuration must be written again.
 fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()

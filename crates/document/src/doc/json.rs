@@ -173,7 +173,8 @@ impl<'a> Reader<'a> {
         if self.template == repeat_template::NO_TEMPLATE {
             return ExpectedToken::UnlikeTemplate;
         }
-        self.copy_run(out, out.run_before_value(self.template)).unwrap_or(ExpectedToken::UnlikeTemplate)
+        self.reuse_template_nodes(out, out.run_before_value(self.template))
+            .unwrap_or(ExpectedToken::UnlikeTemplate)
     }
 
     /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
@@ -202,13 +203,17 @@ impl<'a> Reader<'a> {
         if self.template == repeat_template::NO_TEMPLATE {
             return Ok(ExpectedToken::After);
         }
-        Ok(self.copy_run(out, out.run_after_value(self.template)).unwrap_or(ExpectedToken::After))
+        Ok(self.reuse_template_nodes(out, out.run_after_value(self.template)).unwrap_or(ExpectedToken::After))
     }
 
     /// Copies nodes as long as the text from here on equals the text from `start` on. Returns what comes next; `None`
     /// if nothing was copied.
     #[inline(never)]
-    fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<ExpectedToken> {
+    fn reuse_template_nodes(
+        &mut self,
+        out: &mut Builder<'_>,
+        start: Option<RunStart>,
+    ) -> Option<ExpectedToken> {
         let start = start?;
         let known = self.bytes.get(start.from as usize..start.reach as usize)?;
         let equal = matched_run::common_prefix(known, self.bytes.get(self.at..)?);
@@ -221,7 +226,7 @@ impl<'a> Reader<'a> {
         }
         let from = start.from as usize;
         let (end, offset) = (span(0, from + equal).end, span(0, self.at - from).end);
-        let resume = out.copy_run(start.first, MatchedRun { end, offset })?;
+        let resume = out.reuse_template_nodes(start.first, MatchedRun { end, offset })?;
         self.at = (resume.at + offset) as usize;
         Some(match resume.next {
             NextToken::After => ExpectedToken::After,
@@ -279,10 +284,10 @@ impl<'a> Reader<'a> {
         self.skip_space();
         let template = out.key_template();
         if template != repeat_template::NO_TEMPLATE {
-            let next = self.copy_run(out, out.run_before_key(template));
+            let next = self.reuse_template_nodes(out, out.run_before_key(template));
             let next = next.or_else(|| match out.next_template_key(template) {
                 repeat_template::NO_TEMPLATE => None,
-                after => self.copy_run(out, out.run_before_key(after)),
+                after => self.reuse_template_nodes(out, out.run_before_key(after)),
             });
             if let Some(next) = next {
                 return Ok(next);

@@ -64,33 +64,44 @@ impl Builder<'_> {
     /// Copies all nodes that are completely in the run, and opens containers that are only partly in it.
     /// Returns the position at which to continue; `None` if nothing was copied.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub(super) fn copy_run(&mut self, first: RunStartNode, run: MatchedRun) -> Option<ResumePoint> {
+    pub(super) fn reuse_template_nodes(
+        &mut self,
+        first: RunStartNode,
+        run: MatchedRun,
+    ) -> Option<ResumePoint> {
         let (RunStartNode::Value(start) | RunStartNode::AfterValue(start)) = first;
-        let moved = self.doc.nodes.len() as u32 - start;
+        let node_shift = self.doc.nodes.len() as u32 - start;
         let found = match first {
-            RunStartNode::Value(value) => self.nodes_to_copy_for_value(value, run, moved)?,
-            RunStartNode::AfterValue(node) => self.nodes_to_copy_for_members(node, run, moved, None)?,
+            RunStartNode::Value(value) => self.find_copy_range_from_value(value, run, node_shift)?,
+            RunStartNode::AfterValue(node) => {
+                self.find_copy_range_from_member(node, run, node_shift, None)?
+            }
         };
         let copied = self.doc.nodes.len();
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
         for node in self.doc.nodes.iter_mut().skip(copied) {
             node.span.start += run.offset;
             node.span.end += run.offset;
-            node.next += moved;
+            node.next += node_shift;
         }
         found.resume
     }
 
-    /// Finds the nodes to copy for a run that starts with `value`; `moved` is how far nodes move on the tape.
-    fn nodes_to_copy_for_value(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
+    /// Finds the nodes to copy for a run that starts with `value`; `node_shift` is how far nodes move on the tape.
+    fn find_copy_range_from_value(
+        &mut self,
+        value: u32,
+        run: MatchedRun,
+        node_shift: u32,
+    ) -> Option<CopyRange> {
         let known = *self.node(value)?;
         if known.span.end >= run.end {
-            let resume = self.open_partly_matched_container(value, known, run, moved)?;
-            return self.nodes_to_copy_for_members(value + 1, run, moved, Some(resume));
+            let resume = self.open_container_begun_in_run(value, known, run, node_shift)?;
+            return self.find_copy_range_from_member(value + 1, run, node_shift, Some(resume));
         }
         let resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
         if self.template_if_next_is(known.next).is_some() {
-            self.nodes_to_copy_for_members(known.next, run, moved, resume)
+            self.find_copy_range_from_member(known.next, run, node_shift, resume)
         } else {
             Some(CopyRange { end: known.next, resume })
         }
@@ -98,11 +109,11 @@ impl Builder<'_> {
 
     /// Finds the nodes to copy, starting at `node`, the next key or item of the open container. `resume` is
     /// the position to continue at if no further node is complete.
-    fn nodes_to_copy_for_members(
+    fn find_copy_range_from_member(
         &mut self,
         mut node: u32,
         run: MatchedRun,
-        moved: u32,
+        node_shift: u32,
         mut resume: Option<ResumePoint>,
     ) -> Option<CopyRange> {
         loop {
@@ -125,7 +136,7 @@ impl Builder<'_> {
                     return Some(CopyRange { end: node, resume });
                 }
                 self.advance_template(known.next);
-                resume = self.open_partly_matched_container(value, known, run, moved);
+                resume = self.open_container_begun_in_run(value, known, run, node_shift);
                 if resume.is_none() {
                     let resume = Some(ResumePoint { at: at + key, next: NextToken::Value(value) });
                     return Some(CopyRange { end: value, resume });
@@ -137,7 +148,7 @@ impl Builder<'_> {
                 if end > run.end {
                     return Some(CopyRange { end: node, resume });
                 }
-                self.close_with_next_node(node + moved, end + run.offset);
+                self.close_with_next_node(node + node_shift, end + run.offset);
                 resume = Some(ResumePoint { at: end, next: NextToken::After });
                 if self.template_if_next_is(node).is_none() {
                     return Some(CopyRange { end: node, resume });
@@ -148,19 +159,19 @@ impl Builder<'_> {
 
     /// Opens a container whose beginning is in the run. Returns the position at which to continue; `None` if
     /// `known` is not a container or begins after the run.
-    fn open_partly_matched_container(
+    fn open_container_begun_in_run(
         &mut self,
         template: u32,
         known: Node,
         run: MatchedRun,
-        moved: u32,
+        node_shift: u32,
     ) -> Option<ResumePoint> {
         let is_container = matches!(known.kind, ValueKind::Array | ValueKind::Object);
         if !is_container || known.span.start >= run.end {
             return None;
         }
         let inner = self.template_for(template, &known);
-        self.open.push(OpenContainer { node: template + moved, kind: known.kind, template: inner });
+        self.open.push(OpenContainer { node: template + node_shift, kind: known.kind, template: inner });
         Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }
 

@@ -95,7 +95,7 @@ pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
 
 /// The paths of `apiVersion`, `kind` and `items` that a list has more than once. kubectl takes the last of each, and
 /// the API server never sees that there were two.
-pub fn duplicate_list_keys(root: Value<'_>) -> Vec<FieldPath> {
+pub fn duplicate_list_object_fields(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     let mut level = vec![listed_object(root, Vec::new(), None)];
     for _ in 0..=MAX_LIST_NESTING {

@@ -55,7 +55,7 @@ pub(super) fn resolve_tagged(
     }
 }
 
-/// True for the key `<<`: not quoted, or tagged `!` or `!!merge`.
+/// True for the key `<<`: plain and without a tag, or in any style with the tag `!` or `!!merge`.
 pub(super) fn is_merge_key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
     text == "<<"
         && tag.map_or(style == ScalarStyle::Plain, |tag| {

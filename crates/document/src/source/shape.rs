@@ -30,8 +30,9 @@ pub fn has_shortcode(text: &str) -> bool {
     text.contains("{{<") || text.contains("{{%")
 }
 
-/// True if the source text of a value is a placeholder of documentation, such as `<your-driver>` or `...`.
-pub fn is_documentation_placeholder(source: &str) -> bool {
+/// True if the source text of a value is a scalar that contains a placeholder: of documentation, such as
+/// `<your-driver>` or `...`, or one of [`has_placeholder`].
+pub fn has_documentation_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
     is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
@@ -206,7 +207,7 @@ pub fn is_json_patch(root: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        document_around, has_placeholder, has_template_actions, is_documentation_placeholder, is_json_patch,
+        document_around, has_documentation_placeholder, has_placeholder, has_template_actions, is_json_patch,
         is_placeholder, looks_like_manifest, may_contain_words, stopped_at_template_action,
     };
     use crate::doc;
@@ -311,10 +312,10 @@ mod tests {
     #[test]
     fn documentation_leaves_values_open() {
         for source in ["<your-driver>", "\"<name>.example.com\"", "...", "gpu-…", "${NAME}", "__NAME__"] {
-            assert!(is_documentation_placeholder(source), "{source}");
+            assert!(has_documentation_placeholder(source), "{source}");
         }
         for source in ["a < b", "gpu.example.com", "{a: <b>}", "device.capacity[\"x\"].y > 1"] {
-            assert!(!is_documentation_placeholder(source), "{source}");
+            assert!(!has_documentation_placeholder(source), "{source}");
         }
     }
 

@@ -304,7 +304,7 @@ fn checked_objects(text: &str) -> Vec<(String, String)> {
         .map(|item| {
             let path = item
                 .path_in_document(crate::field::FieldPath::default())
-                .print(crate::field::PathStyle::User);
+                .print(crate::field::PathAudience::User);
             (path, item.value().to_json())
         })
         .collect()

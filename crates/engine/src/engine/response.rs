@@ -66,7 +66,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         let kind = request.kind;
         let text =
             format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
-        response.warnings.push(shortened(&without_control_characters(&text), MAX_WARNING_CHARS));
+        response.warnings.push(shortened(&replace_control_characters(&text), MAX_WARNING_CHARS));
     }
     response.audit_annotations = audit_annotations(engine, findings);
     if let Some(age) = decision.age {
@@ -133,7 +133,7 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
     let mut text = String::new();
     let mut said = 0;
     for diagnostic in denials {
-        let reason = without_control_characters(&diagnostic.to_string());
+        let reason = replace_control_characters(&diagnostic.to_string());
         // Whole reasons or none; but one is always there.
         if !text.is_empty() && text.len() + reason.len() > MAX_REASONS_BYTES {
             break;
@@ -233,7 +233,7 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     }
     // Why a policy says so and whom to ask, once for each policy and reason, as far as there is room.
     for advice in findings.filter_map(|diagnostic| diagnostic.finding.advice.as_deref()) {
-        let text = shortened(&without_control_characters(advice), MAX_WARNING_CHARS);
+        let text = shortened(&replace_control_characters(advice), MAX_WARNING_CHARS);
         if all.len() < MAX_WARNINGS && seen.insert(text.clone()) {
             all.push(text);
         }
@@ -254,9 +254,9 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
     } else {
         format!(" [{}]", finding.rule)
     };
-    let field = without_control_characters(&finding.user_path());
+    let field = replace_control_characters(&finding.user_path());
     let with_field = |detail: &str, max_chars: usize| {
-        let detail = without_control_characters(detail);
+        let detail = replace_control_characters(detail);
         let field = last_path_segments(&field, max_chars.saturating_sub(detail.chars().count() + 2));
         if field.is_empty() { detail } else { format!("{field}: {detail}") }
     };
@@ -299,7 +299,7 @@ fn last_path_segments(field: &str, limit: usize) -> String {
 }
 
 /// Replaces control characters with blanks, because the API server drops a warning that contains one.
-fn without_control_characters(text: &str) -> String {
+fn replace_control_characters(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
@@ -354,11 +354,11 @@ fn audit_annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'sta
 
 #[cfg(test)]
 mod tests {
-    use super::{last_path_segments, shortened, without_control_characters};
+    use super::{last_path_segments, replace_control_characters, shortened};
 
     #[test]
     fn warnings_are_short_and_plain() {
-        assert_eq!(without_control_characters("a\tb\nc"), "a b c");
+        assert_eq!(replace_control_characters("a\tb\nc"), "a b c");
         assert_eq!(shortened("äöü", 3), "äöü");
         assert_eq!(shortened("äöüäöü", 5), "äö...");
         assert_eq!(shortened("only whole words, please", 20), "only whole words...");

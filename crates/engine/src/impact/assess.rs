@@ -47,7 +47,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let partitions = if is_upper_bound {
         Vec::new()
     } else {
-        partitions::untainted_partitions(query, &assessment.selections)
+        partitions::partitions_left_untainted_by_change(query, &assessment.selections)
     };
     let selections = assessment.selections;
     Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound, partitions, selections }
@@ -426,7 +426,8 @@ impl<'s> Assessment<'s> {
     }
 }
 
-/// Moves the evictions to the times that the rate limiters of draft r2 allow. The pods must be sorted by eviction.
+/// Moves the evictions to the times that the rate limiters of draft r2 allow. The pods must be in
+/// the order of [`sort_by_eviction`], evicted pods first.
 fn delay_by_rate_limits(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
     let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
     let evictions: Vec<&[DueEviction<'_>]> =

@@ -141,7 +141,7 @@ pub(super) fn rule_selects(
     let selected = match &rule.selector {
         None => profile.missing_selector_evicts,
         Some(selector) => {
-            selector.selects(&result.driver, &result.pool, &result.device)
+            selector.matches_driver_pool_device(&result.driver, &result.pool, &result.device)
                 && selections.selects(rule, result.pool_slot, &result.device)
         }
     };

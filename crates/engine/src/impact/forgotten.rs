@@ -61,7 +61,9 @@ impl Snapshot {
             for (pool_name, slot) in pools {
                 let Some(pool) = self.pools.get(*slot) else { continue };
                 let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
-                for device in listed.filter(|device| selector.selects(driver, pool_name, &device.name)) {
+                for device in listed
+                    .filter(|device| selector.matches_driver_pool_device(driver, pool_name, &device.name))
+                {
                     devices += 1;
                     idle += usize::from(!pool.allocated.contains_key(&device.name));
                 }

@@ -42,7 +42,7 @@ impl std::fmt::Display for Partition<'_> {
 const MAX_NAMED_PARTITIONS: usize = 5;
 
 /// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
-pub(super) fn untainted_partitions<'s>(
+pub(super) fn partitions_left_untainted_by_change<'s>(
     query: ImpactQuery<'s>,
     selections: &DevicesByRule<'s>,
 ) -> Vec<Partition<'s>> {
@@ -121,7 +121,7 @@ struct ConsumingDevice<'s> {
 /// True if the scheduler applies the rule to the device; a rule without a selector applies to every device.
 fn rule_taints(rule: &Rule, selections: &DevicesByRule<'_>, slot: Slot, device: &Partition<'_>) -> bool {
     rule.selector.as_ref().is_none_or(|selector| {
-        selector.selects(device.driver, device.pool, device.device)
+        selector.matches_driver_pool_device(device.driver, device.pool, device.device)
             && selections.selects(rule, slot, device.device)
     })
 }

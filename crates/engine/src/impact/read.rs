@@ -21,7 +21,7 @@ use tollgate_api::labels::read_selector;
 use tollgate_api::profile::{self, ApiKind, Version};
 use tollgate_api::view::{self, List, ObjectMeta, View as _};
 use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
-use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_formats::gotime::Timestamp;
 
 /// An object that cannot be stored, and why.
@@ -83,7 +83,7 @@ pub fn unreadable_object(kind: &str, object: Value<'_>, at: FieldPath, detail: &
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
     let (namespace, name) = (metadata.namespace(), metadata.name());
-    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(PathStyle::User));
+    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(PathAudience::User));
     UnreadableObject { at, message }
 }
 

@@ -138,7 +138,7 @@ pub struct ClassCriteria {
 impl RuleSelector {
     /// True if the selector matches this driver, pool and device. Absent fields match any name. Classes and
     /// expressions are ignored.
-    pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
+    pub(super) fn matches_driver_pool_device(&self, driver: &str, pool: &str, device: &str) -> bool {
         let fits = |wanted: &Option<InternedStr>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| &**wanted == found)
         };

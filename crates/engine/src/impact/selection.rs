@@ -173,7 +173,7 @@ fn evaluate_rule<'s>(
         for slot in pools.values() {
             let slices = snapshot.pools.get(*slot).into_iter().flat_map(Pool::current_slices);
             for slice in slices {
-                let wanted = |device: &str| selector.selects(driver, &slice.pool, device);
+                let wanted = |device: &str| selector.matches_driver_pool_device(driver, &slice.pool, device);
                 let selected = selected_in_slice(&compiled, slice, wanted, &mut problems)?;
                 evaluated.devices.extend(selected.into_iter().map(|device| (*slot, device)));
             }

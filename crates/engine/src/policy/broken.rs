@@ -17,7 +17,7 @@ use crate::admission::{Context, DecodedAttributes};
 use crate::rules::FindingLevel;
 use crate::site;
 use tollgate_document::doc::Value;
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_formats::gotime;
 
 /// The reason why a policy cannot be evaluated.
@@ -32,7 +32,7 @@ pub(super) struct PolicyDefect {
 /// Returns a policy that cannot be evaluated. It matches the requests that the valid fields of its `spec.match`
 /// select.
 pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyFault]) -> Policy {
-    let printed: Vec<String> = errors.iter().map(|error| error.at.print(PathStyle::User)).collect();
+    let printed: Vec<String> = errors.iter().map(|error| error.at.print(PathAudience::User)).collect();
     let is_faulty = |field: &str| {
         let is_inside = |at: &String| {
             at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

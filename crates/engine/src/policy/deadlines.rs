@@ -69,7 +69,7 @@ impl PolicySet {
     }
 
     /// Returns the policies with `action: Deny` and `enforceFrom`, past or future.
-    pub fn policies_with_enforce_from(&self) -> impl Iterator<Item = EnforcementStart<'_>> {
+    pub fn deny_policies_with_enforce_from(&self) -> impl Iterator<Item = EnforcementStart<'_>> {
         let denying = self.policies.iter().filter(|policy| policy.action == FindingLevel::Deny);
         denying.filter_map(|policy| {
             let from = policy.enforce_from?;

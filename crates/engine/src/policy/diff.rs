@@ -269,7 +269,7 @@ impl<'s> PolicySetComparison<'s> {
                     .filter(applies)
                     .map(|index| (*index, !user.exempt.contains(index)))
                     .collect();
-                if self.matched_policies_equal(&matched) {
+                if self.both_sets_apply_equal_policies(&matched) {
                     continue;
                 }
                 for time in 0..self.times.len() {
@@ -309,7 +309,7 @@ impl<'s> PolicySetComparison<'s> {
     }
 
     /// True if the policies of both sets that match mean the same, and so do the exemptions from them.
-    fn matched_policies_equal(&self, matched: &[(usize, bool)]) -> bool {
+    fn both_sets_apply_equal_policies(&self, matched: &[(usize, bool)]) -> bool {
         let count = self.old.policies.len();
         let side = |old: bool| -> BTreeSet<(Option<&usize>, bool)> {
             let ours = matched.iter().filter(|(index, _)| (*index < count) == old);

@@ -8,7 +8,7 @@ use super::resource::{self, FieldError, SCHEMA_FILE};
 use super::schema::{FieldType, ObjectSchema};
 use super::{Policy, PolicyKind, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_formats::gofmt;
 
 /// A policy of a file, converted to a custom resource.
@@ -94,7 +94,7 @@ impl ResourceSpecWriter<'_> {
             let member = object.get(field.name);
             let member_at = at.field(field.name);
             if field.name == SCHEMA_FILE {
-                let path = member_at.owned().print(PathStyle::User);
+                let path = member_at.owned().print(PathAudience::User);
                 let text = self.schemas.iter().find(|(field, _)| *field == path).map(|(_, text)| text);
                 members.extend(text.map(|text| format!("\"schema\":{text}")));
             } else {

@@ -154,7 +154,7 @@ impl JsonCheck<'_> {
     ) {
         let mut faults = FaultSink::new(visit);
         let faults = &mut faults;
-        budget.add_steps_for(value);
+        budget.grant_steps_for(value);
         if !budget.take_steps_to_visit(value) {
             return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
         }

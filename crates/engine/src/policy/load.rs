@@ -153,7 +153,7 @@ impl PolicyLoader {
                 }
                 None => (location.line, location.column),
             };
-            let field = fault.at.print(tollgate_document::field::PathStyle::User);
+            let field = fault.at.print(tollgate_document::field::PathAudience::User);
             let message =
                 if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
             PolicyError { file: file.name.clone(), line, column, message }
@@ -207,7 +207,7 @@ pub fn document_errors(
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
         let message =
-            format!("{}: {}", fault.at.print(tollgate_document::field::PathStyle::User), fault.message);
+            format!("{}: {}", fault.at.print(tollgate_document::field::PathAudience::User), fault.message);
         let (line, column, at) = (location.line, location.column, location.bytes.start);
         InputError { file: file.to_owned(), line, column, at, message }
     };
@@ -373,7 +373,7 @@ impl<'l> SchemaSource<'l> {
                 match self.read_schema_as_json(&path) {
                     Ok(text) => {
                         let schema = compile_schema(&text, &file_at, faults);
-                        let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
+                        let field = file_at.owned().print(tollgate_document::field::PathAudience::User);
                         self.seen.current.borrow_mut().push((field, text));
                         schema
                     }

@@ -20,7 +20,7 @@ use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional
 use super::{Policy, PolicySet};
 use crate::rules::table::INVALID_POLICY;
 use tollgate_document::doc::{self, Value};
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gofmt;
 
@@ -333,7 +333,7 @@ pub fn max_items(item: &FieldType) -> usize {
 pub const SCHEMA_FILE: &str = "schemaFile";
 
 pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
-    FieldError { field: fault.at.print(PathStyle::User), message: fault.message.clone() }
+    FieldError { field: fault.at.print(PathAudience::User), message: fault.message.clone() }
 }
 
 /// Returns the resource as the JSON that a policy file with the same policy would have, without the fields that the API

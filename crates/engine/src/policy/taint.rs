@@ -177,7 +177,7 @@ struct TaintEntryGroup<'s> {
 }
 
 impl<'s> TaintEntryGroup<'s> {
-    /// Collects the entries of the policies with that action; `None` if none of them binds the user.
+    /// Collects the entries for the driver of the policies with that action; `None` if none of them binds the user.
     fn from_policies(
         policies: &[MatchedPolicy<'s>],
         level: FindingLevel,

@@ -36,7 +36,7 @@ use written::allowed_instead;
 
 /// Maximum number of tolerations of an object that are compared with entries: as many as a claim that an API
 /// server accepts (32 requests with 8 alternatives each) has within the documented limit of 16. An object
-/// with more is denied.
+/// with more violates the policies.
 const MAX_COMPARED_TOLERATIONS: usize = 32 * 8 * 16;
 
 /// The compiled `spec` of a TolerationPolicy, without the fields that all kinds of policies share.

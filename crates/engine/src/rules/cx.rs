@@ -11,7 +11,7 @@ use tollgate_api::print;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::schema::StructSchema;
 use tollgate_document::doc::Value;
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use tollgate_formats::gotime::Timestamp;
 
@@ -162,8 +162,12 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
     ) -> Reported<'r> {
         let RuleSink { cx, validator } = self;
         let style = match validator {
-            ServerValidator::Declarative | ServerValidator::Covered if cx.is_declarative => PathStyle::Native,
-            ServerValidator::HandWritten | ServerValidator::Covered if cx.is_hand_written => PathStyle::Hub,
+            ServerValidator::Declarative | ServerValidator::Covered if cx.is_declarative => {
+                PathAudience::Native
+            }
+            ServerValidator::HandWritten | ServerValidator::Covered if cx.is_hand_written => {
+                PathAudience::Hub
+            }
             _ => return Reported::DROPPED,
         };
         if !cx.rules.has(rule) {
@@ -184,7 +188,7 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;
         }
-        let (user, server) = (at.print(PathStyle::User), at.print(style));
+        let (user, server) = (at.print(PathAudience::User), at.print(style));
         let server_at = (user != server).then_some(server);
         let finding = Finding { server_at, on_key: cx.on_key, ..Finding::new(rule, at, kind, value, detail) };
         Reported::from_kept(cx.findings.push(finding), !cx.context.from_review)

@@ -4,12 +4,12 @@
 
 use super::table::{BAD_QUANTITY, BAD_TIME, DUPLICATE_KEY, UNKNOWN_FIELD, WRONG_CONTENT_TYPE};
 use tollgate_api::conform::{DecodeError, DecodeErrorKind};
-use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
 /// Returns the finding for a key that occurs twice in an object of kind List, which no server ever sees.
 pub fn list_duplicate_key_finding(at: FieldPath) -> Finding {
-    let field = at.print(PathStyle::User);
+    let field = at.print(PathAudience::User);
     let detail = format!("duplicate field {}", tollgate_formats::gofmt::quote(&field));
     let mut finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);
     finding.on_key = true;

@@ -90,7 +90,7 @@ fn rule_without_effect_finding(kind: ApiKind, profile: &Profile, is_version_off:
 
 /// Returns a finding if a DeviceTaintRule takes effect with this profile but not before: not in the cluster where it is
 /// stored or, without one, not in an earlier profile of the run.
-pub fn rule_takes_effect_finding(
+pub fn rule_begins_to_act_finding(
     object: Object<'_>,
     cluster: Option<&Profile>,
     profile: &Profile,

@@ -11,7 +11,7 @@ use crate::site::{tolerations_of, visit_requests};
 use crate::tolerance::coverage::ToleratedTaints;
 use tollgate_api::view::{DevicePatch, Object, ObjectBody, TaintSelector, View as _};
 use tollgate_document::doc::Value;
-use tollgate_document::field::{FieldPath, Path, PathStyle};
+use tollgate_document::field::{FieldPath, Path, PathAudience};
 
 /// A toleration or selector that matches more than before.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl<'d> ToleratedByRequest<'d> {
 /// Adds the tolerations in `after` that match more than the tolerations of the same request in `before`.
 fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<WidenedMatch>) {
     // The server's path of a request is the same in every version.
-    let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
+    let name = |at: &Path<'_>| at.owned().print(PathAudience::Hub);
     let mut tolerated = ToleratedByRequest::default();
     if let Some(before) = before {
         visit_requests(before, &mut |at, request| {

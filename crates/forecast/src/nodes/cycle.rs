@@ -11,17 +11,17 @@ use super::resources::{ResourceId, ResourcesDelegatedToDevices};
 use super::spread::SpreadState;
 use tollgate_allocator::Node;
 
-/// Below this number of nodes, all of them are filtered.
-const MIN_NODES_TO_SAMPLE: usize = 100;
+/// Least number of feasible nodes to find; with fewer candidates than this, all are filtered.
+const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
 
 /// The number of feasible nodes after which the scheduler stops filtering.
 // upstream v1.37 Scheduler.numFeasibleNodesToFind
 pub fn feasible_nodes_to_find(candidates: usize) -> usize {
-    if candidates < MIN_NODES_TO_SAMPLE {
+    if candidates < MIN_FEASIBLE_NODES_TO_FIND {
         return candidates;
     }
     let percentage = 50_usize.saturating_sub(candidates / 125).max(5);
-    (candidates * percentage / 100).max(MIN_NODES_TO_SAMPLE)
+    (candidates * percentage / 100).max(MIN_FEASIBLE_NODES_TO_FIND)
 }
 
 /// One attempt of the scheduler to find a node for one pod.

@@ -247,7 +247,7 @@ fn requests_of_bound_pod<'d>(
     largest
 }
 
-/// Pod-level requests, which replace the sums over containers.
+/// Pod-level requests, which replace those of the containers.
 // upstream v1.37 defaultPodRequests
 fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     let resources = spec.get("resources");
@@ -257,7 +257,7 @@ fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     if limits.is_empty() {
         return requests;
     }
-    let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
+    let containers = peak_container_requests(spec, Value::absent(), RequestSource::Spec, &[]);
     let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
     let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
     requests.with_defaults(defaults.filter(|(name, _)| is_pod_level(name)))
@@ -268,7 +268,7 @@ fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-/// The requests of a pod, read from `source`: the sum over all containers, or the pod-level requests, plus the
+/// The requests of a pod, read from `source`: what the containers need together, or the pod-level requests, plus the
 /// overhead.
 fn pod_requests<'d>(
     spec: Value<'d>,
@@ -277,7 +277,7 @@ fn pod_requests<'d>(
     assumed: &[(&'d str, i128)],
     pod_level: &ResourceAmounts<'d>,
 ) -> ResourceAmounts<'d> {
-    let mut sum = sum_containers(spec, status, source, assumed);
+    let mut sum = peak_container_requests(spec, status, source, assumed);
     for &(name, amount) in &pod_level.0 {
         *sum.amount_mut(name) = amount;
     }
@@ -287,7 +287,7 @@ fn pod_requests<'d>(
 
 /// The resources needed by all containers: the maximum of the regular containers and all sidecars together, and of
 /// each other init container with the sidecars started before it.
-fn sum_containers<'d>(
+fn peak_container_requests<'d>(
     spec: Value<'d>,
     status: Value<'d>,
     source: RequestSource,

@@ -36,7 +36,7 @@ const fn classes() -> [u8; 256] {
 
 /// Returns the class of a byte, such as [`LOWER_OR_DIGIT`]; 0 if names cannot contain it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
-fn class(byte: u8) -> u8 {
+fn byte_class(byte: u8) -> u8 {
     BYTE_CLASSES[usize::from(byte)]
 }
 
@@ -52,7 +52,7 @@ pub fn is_subdomain(value: &str) -> bool {
     // predicted, while a look-up would wait for the one before it.
     let mut last = DOT;
     for &byte in value.as_bytes() {
-        let class = class(byte);
+        let class = byte_class(byte);
         let fits = match class {
             LOWER_OR_DIGIT => true,
             DASH => last != DOT,
@@ -89,7 +89,7 @@ pub(super) fn is_qualified_name_part(value: &str) -> bool {
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && bytes.iter().all(|&byte| class(byte) & (LOWER_OR_DIGIT | UPPER | UNDERSCORE) != 0)
+        && bytes.iter().all(|&byte| byte_class(byte) & (LOWER_OR_DIGIT | UPPER | UNDERSCORE) != 0)
 }
 
 /// True if `value` is a condition reason. The error text is
@@ -106,7 +106,7 @@ pub fn is_condition_reason(value: &str) -> bool {
 /// classes.
 fn has_valid_edges(value: &str, edge: u8, inner: u8) -> bool {
     let bytes = value.as_bytes();
-    bytes.first().is_some_and(|&byte| class(byte) & edge != 0)
-        && bytes.last().is_some_and(|&byte| class(byte) & edge != 0)
-        && bytes.iter().all(|&byte| class(byte) & inner != 0)
+    bytes.first().is_some_and(|&byte| byte_class(byte) & edge != 0)
+        && bytes.last().is_some_and(|&byte| byte_class(byte) & edge != 0)
+        && bytes.iter().all(|&byte| byte_class(byte) & inner != 0)
 }

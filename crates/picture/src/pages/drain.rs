@@ -313,9 +313,9 @@ fn destination(pod: &Pod, most: usize) -> Markup {
     }
 }
 
-/// The number of pods or rules that are not written out.
-fn omitted_count(count: usize, noun: &str) -> Markup {
-    html! { @if count > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(count - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
+/// `and 3 more pods` if `total` pods or rules are more than a lane lists; else nothing.
+fn omitted_count(total: usize, noun: &str) -> Markup {
+    html! { @if total > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(total - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }
 
 fn devices(devices: &[Device]) -> Markup {

@@ -33,7 +33,7 @@ struct Impact {
     partitions: Partitions,
     pods: Vec<Pod>,
     pods_omitted: usize,
-    budgets: Vec<Budget>,
+    budgets: Vec<ViolatedBudget>,
     restarts: Vec<RestartedGroup>,
     replacements: Option<PodsByOutcome>,
     differences: Vec<Text>,
@@ -82,7 +82,7 @@ struct Pod {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Budget {
+struct ViolatedBudget {
     #[serde(flatten)]
     name: NamespaceAndName,
     violated_by: usize,
@@ -238,7 +238,7 @@ fn replacements_sentence(replacements: Option<PodsByOutcome>, again: usize, evic
     }
 }
 
-/// The first sentence about a combined impact: `12 pods are evicted in 3 namespaces`.
+/// The first sentences about a combined impact: `12 pods are evicted in 3 namespaces. 9 fit elsewhere.`
 fn sum_lead(sum: &Impact) -> Markup {
     let CombinedTotals { evicted, namespaces, evicted_again } = sum.sum;
     html! {

@@ -10,7 +10,7 @@ use super::event::Event;
 use super::halt::StopReason;
 use super::run::{Ending, Run, holding_claim};
 use super::time::seconds_between;
-use tollgate_drain::{ClaimWithDevices, holding_claims};
+use tollgate_drain::{ClaimHoldingSelectedDevices, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::gotime::Timestamp;
 
@@ -49,7 +49,7 @@ impl Run<'_> {
     pub(super) fn list_holding_claims(
         &mut self,
         selectors: &[NameSelector],
-    ) -> Result<Vec<ClaimWithDevices>, StopReason> {
+    ) -> Result<Vec<ClaimHoldingSelectedDevices>, StopReason> {
         if selectors.is_empty() {
             return Err(StopReason::Stopped(
                 "no rule selects the devices, so there is nothing to prove".to_owned(),

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::event::{Event, TimedEvent};
-use super::run::{Observer, RunSettings};
+use super::run::{DrainUserInterface, RunSettings};
 use crate::cli::console::{Console, IgnoreBrokenPipe};
 use crate::cli::drain::PlanReport;
 use crate::cli::drain::plan_json::plan_record;
@@ -100,7 +100,7 @@ impl Reporter {
     }
 }
 
-impl Observer for Reporter {
+impl DrainUserInterface for Reporter {
     /// Prints the plan before anything is changed, and asks whether to start.
     fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool {
         if let Some(view) = &mut self.view {
@@ -179,7 +179,7 @@ mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
-    use super::{NextCommands, Observer as _, Reporter};
+    use super::{DrainUserInterface as _, NextCommands, Reporter};
     use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
     use crate::cli::version::Output;
     use tollgate_formats::gotime;

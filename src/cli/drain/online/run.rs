@@ -20,7 +20,7 @@ use super::time::seconds_between;
 use super::workloads::PodsByWorkload;
 use crate::cli::forecast::simulate_samples;
 use crate::cluster::{ApiError, DrainApiRequest};
-use tollgate_drain::{ClaimWithDevices, DrainPlan, PlanInput, PlannedPod};
+use tollgate_drain::{ClaimHoldingSelectedDevices, DrainPlan, PlanInput, PlannedPod};
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
@@ -50,7 +50,7 @@ pub(super) enum Ending {
 }
 
 /// Receives the events of a drain, and asks the user for confirmation.
-pub(super) trait Observer {
+pub(super) trait DrainUserInterface {
     /// Called for each event.
     fn tell(&mut self, at: Timestamp, event: &Event);
     /// Shows the plan before anything is changed. Returns false if the user does not confirm it.
@@ -63,7 +63,7 @@ pub(super) trait Observer {
 pub(super) struct Run<'r> {
     pub(super) server: &'r mut dyn Server,
     pub(super) settings: &'r RunSettings,
-    pub(super) observer: &'r mut dyn Observer,
+    pub(super) observer: &'r mut dyn DrainUserInterface,
     pub(super) lock: Option<HeldLock>,
     /// The rules of this drain, as they must stay.
     pub(super) rules: Vec<DrainRule>,
@@ -88,7 +88,11 @@ pub(super) struct Run<'r> {
 }
 
 /// Runs a drain from its preflight checks to its end, and releases the Lease.
-pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &mut dyn Observer) -> Ending {
+pub(super) fn drain(
+    server: &mut dyn Server,
+    settings: &RunSettings,
+    observer: &mut dyn DrainUserInterface,
+) -> Ending {
     let mut run = Run::new(server, settings, observer);
     let result = run.run_steps();
     run.release_lock();
@@ -108,7 +112,7 @@ impl<'r> Run<'r> {
     pub(super) fn new(
         server: &'r mut dyn Server,
         settings: &'r RunSettings,
-        observer: &'r mut dyn Observer,
+        observer: &'r mut dyn DrainUserInterface,
     ) -> Run<'r> {
         Run {
             server,
@@ -294,7 +298,7 @@ pub(super) fn pod_ref(pod: &PlannedPod) -> PodRef {
 }
 
 /// Returns a claim and its pods for events.
-pub(super) fn holding_claim(holder: &ClaimWithDevices) -> HoldingClaim {
+pub(super) fn holding_claim(holder: &ClaimHoldingSelectedDevices) -> HoldingClaim {
     HoldingClaim {
         namespace: holder.namespace.clone(),
         claim: holder.claim.clone(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::event::Event;
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
-use super::run::{Ending, Observer, RunSettings, drain};
+use super::run::{DrainUserInterface, Ending, RunSettings, drain};
 use super::server::{ObjectStore, ServerResponse};
 use super::settings::{RuleAnnotations, WaitFor};
 use super::undrain::{check_devices_free, undrain};
@@ -33,7 +33,7 @@ struct Watcher {
     plan: Option<DrainPlan>,
 }
 
-impl Observer for Watcher {
+impl DrainUserInterface for Watcher {
     fn tell(&mut self, at: Timestamp, event: &Event) {
         self.events.push(event.clone());
         self.timed.push((at, event.clone()));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::event::Event;
 use super::halt::StopReason;
 use super::rules::Effect;
-use super::run::{Ending, Observer, Run, RunSettings, holding_claim, into_refusal};
+use super::run::{DrainUserInterface, Ending, Run, RunSettings, holding_claim, into_refusal};
 use super::server::Server;
 use crate::cli::console::quote_for_shell;
 use tollgate_document::doc::Value;
@@ -18,7 +18,7 @@ use tollgate_forecast::ObjectKind;
 pub(super) fn undrain(
     server: &mut dyn Server,
     settings: &RunSettings,
-    observer: &mut dyn Observer,
+    observer: &mut dyn DrainUserInterface,
     is_dry_run: bool,
 ) -> Ending {
     let mut run = Run::new(server, settings, observer);
@@ -36,7 +36,7 @@ pub(super) fn undrain(
 pub(super) fn check_devices_free(
     server: &mut dyn Server,
     settings: &RunSettings,
-    observer: &mut dyn Observer,
+    observer: &mut dyn DrainUserInterface,
 ) -> Ending {
     let mut run = Run::new(server, settings, observer);
     match run.check_claims_and_rules() {

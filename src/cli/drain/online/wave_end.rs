@@ -14,14 +14,14 @@ use super::settings::WaitFor;
 use super::time::{add_duration, duration_text, seconds_between};
 use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
 use super::workloads::PodsByWorkload;
-use tollgate_drain::{ClaimWithDevices, PlannedPod, holding_claims};
+use tollgate_drain::{ClaimHoldingSelectedDevices, PlannedPod, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// If a pod gets a device within this time after the devices were closed, the scheduler may have chosen the
 /// device before.
-const MAX_BINDING_DELAY_SECONDS: i64 = 60;
+const MAX_BINDING_SECONDS_AFTER_CLOSING: i64 = 60;
 /// A drain stops if a replacement is unschedulable for this time; until then, another pod may still release its
 /// devices.
 const MAX_UNSCHEDULABLE_SECONDS: i64 = 30;
@@ -33,7 +33,7 @@ impl Run<'_> {
     }
 
     /// Returns the claims that hold devices of this drain, according to the watches.
-    fn watched_holding_claims(&self) -> Vec<ClaimWithDevices> {
+    fn watched_holding_claims(&self) -> Vec<ClaimHoldingSelectedDevices> {
         holding_claims(&self.server.objects().state(), &self.rule_selectors())
     }
 
@@ -226,7 +226,7 @@ impl Run<'_> {
     pub(super) fn check_new_pod_on_devices(&mut self, pod: &PodRef) -> Result<(), StopReason> {
         let closed = self.no_schedule_since();
         let since = seconds_between(closed, self.server.now());
-        if since <= MAX_BINDING_DELAY_SECONDS && !self.is_younger_than_rules(pod) {
+        if since <= MAX_BINDING_SECONDS_AFTER_CLOSING && !self.is_younger_than_rules(pod) {
             self.notify_observer(&Event::PodJoined { pod: pod.clone() });
             return Ok(());
         }

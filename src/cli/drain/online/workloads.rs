@@ -99,7 +99,7 @@ impl PodsByWorkload {
         i64::try_from(ready).unwrap_or(i64::MAX)
     }
 
-    /// True if that pod of a workload is ready.
+    /// True if that pod of a workload counts as ready, see [`WorkloadPod::is_ready`].
     pub(super) fn is_ready(&self, workload: &str, uid: &str) -> bool {
         self.pods(workload).iter().any(|pod| pod.uid == uid && pod.is_ready)
     }

@@ -40,7 +40,7 @@ pub(super) struct StoredStatus {
 }
 
 impl StoredStatus {
-    /// Reads Tollgate's conditions from the `status` of a policy.
+    /// Reads the `status` of a policy: Tollgate's conditions and expiry, and the conditions of others as they are.
     pub(super) fn read(status: Value<'_>) -> StoredStatus {
         let mut stored = StoredStatus {
             generation: status.get("observedGeneration").int(),

@@ -141,7 +141,7 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
     )
 }
 
-/// Returns the metrics about the policies in force, by source and state.
+/// Returns the metrics about the policies in use, by source, and about the policies in the cluster, by state.
 fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let of = |is: fn(&Acceptance) -> bool| {

@@ -73,7 +73,7 @@ pub(in crate::evaluate) fn call_cost(
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
 /// skipped.
-pub(in crate::evaluate) fn cost_ignores_result(function: &str) -> bool {
+pub(in crate::evaluate) fn checks_cost_before_call(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }
 

@@ -84,7 +84,8 @@ fn report_unless(is_valid: bool, problem: &str, out: &mut Vec<String>) {
     out.extend((!is_valid).then(|| problem.to_owned()));
 }
 
-/// The text for a name prefix, to which more is appended, so that it may end with a dash.
+/// The text to check as a name in place of a name prefix. A prefix may end with a dash, because more is appended: a
+/// letter replaces the dash.
 fn name_from_prefix(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.

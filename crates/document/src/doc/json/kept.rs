@@ -92,7 +92,7 @@ impl<'a> ObjectWithDeferredMember<'a> {
                 if key != member.as_bytes() {
                     return reader.read_kept_member(out, &KeptFields::All);
                 }
-                reader.skip_key()?;
+                reader.skip_key_and_colon()?;
                 reader.skip_space();
                 found = Some(reader.at);
                 reader.skip_value()
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
     /// Reads the member whose key begins at the current position, or skips it if nothing of it is kept.
     fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
         if matches!(keep, KeptFields::Nothing) {
-            self.skip_key()?;
+            self.skip_key_and_colon()?;
             return self.skip_value();
         }
         if !self.read_plain_key(out) {
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past a key and its colon.
-    fn skip_key(&mut self) -> Result<(), BoxedSyntaxError> {
+    fn skip_key_and_colon(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_string()?;
         self.skip_colon()
     }

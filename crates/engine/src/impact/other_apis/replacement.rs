@@ -18,8 +18,9 @@ use tollgate_formats::gotime::{self, Timestamp};
 const DEFAULT_TAINT_REPLACEMENT_SECONDS: i64 = 1800;
 /// Value of `maxConcurrentReplacements` if the FoundationDBCluster does not set it.
 const DEFAULT_CONCURRENT_REPLACEMENTS: i64 = 1;
-/// Labels that name a pod's cluster and process group unless `spec.labels` sets others.
-const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
+/// Label that names a pod's cluster unless `spec.labels` sets others.
+const DEFAULT_CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
+/// Labels that name a pod's process group, tried after those of `spec.labels`.
 const PROCESS_GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
 
 /// The FoundationDBCluster, nodes and pods from which [`forecast_foundationdb_replacements`] computes replacements.
@@ -116,20 +117,20 @@ fn pod_belongs_to_cluster(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> b
     let wanted = cluster.json().get("spec").get("labels").get("matchLabels");
     let has = |key: &str, value: &str| metadata.labels().get(key).str() == value;
     let labelled = if wanted.is_empty() {
-        has(CLUSTER_LABEL, own.name())
+        has(DEFAULT_CLUSTER_LABEL, own.name())
     } else {
         wanted.members().all(|(key, value)| has(key.text(), value.str()))
     };
-    labelled && namespace_of(metadata) == namespace_of(own)
+    labelled && namespace_or_default(metadata) == namespace_or_default(own)
 }
 
 /// True if both have the same name and namespace.
 pub fn is_same_object(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
-    one.name() == other.name() && namespace_of(one) == namespace_of(other)
+    one.name() == other.name() && namespace_or_default(one) == namespace_or_default(other)
 }
 
 /// Returns the namespace of an object; `default` if it names none.
-fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
+fn namespace_or_default(metadata: ObjectMeta<'_>) -> &str {
     Some(metadata.namespace()).filter(|name| !name.is_empty()).unwrap_or("default")
 }
 

@@ -32,7 +32,7 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     match function {
         "matches" | "find" | "findAll" => patterns::check_pattern(text),
         "quantity" | "semver" | "ip" | "cidr" => kubernetes::check_literal(function, text),
-        _ if function.starts_with("get") => kubernetes::check_zone(function, text),
+        _ if function.starts_with("get") => kubernetes::check_time_zone(function, text),
         _ => Ok(()),
     }
 }

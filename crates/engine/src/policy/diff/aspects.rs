@@ -56,7 +56,7 @@ impl<'c> SampleContext<'c> {
 /// A property of requests that policies restrict, such as tolerations. Two policy sets are compared aspect by
 /// aspect.
 pub(in crate::policy) trait ComparedAspect<'s>: Sized {
-    /// A sample value of this aspect.
+    /// A value of this aspect that stands for all values that the policies treat alike.
     type Sample: Clone;
 
     /// Returns sample values that cover every distinction that these policies make.

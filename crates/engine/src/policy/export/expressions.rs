@@ -42,7 +42,7 @@ pub(super) fn export_conditions(
     }
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
-        match compile_for_api_server(text) {
+        match compile_if_exportable(text) {
             Ok(expression) => tests.push(BoolExpr::from_call(bind_variables(text, &expression, kind))),
             Err(why) => {
                 let field = format!("spec.matchConditions[{index}].expression");
@@ -75,7 +75,7 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
         }
         for (index, item) in spec.get("validations").items().enumerate() {
             let text = item.get("expression").str();
-            let expression = match compile_for_api_server(text) {
+            let expression = match compile_if_exportable(text) {
                 Ok(expression) => expression,
                 Err(why) => {
                     let field = format!("spec.validations[{index}].expression");
@@ -107,7 +107,7 @@ fn ignores_failures(source: &ExportedPolicy<'_>) -> bool {
 }
 
 /// Compiles an expression as an API server does for a ValidatingAdmissionPolicy, or returns why it is left out.
-fn compile_for_api_server(text: &str) -> Result<Expression, String> {
+fn compile_if_exportable(text: &str) -> Result<Expression, String> {
     if text.contains(".format(") {
         return Err("an API server formats numbers, lists and maps differently".to_owned());
     }

@@ -91,7 +91,7 @@ pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> BoolExpr {
             policy
                 .applies
                 .clone()
-                .and(policy.matches_allow_key(&entry.key))
+                .and(policy.taint_key_matches_glob(&entry.key))
                 .and(includes_value_and_effect(entry))
         })
     });
@@ -119,7 +119,7 @@ pub(super) fn blamed_policy(policies: &[ExportedTaintPolicy<'_>]) -> BlamedPolic
         return BlamedPolicy::Always(*only);
     }
     let with_key = lists.iter().map(|(index, policy)| {
-        let keys = policy.allow.iter().flatten().map(|entry| policy.matches_allow_key(&entry.key));
+        let keys = policy.allow.iter().flatten().map(|entry| policy.taint_key_matches_glob(&entry.key));
         (*index, policy.applies.clone().and(BoolExpr::any(keys)))
     });
     let with_entries = lists.iter().map(|(index, policy)| {
@@ -171,12 +171,12 @@ impl ExportedTaintPolicy<'_> {
 
     /// Returns the test whether the policy binds and requires data that the taint `t` does not have.
     pub(super) fn lacks_required_data(&self) -> BoolExpr {
-        let keys = BoolExpr::any(self.data.iter().map(|key| self.matches_allow_key(key)));
+        let keys = BoolExpr::any(self.data.iter().map(|key| self.taint_key_matches_glob(key)));
         BoolExpr::all([self.binds.clone(), keys, BoolExpr::from_call("!t.data")])
     }
 
-    /// Returns the test whether the key of the taint `t` matches the glob of an allow entry.
-    fn matches_allow_key(&self, key: &str) -> BoolExpr {
+    /// Returns the test whether the key of the taint `t` matches a glob, of an allow entry or of a data requirement.
+    fn taint_key_matches_glob(&self, key: &str) -> BoolExpr {
         matches_driver_glob(key, "t.key", Some(self.driver.name), DriverExpr::DRIVER_REGEX_VARIABLE)
     }
 }

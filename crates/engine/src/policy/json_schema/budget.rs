@@ -14,7 +14,7 @@ use tollgate_document::doc::Value;
 const BASE_STEPS: u64 = 50_000;
 /// Steps that are granted for each key, item and scalar of the data.
 const GRANTED_STEPS_PER_NODE: u64 = 256;
-/// Maximum number of steps for any object.
+/// Maximum number of steps that the schemas may take for one object, however large it is.
 const MAX_STEPS: u64 = 4_000_000;
 /// Steps that are charged for each value, independent of its schema.
 const CHARGED_STEPS_PER_VALUE: u64 = 8;
@@ -36,8 +36,8 @@ pub(in crate::policy) struct SchemaBudget {
 }
 
 impl SchemaBudget {
-    /// Adds the steps that checking one more value may take.
-    pub(super) fn add_steps_for(&self, value: Value<'_>) {
+    /// Grants the steps that checking this value may take: enlarges the budget, up to [`MAX_STEPS`].
+    pub(super) fn grant_steps_for(&self, value: Value<'_>) {
         let steps = (value.node_count() as u64).saturating_mul(GRANTED_STEPS_PER_NODE);
         self.granted.set(self.granted.get().max(BASE_STEPS).saturating_add(steps).min(MAX_STEPS));
     }

@@ -47,22 +47,22 @@ impl Json for Tape {
 pub(super) struct NumberLiteral<'a>(&'a str);
 
 impl NumberLiteral<'_> {
-    fn number(&self) -> serde_json::Number {
+    fn parse_or_zero(&self) -> serde_json::Number {
         serde_json::from_str(self.0).unwrap_or_else(|_| serde_json::Number::from(0))
     }
 }
 
 impl JsonNumber for NumberLiteral<'_> {
     fn as_u64(&self) -> Option<u64> {
-        self.number().as_u64()
+        self.parse_or_zero().as_u64()
     }
 
     fn as_i64(&self) -> Option<i64> {
-        self.number().as_i64()
+        self.parse_or_zero().as_i64()
     }
 
     fn as_f64(&self) -> Option<f64> {
-        self.number().as_f64()
+        self.parse_or_zero().as_f64()
     }
 
     fn as_str(&self) -> Cow<'_, str> {
@@ -70,7 +70,7 @@ impl JsonNumber for NumberLiteral<'_> {
     }
 
     fn to_number(&self) -> Cow<'_, serde_json::Number> {
-        Cow::Owned(self.number())
+        Cow::Owned(self.parse_or_zero())
     }
 }
 
@@ -297,7 +297,7 @@ fn canonical_json(value: Value<'_>) -> String {
 fn write_canonical(value: Value<'_>, out: &mut String) {
     match value.kind() {
         ValueKind::Number => {
-            let number = NumberLiteral(value.text()).number();
+            let number = NumberLiteral(value.text()).parse_or_zero();
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
             match whole {
                 #[expect(clippy::cast_possible_truncation, reason = "whole and small")]

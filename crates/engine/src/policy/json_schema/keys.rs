@@ -25,8 +25,8 @@ pub(super) struct KeyCheck<'r> {
     pub(super) meter: &'r EvaluationMeter<'r>,
 }
 
-/// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. Known are `names`, and
-/// the properties of the given subschemas and those they reference.
+/// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. Known are the
+/// properties of the given subschemas and those they reference, and at the top also `names`.
 pub(super) fn check_keys(
     key_check: KeyCheck<'_>,
     value: Value<'_>,

@@ -5,7 +5,7 @@ mod keys;
 
 use super::{JsonCheck, Schema, SchemaBudget};
 use tollgate_document::doc;
-use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::field::{Path, PathAudience};
 
 fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     let document = doc::parse(value).unwrap();
@@ -16,7 +16,7 @@ fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
         &Path::ROOT.field("data"),
         &budget,
         &mut |at, fault| {
-            found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
+            found.push(format!("{}: {}", at.owned().print(PathAudience::User), fault.text));
         },
     );
     (found, budget.steps_taken())

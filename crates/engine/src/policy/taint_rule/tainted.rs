@@ -49,7 +49,8 @@ struct TaintRuleChange<'c> {
 }
 
 impl TaintRuleChange<'_> {
-    /// Returns the devices that all rules together taint after the request.
+    /// Returns the devices that all rules together taint after the request. Without `by_class`, those of rules that also
+    /// select by class or expression are left out, as a lower bound.
     fn tainted_after(&self, by_class: bool) -> TaintedDevices<'_> {
         self.tainted_with(Some(&self.new), by_class)
     }

@@ -30,7 +30,7 @@ fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements:
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
     for (index, option) in options.iter().enumerate() {
-        check_option(cx, &options_at.index(index), option);
+        check_replacement_entry(cx, &options_at.index(index), option);
     }
     lists::for_each_duplicate(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
         if !key.is_empty() {
@@ -44,7 +44,7 @@ fn check_replacements(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, replacements:
     }
 }
 
-fn check_option(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
+fn check_replacement_entry(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     let key_at = at.field("key");
     match option.key() {
         None | Some("") => {

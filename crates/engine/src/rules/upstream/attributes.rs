@@ -163,7 +163,7 @@ fn check_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: A
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = hub::printed_value(cx, attribute.json(), &hub::ATTRIBUTE_TYPE);
+            let value = hub::printed_value(cx, attribute.json(), &hub::PRINTED_ATTRIBUTE_TYPE);
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

@@ -13,8 +13,8 @@ use tollgate_document::finding::BadValue;
 
 /// The types of values in messages that are not whole specs.
 pub static STRING_LIST_TYPE: FieldType = FieldType::List(&FieldType::Str);
-pub static ATTRIBUTE_TYPE: FieldType = FieldType::Struct(&fields::ATTRIBUTE);
-pub static NODE_TERMS_TYPE: FieldType = FieldType::List(&FieldType::Struct(&fields::NODE_TERM));
+pub static PRINTED_ATTRIBUTE_TYPE: FieldType = FieldType::Struct(&fields::ATTRIBUTE);
+pub static PRINTED_NODE_TERMS_TYPE: FieldType = FieldType::List(&FieldType::Struct(&fields::NODE_TERM));
 pub static POD_CLAIM_TYPE: FieldType = FieldType::Struct(&fields::POD_CLAIM);
 
 /// Returns a member of an object, such as `spec`, for a message.

@@ -30,7 +30,7 @@ pub struct PreparedMeta<'d> {
 
 impl<'d> PreparedMeta<'d> {
     /// Reads the metadata as written, with the namespace of the request if the object names none.
-    fn as_written(meta: ObjectMeta<'d>, namespace: &'d str) -> PreparedMeta<'d> {
+    fn with_default_namespace(meta: ObjectMeta<'d>, namespace: &'d str) -> PreparedMeta<'d> {
         PreparedMeta {
             name: meta.name(),
             generate_name: meta.generate_name(),
@@ -51,7 +51,10 @@ impl<'d> PreparedMeta<'d> {
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
     pub fn for_create(admission: &DecodedAttributes<'d>) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
-        let given = PreparedMeta::as_written(admission.object.metadata(), admission.namespace_or_default());
+        let given = PreparedMeta::with_default_namespace(
+            admission.object.metadata(),
+            admission.namespace_or_default(),
+        );
         PreparedMeta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             generation: if server_sets_generation(kind) { 1 } else { given.generation },
@@ -65,7 +68,7 @@ impl<'d> PreparedMeta<'d> {
     /// update is found to change it.
     pub fn from_stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> PreparedMeta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
-        let given = PreparedMeta::as_written(old.metadata(), namespace);
+        let given = PreparedMeta::with_default_namespace(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
         let written = old.value().get("metadata").get("deletionTimestamp");
         let is_zero = written.is_null() && written.exists();
@@ -79,7 +82,10 @@ impl<'d> PreparedMeta<'d> {
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
     pub fn for_update(admission: &DecodedAttributes<'d>, old: &PreparedMeta<'d>) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
-        let given = PreparedMeta::as_written(admission.object.metadata(), admission.namespace_or_default());
+        let given = PreparedMeta::with_default_namespace(
+            admission.object.metadata(),
+            admission.namespace_or_default(),
+        );
         let meta = PreparedMeta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },

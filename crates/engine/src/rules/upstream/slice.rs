@@ -113,7 +113,7 @@ fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpe
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                hub::printed_value(cx, selector.terms().value(), &hub::NODE_TERMS_TYPE),
+                hub::printed_value(cx, selector.terms().value(), &hub::PRINTED_NODE_TERMS_TYPE),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }

@@ -169,7 +169,7 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
 }
 
 /// Checks the literal time zone that a method of timestamps, such as `getHours`, is called with.
-pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
+pub(super) fn check_time_zone(function: &str, zone: &str) -> Result<(), String> {
     let Ok(time) = LibraryValue::call_function("timestamp", &["1970-01-01T00:00:00Z".into()]) else {
         return Ok(());
     };
@@ -216,7 +216,7 @@ fn to_library_value(value: &(dyn Val + '_)) -> Option<LibraryValue> {
 
 /// Converts a value that `tollgate_cel` returned to a value of the interpreter.
 fn from_library_value<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
-    match value.as_plain_value() {
+    match value.plain_value_if_basic_type() {
         Some(PlainValue::Bool(value)) => boolean(value),
         Some(PlainValue::Int(value)) => integer(value),
         Some(PlainValue::Double(value)) => CowVal::owned(CelDouble::from(value)),

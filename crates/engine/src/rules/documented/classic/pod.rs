@@ -19,7 +19,7 @@ pub(super) fn check_classic_pod(cx: &mut RuleContext<'_, '_>, admission: &Decode
             if let Some(template) = claim.template() {
                 let claim_at = claims_at.index(index);
                 check_generated_claim_name(cx, admission, &claim_at.field("name"), claim);
-                check_classic_template(cx, &claim_at.field("template"), template);
+                check_classic_claim_template(cx, &claim_at.field("template"), template);
             }
         }
     });
@@ -51,7 +51,7 @@ fn check_generated_claim_name(
     });
 }
 
-fn check_classic_template(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
+fn check_classic_claim_template(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
