@@ -48,11 +48,19 @@ impl Fixer<'_> {
         let mut state = CheckedText::from_text(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
         let mut rejected: HashSet<String> = HashSet::new();
+        // True if a fix was applied after the first rejection: what did not help before may help now.
+        let mut may_retry = false;
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
         for _ in 0..MAX_CHECKS_PER_TEXT {
             let batch = self.next_fixable_findings(&state, &rejected, batch_size);
-            let Some(first) = batch.first() else { break };
+            let Some(first) = batch.first() else {
+                if std::mem::take(&mut may_retry) {
+                    rejected.clear();
+                    continue;
+                }
+                break;
+            };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
             let after = CheckedText::from_text(&self.texts, file, &text, self.source);
@@ -63,6 +71,7 @@ impl Fixer<'_> {
                 fixed.findings += state.findings.iter().filter(is_same).count();
                 fixed.text = text;
                 state = after;
+                may_retry = !rejected.is_empty();
                 batch_size = batch_size.saturating_mul(2);
             } else if batch.len() == 1 {
                 rejected.insert(first.rejection_key());

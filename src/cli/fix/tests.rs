@@ -190,3 +190,16 @@ fn fixes_never_make_anything_worse() {
 fn fixes_never_make_anything_worse_in_all_cases() {
     assert!(try_all(1).fixes > 1_000);
 }
+
+#[test]
+fn a_fix_that_did_not_help_is_tried_again_after_others() {
+    // `name: 5` can only be quoted after one of the two `metadata` is gone, which the wrong key prevents at first.
+    super::fuzzing::fuzz_fix(
+        "apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: 5, finalizers: [gpu.example.com/a]}
+spec: {}
+metadata: {name: 5, finalizer: [gpu.example.com/a]}
+",
+    );
+}
