@@ -71,7 +71,7 @@ impl ClusterSource {
         let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
         let watch = ObjectWatch::start(&cluster, &NEEDED_KINDS, &wanted, &project, role);
-        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
+        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::from_unlisted_kinds(&failures))?;
         watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
         let unreachable = start_probe(&cluster)?;

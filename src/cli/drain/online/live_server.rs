@@ -47,7 +47,7 @@ impl LiveServer {
         let project: ProjectFn =
             Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, drain_projection())));
         let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
-        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
+        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::from_unlisted_kinds(&failures))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
             // Of what the user may not list, nothing is known.
