@@ -19,6 +19,7 @@ mod merge;
 mod quoted;
 mod scalar;
 pub mod shape;
+mod simple;
 pub mod span;
 #[cfg(test)]
 mod tests;

@@ -60,7 +60,7 @@ struct SimpleReader<'a> {
     value_is_missing: bool,
 }
 
-impl<'a> SimpleReader<'a> {
+impl SimpleReader<'_> {
     /// The byte at a distance from the current one; a line break at the end of the text.
     fn peek(&self, distance: usize) -> u8 {
         self.source.as_bytes().get(self.at + distance).copied().unwrap_or(b'\n')
@@ -99,7 +99,7 @@ impl<'a> SimpleReader<'a> {
         let kind = if is_element { ValueKind::Array } else { ValueKind::Object };
         self.enter_block(Block { column, kind })?;
         if !is_element {
-            return self.read_member(column);
+            return self.read_member();
         }
         let dash = self.at;
         self.at += 1;
@@ -109,7 +109,7 @@ impl<'a> SimpleReader<'a> {
             return self.read_value();
         }
         self.open_block(Block { column, kind: ValueKind::Object }, self.at)?;
-        self.read_member(column)
+        self.read_member()
     }
 
     /// Ends the blocks that end before a line of that block, and begins the block if the line is its first.
@@ -122,7 +122,8 @@ impl<'a> SimpleReader<'a> {
             }
             // The elements of a list may be in the column of its key. For the parser, such a list begins after the `-`.
             let is_below_key = block.kind == ValueKind::Array && block.column + 1 == least;
-            let spaces = (1..).take_while(|distance| self.peek(*distance) == b' ').count();
+            let after_dash = self.source.as_bytes().get(self.at + 1..)?;
+            let spaces = after_dash.iter().take_while(|byte| **byte == b' ').count();
             return is_below_key.then(|| self.open_block(block, self.at + 1 + spaces))?;
         }
         while let Some(&last) = self.blocks.last()
@@ -161,8 +162,7 @@ impl<'a> SimpleReader<'a> {
     }
 
     /// Reads a key and the value after it, if it is on the same line.
-    fn read_member(&mut self, column: usize) -> Option<()> {
-        debug_assert!(self.blocks.last().is_some_and(|block| block.column == column));
+    fn read_member(&mut self) -> Option<()> {
         let length = self.key_length()?;
         self.write_scalar(ScalarStyle::Plain, self.at..self.at + length)?;
         self.at += length + 1;

@@ -141,7 +141,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Begins a list or an object. Returns an error if it is the key of a mapping.
-    fn open(
+    pub(super) fn open(
         &mut self,
         kind: ValueKind,
         style: StructureStyle,
@@ -165,7 +165,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Ends the innermost container, and replaces its merge keys.
-    fn close(&mut self, span: Span) -> Result<(), DocumentError> {
+    pub(super) fn close(&mut self, span: Span) -> Result<(), DocumentError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // A flow container ends with its bracket, a block container with its last value.
         if span.end > span.start {
@@ -209,7 +209,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Writes a scalar as a key, a merge key or a value.
-    fn write_scalar(
+    pub(super) fn write_scalar(
         &mut self,
         text: &str,
         style: ScalarStyle,

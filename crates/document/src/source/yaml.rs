@@ -1,8 +1,8 @@
 //! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
 //!
-//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`DialectChecker`] refuses what the
-//! parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
-//! ([`parsable_copy`]).
+//! The parser gives events with byte spans, [`YamlDocBuilder`] turns them into a document, [`DialectChecker`] refuses
+//! what the parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
+//! ([`parsable_copy`]). Most manifests need none of this ([`read_simple_document`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -13,17 +13,20 @@ use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
 use super::dialect::{DialectChecker, tab_error};
 use super::documents::{DocumentError, RefusedBy};
 use super::quoted;
+use super::simple::read_simple_document;
 use super::writer::{YamlDocBuilder, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
 /// Maximum number of bytes of a file that are parsed again to find scalars that only the parser rejects.
 pub(super) const MAX_REPARSED_BYTES: usize = 8 << 20;
+/// Maximum number of bytes of a text that debug builds read a second time, to compare.
+const MAX_COMPARED_BYTES: usize = 64 << 10;
 /// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
 pub(super) struct Reader<'a> {
-    part: YamlPart<'a>,
+    source: &'a str,
     documents: DocumentSource<'a>,
     /// Number of documents read so far from this text.
     count: usize,
@@ -34,33 +37,39 @@ pub(super) struct Reader<'a> {
 /// The source of the documents of a text.
 enum DocumentSource<'a> {
     /// Documents are read one by one.
-    Parser(Box<Parser<'a, StrInput<'a>>>),
-    /// Documents read all at once, from a copy of the text.
-    Copied(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
+    Parser(Box<(YamlPart<'a>, Parser<'a, StrInput<'a>>)>),
+    /// Documents that were read all at once.
+    Read(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
 }
 
 impl<'a> Reader<'a> {
     /// A reader of the text; `budget` is how many bytes may be parsed again.
     pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
-        let documents = match with_final_line_break(source) {
-            Some(text) => documents_of_copy(source, &text, 0),
-            None => DocumentSource::Parser(Box::new(new_parser(source))),
+        let documents = match read_simple_document(source) {
+            Some(document) => {
+                debug_assert!(
+                    source.len() > MAX_COMPARED_BYTES || is_as_parsed(&document, source),
+                    "the parser reads this otherwise: {source}"
+                );
+                DocumentSource::Read(vec![Ok(document)].into_iter())
+            }
+            None => documents_by_parser(source),
         };
-        Reader { part: YamlPart::new(source), documents, count: 0, budget }
+        Reader { source, documents, count: 0, budget }
     }
 
     /// The next document; `None` at the end of the text or after an error.
     pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
         let document = match &mut self.documents {
-            DocumentSource::Parser(parser) => self.part.next_document(parser, self.part.source),
-            DocumentSource::Copied(documents) => return documents.next(),
+            DocumentSource::Parser(parser) => parser.0.next_document(&mut parser.1, self.source),
+            DocumentSource::Read(documents) => return documents.next(),
         };
         let Some(Err(fault)) = document else {
             self.count += 1;
             return document;
         };
-        if let Some(text) = parsable_copy(self.part.source, &mut self.budget) {
-            self.documents = documents_of_copy(self.part.source, &text, self.count);
+        if let Some(text) = parsable_copy(self.source, &mut self.budget) {
+            self.documents = documents_of_copy(self.source, &text, self.count);
             return self.next_document();
         }
         // kubectl may read what was not looked at.
@@ -69,11 +78,32 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The documents of a text as the parser gives them.
+fn documents_by_parser(source: &str) -> DocumentSource<'_> {
+    match with_final_line_break(source) {
+        Some(text) => documents_of_copy(source, &text, 0),
+        None => DocumentSource::Parser(Box::new((YamlPart::new(source), new_parser(source)))),
+    }
+}
+
+/// True if a document is the only one that the parser reads from the text, with the same nodes at the same positions.
+fn is_as_parsed(document: &Doc<'_>, source: &str) -> bool {
+    let documents = documents_by_parser(source);
+    let mut reader = Reader { source, documents, count: 0, budget: 0 };
+    let Some(Ok(parsed)) = reader.next_document() else { return false };
+    let nodes = |document: &Doc<'_>| {
+        let all = document.root().descendants();
+        all.map(|node| (node.kind(), node.span(), node.node_count(), node.text().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    nodes(&parsed) == nodes(document) && reader.next_document().is_none()
+}
+
 /// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
 fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
     let (mut part, mut parser) = (YamlPart::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
-    DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
+    DocumentSource::Read(documents.collect::<Vec<_>>().into_iter())
 }
 
 /// Creates a parser with Tollgate's nesting limit and without comments.
