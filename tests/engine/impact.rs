@@ -489,7 +489,19 @@ fn the_order_of_changes_does_not_matter() {
 
 /// The webhook's response to a rule, with the given knowledge of the cluster.
 fn webhook_response(cluster: Option<engine::ClusterSource>, policies: &str, effect: &str) -> Json {
-    let profile = Profile::named("1.37").unwrap();
+    let taint = json!({"key": "example.com/drain", "effect": effect});
+    response_to_taint("1.37", cluster, policies, None, &taint)
+}
+
+/// The webhook's response to a new rule with a taint, or to an update of the taint `old`.
+fn response_to_taint(
+    profile: &str,
+    cluster: Option<engine::ClusterSource>,
+    policies: &str,
+    old: Option<&Json>,
+    taint: &Json,
+) -> Json {
+    let profile = Profile::named(profile).unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
     let rules = tollgate_engine::rules::RuleSet::parse("upstream,documented,lint,policy,decoding").unwrap();
@@ -498,11 +510,14 @@ fn webhook_response(cluster: Option<engine::ClusterSource>, policies: &str, effe
         Some(cluster) => engine.with_cluster(cluster),
         None => engine,
     };
+    let rule = |taint: &Json| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "drain"},
+            "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": taint}})
+    };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u", "operation": "CREATE", "name": "drain",
+        "uid": "u", "operation": if old.is_some() { "UPDATE" } else { "CREATE" }, "name": "drain",
         "kind": {"group": "resource.k8s.io", "version": "v1", "kind": "DeviceTaintRule"},
-        "object": {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "drain"},
-            "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/drain", "effect": effect}}}}});
+        "object": rule(taint), "oldObject": old.map(rule)}});
     let bytes = engine::admit(
         &engine,
         review.to_string().as_bytes(),
@@ -544,9 +559,26 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     }
 }
 
+/// A policy that allows the eviction of one pod.
+const ONE_POD: &str = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {name: few}\nspec:\n  maxImpact: {pods: 1}\n";
+
+#[test]
+fn an_update_that_reaches_no_more_is_allowed_whatever_the_stored_rule_does() {
+    let cluster = engine::ClusterSource::from_snapshot(std::sync::Arc::new(small()));
+    // Only in a draft can a taint change without reaching more or less.
+    let taint = |text: &str| json!({"key": "example.com/drain", "effect": "NoExecute", "description": text});
+    let respond = |old: Option<&Json>, new: &Json| {
+        response_to_taint("kep-5055-r2", Some(cluster.clone()), ONE_POD, old, new)
+    };
+    let response = respond(None, &taint("fan replaced"));
+    assert_eq!(response["allowed"], json!(false), "{response}");
+    let response = respond(Some(&taint("fan broken")), &taint("fan replaced"));
+    assert_eq!(response["allowed"], json!(true), "{response}");
+}
+
 #[test]
 fn an_old_state_is_used_and_named() {
-    let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {name: few}\nspec:\n  maxImpact: {pods: 1}\n";
+    let policy = ONE_POD;
     let known = std::sync::Arc::new(small());
     let snapshot = std::sync::Arc::clone(&known);
     let holey = move || {
