@@ -186,7 +186,8 @@ fuzz-store: fuzz-build ## keep the smallest inputs that reach the same code as a
 	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz/fuzz; \
 	for name in $(or $(TARGET),$$($$bin list 2>/dev/null | cut -d" " -f1)); do \
 		rm -rf $(FUZZ_DIR)/small/$$name && mkdir -p $(FUZZ_DIR)/small/$$name; \
-		TOLLGATE_FUZZ=$$name $$bin -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
+		TOLLGATE_FUZZ=$$name $$bin -set_cover_merge=1 -use_counters=0 -timeout=5 \
+			$(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
 		echo "$$name $$($$bin pack $$name $(FUZZ_DIR)/small/$$name 2>/dev/null)"; \
 	done
 
@@ -201,11 +202,8 @@ fuzz-coverage: ## print which share of the lines of each crate the stored inputs
 		LLVM_PROFILE_FILE=$$dir/$$name.profraw $$bin run $$name >/dev/null || exit 1; \
 	done; \
 	$(LLVM_BIN)/llvm-profdata merge -sparse $$dir/*.profraw -o $$dir/all.profdata; \
-	$(LLVM_BIN)/llvm-cov export -summary-only -instr-profile $$dir/all.profdata $$bin | jq -r --arg root $(CURDIR)/ ' \
-		[.data[0].files[] | select(.filename | startswith($$root)) | {lines: .summary.lines} + \
-			{crate: (.filename[($$root | length):] | capture("^(?<crate>crates/[^/]+|[^/]+)").crate)}] \
-		| group_by(.crate)[] | (map(.lines.count) | add) as $$all | (map(.lines.covered) | add) as $$run \
-		| "\(.[0].crate)\t\($$run) of \($$all) lines\t\(100 * $$run / $$all | floor)%"'
+	$(LLVM_BIN)/llvm-cov export -summary-only -instr-profile $$dir/all.profdata $$bin \
+		| jq -r --arg root $(CURDIR)/ -f fuzz/coverage.jq
 
 # Part of all mutants to test, such as 3/200, and further options of cargo-mutants, such as --list.
 SHARD ?= 0/200
