@@ -54,14 +54,24 @@ pub(super) fn move_shared_flags_behind_command(words: &[OsString], root: &Comman
     kept
 }
 
-/// Adds to the error about an unknown flag which commands have that flag. Other errors stay as they are.
+/// Flags of kubectl before the name of a file.
+const FILE_FLAGS: [&str; 2] = ["-f", "--filename"];
+
+/// Adds to the error about an unknown flag which commands have that flag, or that files need none. Other errors stay as
+/// they are.
 pub(super) fn suggest_commands_with_flag(mut error: clap::Error, root: &Command) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     let word = word.clone();
     let having = root.get_subcommands().filter(|command| find_flag(command, &word).is_some());
     let names: Vec<&str> = having.map(Command::get_name).collect();
-    if error.kind() == ErrorKind::UnknownArgument && word.starts_with('-') && !names.is_empty() {
-        let tip = format!("'{word}' is an option of {}", join_with_and(&names));
+    let tip = if !names.is_empty() {
+        format!("'{word}' is an option of {}", join_with_and(&names))
+    } else if FILE_FLAGS.contains(&word.as_str()) {
+        format!("name files without '{word}'")
+    } else {
+        return error;
+    };
+    if error.kind() == ErrorKind::UnknownArgument && word.starts_with('-') {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         // It is no typo: another flag, and a usage line with it, would mislead.
         if error.remove(ContextKind::SuggestedArg).is_some() {
@@ -117,6 +127,8 @@ mod tests {
             ("tollgate version --kubernetes 1.36", "'--kubernetes' is an option of"),
             ("tollgate mutate --fail-on warn x", "'--fail-on' is an option of"),
             ("tollgate --kubernetes 1.36", "'--kubernetes' is an option of"),
+            ("tollgate impact -f rule.yaml", "name files without '-f'"),
+            ("tollgate validate --filename=rule.yaml", "name files without '--filename'"),
         ] {
             let error = parse_arguments(&words(line)).expect_err(line);
             assert!(error.to_string().contains(tip), "{line}: {error}");
