@@ -42,6 +42,8 @@ pub(super) enum Event {
     PodWaits { wave: usize, pod: PodRef, why: String },
     /// The pod was gone, or another pod had its name, before it was evicted.
     PodGone { wave: usize, pod: PodRef },
+    /// Pods that cannot be evicted stay for so many seconds, and are then deleted because of `--force-after`.
+    DeletionWaits { pods: Vec<PodRef>, seconds: u64 },
     /// The pod was deleted because of `--force-after`.
     PodDeleted { pod: PodRef },
     /// The pod has ended, and its claims have released the devices.

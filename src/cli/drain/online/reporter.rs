@@ -247,6 +247,7 @@ mod tests {
             Event::PodEvicted { wave: 1, pod: pod("a") },
             Event::PodWaits { wave: 1, pod: pod("a"), why: text() },
             Event::PodGone { wave: 1, pod: pod("a") },
+            Event::DeletionWaits { pods: vec![pod("a")], seconds: 60 },
             Event::PodDeleted { pod: pod("a") },
             Event::PodReleased { wave: 1, pod: pod("a") },
             Event::ReplacementBound { wave: 1, pod: pod("b"), node: text() },

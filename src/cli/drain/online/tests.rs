@@ -13,6 +13,7 @@ use super::reporter::NextCommands;
 use super::run::{DrainUserInterface, Ending, RunSettings, drain};
 use super::server::{ObjectStore, ServerResponse};
 use super::settings::{RuleAnnotations, WaitFor};
+use super::time::seconds_between;
 use super::undrain::{check_devices_free, undrain};
 use crate::cli::state::{self, StateObjects, StoredDoc};
 use crate::cluster::{ApiError, DrainApiRequest};
@@ -297,6 +298,32 @@ fn a_budget_is_waited_for() {
     assert_eq!(ending, Ending::Proven);
     let waits = watcher.events.iter().filter(|event| matches!(event, Event::PodWaits { .. }));
     assert_eq!(waits.count(), 1, "a reason is printed once");
+}
+
+#[test]
+fn a_pod_that_stays_is_deleted_when_announced_and_not_before() {
+    let mut sim = example();
+    let (_, watcher) = run(&mut example());
+    let stays = watcher.waves()[0][0].clone();
+    let pods: Vec<String> = sim.objects.objects_of_kind(ObjectKind::Pod).map(Value::to_json).collect();
+    let pod = pods.iter().find(|pod| pod.contains(&stays)).expect("the canary");
+    let asks = r#""metadata":{"annotations":{"karpenter.sh/do-not-disrupt":"true"},"#;
+    sim.set(ObjectKind::Pod, &pod.replacen(r#""metadata":{"#, asks, 1));
+    let mut watcher = Watcher::default();
+    let settings = RunSettings { force_after: Some(Duration::from_mins(30)), ..settings() };
+    let ending = drain(&mut sim, &settings, &mut watcher);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    assert!(!watcher.waves().concat().contains(&stays), "it is not evicted");
+    let is_forced = |event: &Event| matches!(event, Event::DeletionWaits { .. } | Event::PodDeleted { .. });
+    let forced: Vec<_> = watcher.timed.iter().filter(|(_, event)| is_forced(event)).collect();
+    let [(told, Event::DeletionWaits { pods, seconds }), (done, Event::PodDeleted { pod })] = forced[..]
+    else {
+        panic!("{forced:#?}")
+    };
+    assert_eq!((pods.len(), &pods[0], pod.name.as_str()), (1, pod, stays.as_str()));
+    let waited = seconds_between(*told, *done);
+    let announced = i64::try_from(*seconds).expect("few seconds");
+    assert!((announced..announced + 60).contains(&waited), "announced {announced}, waited {waited}");
 }
 
 #[test]

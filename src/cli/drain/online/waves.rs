@@ -25,6 +25,14 @@ const PDB_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval at which a drain checks for pods to delete while it waits for `--force-after`.
 const FORCE_CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
+/// The pods, by uid, that `--force-after` is for.
+#[derive(Default)]
+struct ForcedPods {
+    /// The user was told when they will be deleted.
+    announced: BTreeSet<String>,
+    deleted: BTreeSet<String>,
+}
+
 impl Run<'_> {
     /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
     pub(super) fn finish_earlier_wave(&mut self) -> Result<(), StopReason> {
@@ -52,7 +60,7 @@ impl Run<'_> {
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
     /// agreed to delete after `--force-after`.
     pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), StopReason> {
-        let mut deleted: BTreeSet<String> = BTreeSet::new();
+        let mut forced = ForcedPods::default();
         let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
             self.refresh_objects()?;
@@ -61,7 +69,7 @@ impl Run<'_> {
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
-                None if self.delete_or_await_forceable_pods(&plan, forceable, &mut deleted)? => continue,
+                None if self.delete_or_await_forceable_pods(&plan, forceable, &mut forced)? => continue,
                 // A later run has nothing to wait for.
                 None => return self.remove_stored_wave(),
             };
@@ -231,11 +239,11 @@ impl Run<'_> {
         &mut self,
         plan: &DrainPlan,
         forceable: &BTreeSet<String>,
-        deleted: &mut BTreeSet<String>,
+        forced: &mut ForcedPods,
     ) -> Result<bool, StopReason> {
         let Some(after) = self.settings.force_after else { return Ok(false) };
         let is_left = |pod: &&PlannedPod| {
-            pod.is_forceable && forceable.contains(&pod.uid) && !deleted.contains(&pod.uid)
+            pod.is_forceable && forceable.contains(&pod.uid) && !forced.deleted.contains(&pod.uid)
         };
         let pods: Vec<PlannedPod> = plan.pods.iter().filter(is_left).cloned().collect();
         if pods.is_empty() {
@@ -244,6 +252,12 @@ impl Run<'_> {
         let started = self.drain_start().unwrap_or_else(|| self.server.now());
         if self.server.now() < add_duration(started, after) {
             let left = seconds_between(self.server.now(), add_duration(started, after)).max(0).unsigned_abs();
+            let uids: BTreeSet<String> = pods.iter().map(|pod| pod.uid.clone()).collect();
+            if !uids.is_subset(&forced.announced) {
+                let pods = pods.iter().map(pod_ref).collect();
+                self.notify_observer(&Event::DeletionWaits { pods, seconds: left });
+                forced.announced.extend(uids);
+            }
             self.wait_and_refresh_objects(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
             return Ok(true);
         }
@@ -256,7 +270,7 @@ impl Run<'_> {
                 uid: pod.uid.clone(),
             };
             let answer = self.send_with_retries(&request)?;
-            deleted.insert(pod.uid.clone());
+            forced.deleted.insert(pod.uid.clone());
             match answer.code {
                 404 | 409 => {}
                 _ if answer.is_success() => self.notify_observer(&Event::PodDeleted { pod: pod_ref(pod) }),

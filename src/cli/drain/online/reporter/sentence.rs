@@ -41,6 +41,11 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         Event::PodGone { wave, pod } => {
             format!("wave {wave}: pod {} was gone before it was evicted", pod_ref_name(pod))
         }
+        Event::DeletionWaits { pods, seconds } => format!(
+            "not evicted: {}; will be deleted in {}, because of --force-after",
+            pod_ref_names(pods),
+            kubectl_duration(*seconds)
+        ),
         Event::PodDeleted { pod } => format!("pod {} deleted, because of --force-after", pod_ref_name(pod)),
         Event::PodReleased { wave, pod } => {
             format!("wave {wave}: pod {} ended, and its claims released their devices", pod_ref_name(pod))
