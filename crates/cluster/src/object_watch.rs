@@ -26,6 +26,8 @@ use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 const MAX_REMEMBERED_CHANGES: usize = 10_000;
 /// Interval of checks whether all kinds are listed, while a caller waits for that.
 const SYNC_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum time to wait for the answers about other kinds after one that may not be listed, to report all such kinds.
+const MAX_WAIT_FOR_OTHER_KINDS: Duration = Duration::from_secs(1);
 
 /// Copies the fields of an object, of the given kind and `apiVersion`, that are cached. It must keep `metadata.name`
 /// and `metadata.namespace`. An error says why the object cannot be read.
@@ -177,17 +179,25 @@ impl ObjectWatch {
         })
     }
 
-    /// Waits until every kind is listed. An error says what is missing: at once if a needed kind may not be listed or
-    /// watched, otherwise after the timeout. Must not be called on the cluster's thread.
+    /// Waits until every kind is listed. An error says what is missing: the needed kinds that may not be listed or
+    /// watched, as soon as the other kinds have answered, or everything after the timeout. Must not be called on the
+    /// cluster's thread.
     pub fn wait_until_synced(&self, timeout: Duration) -> Result<(), Vec<String>> {
-        let end = Instant::now() + timeout;
+        let mut end = Instant::now() + timeout;
         loop {
-            let is_final = self.status().iter().any(WatchedKindStatus::is_permanent);
-            if !is_final && self.is_synced() {
+            let statuses = self.status();
+            let missing: Vec<_> = statuses.iter().filter(|status| status.has_missing_objects()).collect();
+            let (permanent, other): (Vec<_>, Vec<_>) =
+                missing.iter().partition(|status| status.is_permanent());
+            if permanent.is_empty() && self.is_synced() {
                 return Ok(());
             }
-            if is_final || Instant::now() >= end {
-                return Err(self.failures());
+            if !permanent.is_empty() {
+                end = end.min(Instant::now() + MAX_WAIT_FOR_OTHER_KINDS);
+            }
+            if !permanent.is_empty() && other.is_empty() || Instant::now() >= end {
+                let reported = if permanent.is_empty() { other } else { permanent };
+                return Err(reported.into_iter().map(WatchedKindStatus::describe).collect());
             }
             std::thread::sleep(SYNC_CHECK_INTERVAL);
         }
