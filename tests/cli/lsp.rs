@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads sessions and writes the files they are about")]
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -153,6 +154,8 @@ fn play(path: &Path) {
     let arguments: Vec<&str> = root.get("arguments").items().map(Value::str).collect();
     let mut server = Server::start(&folder, &arguments);
     let mut published = None;
+    // Reports that came before the response to a request that was sent after the text: either may be first.
+    let mut early: VecDeque<String> = VecDeque::new();
     for (number, step) in root.get("steps").items().enumerate() {
         let at = format!("{name}: step {number}");
         let (kind, value) = step.members().next().expect("one key");
@@ -161,9 +164,13 @@ fn play(path: &Path) {
             "raw" => server.raw(value.text().as_bytes()),
             "write" => std::fs::write(folder.join(value.get("file").str()), value.get("text").str()).unwrap(),
             "expect" => loop {
-                let found = server.next_or_silence().unwrap_or_else(|_| panic!("{at}: silence"));
-                let found = found.unwrap_or_else(|| panic!("{at}: the server ended"));
-                let found = parse_json(&found).expect("JSON");
+                let wants_response = value.get("id").exists();
+                let kept = if wants_response { None } else { early.pop_front() };
+                let message = kept.unwrap_or_else(|| {
+                    let message = server.next_or_silence().unwrap_or_else(|_| panic!("{at}: silence"));
+                    message.unwrap_or_else(|| panic!("{at}: the server ended"))
+                });
+                let found = parse_json(&message).expect("JSON");
                 // A text that is checked again meanwhile may be reported once more; what counts is the newest version.
                 let version = |message: Value<'_>| message.get("params").get("version").int();
                 let is_repeated = match (version(found.root()), version(value)) {
@@ -176,6 +183,10 @@ fn play(path: &Path) {
                 if is_repeated {
                     continue;
                 }
+                if wants_response && version(found.root()).is_some() {
+                    early.push_back(message);
+                    continue;
+                }
                 if let Some(difference) = difference(value, found.root(), "") {
                     panic!("{at}: {difference}\nin {}", found.root().to_json());
                 }
@@ -186,7 +197,7 @@ fn play(path: &Path) {
         }
     }
     drop(server.input.take());
-    let left = server.next();
+    let left = early.pop_front().or_else(|| server.next());
     assert_eq!(left, None, "{name}: one message too many");
     let (code, stderr) = server.finish();
     assert_eq!(Some(i64::from(code)), root.get("exit").int(), "{name}: {stderr}");
