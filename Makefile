@@ -262,7 +262,8 @@ reproduce: ## build the static binary of the last commit in two folders, each wi
 		git archive HEAD | tar -x -C $(REPRODUCE)/$$name/source; \
 		ln -s $(or $(CARGO_HOME),$(HOME)/.cargo)/* $(REPRODUCE)/$$name/cargo/; \
 		CARGO_HOME=$(REPRODUCE)/$$name/cargo CARGO_TARGET_DIR=$(REPRODUCE)/$$name/target \
-			$(MAKE) --no-print-directory -C $(REPRODUCE)/$$name/source static; \
+			$(MAKE) --no-print-directory -C $(REPRODUCE)/$$name/source static \
+			TARGET_DIR=$(REPRODUCE)/$$name/target || exit 1; \
 	done
 	@cd $(REPRODUCE) && sha256sum */target/$(STATIC_TARGET)/release/tollgate \
 		&& cmp */target/$(STATIC_TARGET)/release/tollgate && echo "both builds are the same bytes"
