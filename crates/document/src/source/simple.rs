@@ -129,8 +129,9 @@ impl SimpleReader<'_> {
         while let Some(&last) = self.blocks.last()
             && last != block
         {
-            let ends_here = last.column == block.column && last.kind == ValueKind::Array;
-            if last.column < block.column || last.column == block.column && !ends_here {
+            let ends_here =
+                last.column > block.column || last.column == block.column && last.kind == ValueKind::Array;
+            if !ends_here {
                 return None;
             }
             self.close_block()?;
@@ -190,12 +191,8 @@ impl SimpleReader<'_> {
                 self.write_scalar(style, self.at..self.at + length + 2)?;
                 self.at += length + 2;
             }
-            (bracket @ (b'{' | b'['), b'}' | b']') => {
-                let (kind, end) =
-                    if bracket == b'{' { (ValueKind::Object, b'}') } else { (ValueKind::Array, b']') };
-                if self.peek(1) != end {
-                    return None;
-                }
+            (bracket @ b'{', b'}') | (bracket @ b'[', b']') => {
+                let kind = if bracket == b'{' { ValueKind::Object } else { ValueKind::Array };
                 self.out.open(kind, StructureStyle::Flow, 0, to_span(&(self.at..self.at + 1))).ok()?;
                 self.out.close(to_span(&(self.at + 1..self.at + 2))).ok()?;
                 self.at += 2;
@@ -227,11 +224,9 @@ impl SimpleReader<'_> {
 
     /// Skips spaces and a comment; `None` if anything else follows on the line.
     fn end_line(&mut self) -> Option<()> {
-        let start = self.at;
         self.skip_spaces();
-        if self.peek(0) == b'#'
-            && (self.at > start || self.source.as_bytes().get(start.wrapping_sub(1)) == Some(&b' '))
-        {
+        let before = self.source.as_bytes().get(self.at.wrapping_sub(1));
+        if self.peek(0) == b'#' && before == Some(&b' ') {
             self.skip_comment();
         }
         (self.peek(0) == b'\n').then_some(())
