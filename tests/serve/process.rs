@@ -198,6 +198,7 @@ fn each_decision_is_one_line_of_json() {
     // Libraries log too, for example how many workers start.
     assert!(!log.contains("workers"), "{log}");
     let known = [
+        "bodyMicros",
         "decision",
         "dryRun",
         "level",

@@ -107,7 +107,10 @@ pub(super) async fn handle_review(
         return error.before_body(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
-        Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
+        Ok(received) => {
+            let times = RequestTimes { started, received: clock::monotonic_now() };
+            answer_review(&request, &shared, endpoint, &received.body.bytes, times).await
+        }
         Err(not_checked) => Err(not_checked),
     };
     let response = match answer {
@@ -126,6 +129,15 @@ pub(super) async fn handle_review(
             fault.into_response(&request, &shared)
         }
     }
+}
+
+/// When the parts of a request arrived.
+#[derive(Clone, Copy)]
+struct RequestTimes {
+    /// The headers.
+    started: Instant,
+    /// The whole body.
+    received: Instant,
 }
 
 /// The reason why the engine did not check a request.
@@ -185,7 +197,7 @@ async fn answer_review(
     shared: &SharedState,
     endpoint: Endpoint,
     body: &[u8],
-    started: Instant,
+    times: RequestTimes,
 ) -> Result<Vec<u8>, UncheckedResponse> {
     let stopped = |stop| answer_step_error(stop, body, endpoint, shared);
     let config = shared.config.current();
@@ -197,7 +209,7 @@ async fn answer_review(
         request.app_data::<SecondClock>().map_or_else(|| SecondClock::default().now(), SecondClock::now);
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let decision = review.decide(&config.engine, endpoint, &now, &labels);
-        record_decision(shared, endpoint, &review.request, &decision, started);
+        record_decision(shared, endpoint, &review.request, &decision, times);
         (shared.respond)(&config.engine, &review.request, &decision)
     }));
     match answered {
@@ -436,7 +448,7 @@ fn record_decision(
     endpoint: Endpoint,
     review: &Request<'_>,
     decision: &Decision,
-    started: Instant,
+    times: RequestTimes,
 ) {
     let resource = resource_label(review.resource, review.sub_resource);
     let outcome = RequestOutcome::from_decision(decision);
@@ -460,9 +472,14 @@ fn record_decision(
         decision = outcome.name(),
         rules,
         policies,
-        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        bodyMicros = micros(times.received.duration_since(times.started)),
+        micros = micros(times.started.elapsed()),
         "decision"
     );
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn content_length(request: &HttpRequest) -> Option<usize> {
