@@ -229,7 +229,8 @@ fn parse_arguments(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let arguments = placement::move_shared_flags_behind_command(arguments, &command);
     let mut matches = command
         .try_get_matches_from_mut(arguments)
-        .map_err(|error| placement::suggest_commands_with_flag(error, &command))?;
+        .map_err(|error| placement::suggest_commands_with_flag(error, &command))
+        .map_err(placement::suggest_command_of_other_name)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 

@@ -1,4 +1,4 @@
-//! Flags before the command, and flags that the command does not have.
+//! Flags before the command, flags that the command does not have, and names of commands in other tools.
 //!
 //! `tollgate --kubernetes 1.36 validate` means `tollgate validate --kubernetes 1.36`: shared flags may stand in front
 //! of the command, which then reads them as its own.
@@ -81,13 +81,44 @@ pub(super) fn suggest_commands_with_flag(mut error: clap::Error, root: &Command)
     error
 }
 
+/// Names of commands in other tools, and Tollgate's command that does the same.
+const OTHER_NAMES: [(&str, &str); 14] = [
+    ("check", "validate"),
+    ("lint", "validate"),
+    ("fix", "validate --fix"),
+    ("scan", "audit"),
+    ("plan", "impact"),
+    ("simulate", "impact"),
+    ("cordon", "drain"),
+    ("uncordon", "undrain"),
+    ("get", "devices"),
+    ("list", "devices"),
+    ("run", "serve"),
+    ("start", "serve"),
+    ("install", "manifests"),
+    ("rules", "explain"),
+];
+
+/// Adds to the error about an unknown command which command does what other tools call by that name. Other errors stay
+/// as they are.
+pub(super) fn suggest_command_of_other_name(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    if let Some((_, command)) = OTHER_NAMES.iter().find(|(name, _)| name == word) {
+        let tip = format!("use '{command}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        error.remove(ContextKind::SuggestedSubcommand);
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
 
     use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
 
-    use super::move_shared_flags_behind_command;
+    use super::{OTHER_NAMES, move_shared_flags_behind_command};
     use crate::cli::{Arguments, parse_arguments};
 
     fn words(line: &str) -> Vec<OsString> {
@@ -118,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_a_command_does_not_use_are_wrong_usage() {
+    fn flags_and_commands_that_do_not_exist_get_a_tip() {
         for (line, tip) in [
             ("tollgate certs --policy /nonexistent", "'--policy' is an option of serve, validate"),
             ("tollgate --policy /nonexistent certs", "'--policy' is an option of serve, validate"),
@@ -133,6 +164,14 @@ mod tests {
             let error = parse_arguments(&words(line)).expect_err(line);
             assert!(error.to_string().contains(tip), "{line}: {error}");
             assert_eq!(error.exit_code(), 2);
+        }
+        for (name, command) in OTHER_NAMES {
+            let error = parse_arguments(&words(&format!("tollgate {name}"))).expect_err(name).to_string();
+            let tips: Vec<&str> = error.lines().filter(|line| line.contains("tip:")).collect();
+            assert_eq!(tips, [format!("  tip: use '{command}'")], "{name}");
+            let needs_more = parse_arguments(&words(&format!("tollgate {command}")));
+            let kind = needs_more.err().map(|error| error.kind());
+            assert_ne!(kind, Some(ErrorKind::InvalidSubcommand), "{command}");
         }
         let typo =
             parse_arguments(&words("tollgate validate --kubernets 1.36")).expect_err("a typo").to_string();
