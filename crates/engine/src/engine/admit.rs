@@ -66,7 +66,15 @@ pub fn admit(
 /// Returns the bytes of a review as text, with each invalid UTF-8 byte replaced by U+FFFD, as Go reads them. The API
 /// server passes opaque parameters on byte by byte, so they can be invalid.
 pub fn review_text(review: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed)
+    if let Ok(text) = std::str::from_utf8(review) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(review.len());
+    for chunk in review.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(text)
 }
 
 /// Parses the text of a review. Refuses a text that has too many keys and values for its length, because they take time
@@ -190,5 +198,22 @@ impl<'r> RequestClass<'r> {
             given => given,
         };
         RequestClass::Checked { namespace }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::review_text;
+
+    #[test]
+    fn each_invalid_byte_is_replaced_as_in_go() {
+        for (bytes, expected) in [
+            (&b"\"a\xe2\x82\""[..], "\"a\u{fffd}\u{fffd}\""),
+            (b"\xf0\x9f\x92 \xc3", "\u{fffd}\u{fffd}\u{fffd} \u{fffd}"),
+            (b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
+            ("\u{20ac}é".as_bytes(), "\u{20ac}é"),
+        ] {
+            assert_eq!(review_text(bytes), expected, "{bytes:?}");
+        }
     }
 }
