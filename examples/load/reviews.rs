@@ -44,7 +44,7 @@ fn slice_of(count: usize, effect: &str) -> Vec<u8> {
             let comma = if attribute > 0 { "," } else { "" };
             let _ = write!(
                 attributes,
-                r#"{comma}"resource.gpu.vendor.example.com/attribute_{attribute}":{{"string":"a value of quite some length {attribute}"}}"#
+                r#"{comma}"resource.gpu.vendor.example.com/attribute_{attribute:02}":{{"string":"a value of quite some length {attribute}"}}"#
             );
         }
         let comma = if device > 0 { "," } else { "" };

@@ -371,6 +371,8 @@ pub fn quantity_text(value: Value<'_>) -> &str {
 /// hashed, so that the cost stays linear for hostile objects with many keys.
 struct SeenKeys<'d> {
     object: Value<'d>,
+    /// True if each key is greater than the one before it, as API servers write maps: then none is repeated.
+    is_ordered: bool,
     known: Option<HashSet<&'d str>>,
     /// A Bloom filter: a key whose bit is not set was not seen.
     bits: u128,
@@ -384,12 +386,16 @@ impl<'d> SeenKeys<'d> {
     #[inline(never)]
     fn for_object(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(MAX_LINEAR_SEARCH_MEMBERS).is_some();
-        SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
+        let is_ordered = object.members().map(|(key, _)| key.text()).is_sorted_by(|one, next| one < next);
+        SeenKeys { object, is_ordered, known: large.then(HashSet::new), bits: 0 }
     }
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
     #[inline(never)]
     fn is_repeated(&mut self, key: &'d str, position: usize) -> bool {
+        if self.is_ordered {
+            return false;
+        }
         let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;

@@ -144,13 +144,27 @@ impl<'a> Doc<'a> {
         text.unwrap_or_default()
     }
 
+    /// The text of a span without its first and last byte, which are quotes.
+    #[inline]
+    fn text_between_quotes(&self, span: Span) -> &str {
+        self.text_at(Span { start: span.start + 1, end: span.end.saturating_sub(1) })
+    }
+
     /// The text of `node`, which is at the index `at`: without quotes, with escapes resolved.
+    #[inline]
     fn text_of(&self, at: u32, node: &Node) -> &str {
+        // First what nearly all texts are: strings without escapes.
+        if node.text == TextSource::Inside {
+            return self.text_between_quotes(node.span);
+        }
+        self.text_of_any(at, node)
+    }
+
+    /// [`Doc::text_of`], without a short way for strings without escapes.
+    fn text_of_any(&self, at: u32, node: &Node) -> &str {
         match node.text {
             TextSource::Span => self.text_at(node.span),
-            TextSource::Inside => {
-                self.text_at(Span { start: node.span.start + 1, end: node.span.end.saturating_sub(1) })
-            }
+            TextSource::Inside => self.text_between_quotes(node.span),
             TextSource::Owned => self.owned.text(at),
             TextSource::ConstantText(word) => word.text(),
         }

@@ -25,7 +25,7 @@ impl FieldName {
 
     /// The name with that text; its number is 0 if it is not in the table of known names.
     pub const fn from_text(text: &'static str) -> FieldName {
-        FieldName { text, number: known_name_number(text.as_bytes()) }
+        FieldName { text, number: constant_name_number(text) }
     }
 
     /// Returns the number of the name, by which names are compared without their text; 0 if the name has none.
@@ -69,15 +69,27 @@ const _: () = assert!(NAMES.len() < FieldName::NUMBER_COUNT, "a table of names i
 
 /// The number of a key; 0 if it is not in [`NAMES`].
 #[inline]
-pub(super) const fn known_name_number(key: &[u8]) -> u8 {
+pub(super) fn known_name_number(key: &[u8]) -> u8 {
     let mut slot = first_slot(key);
     loop {
         let number = NAME_TABLE[slot % SLOTS];
-        if number == 0 || is_same(NAMES[number as usize - 1].as_bytes(), key) {
+        if number == 0 || NAMES[number as usize - 1].as_bytes() == key {
             return number;
         }
         slot += 1;
     }
+}
+
+/// [`known_name_number`] for constants.
+const fn constant_name_number(name: &str) -> u8 {
+    let mut index = 0;
+    while index < NAMES.len() {
+        if is_same(NAMES[index].as_bytes(), name.as_bytes()) {
+            return index as u8 + 1;
+        }
+        index += 1;
+    }
+    0
 }
 
 /// True if both texts are equal. Comparing slices is not possible while compiling.

@@ -5,7 +5,7 @@ use super::{hub, qualified};
 use crate::rules::RuleContext;
 use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
-use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::doc::{FieldName, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names;
@@ -78,9 +78,27 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
     }
 }
 
+/// True if the attribute has one value only, and that is a number, a bool, or a string that is not too long. So have
+/// nearly all attributes, and are spared further lookups.
+fn has_one_plain_value(attribute: Attribute<'_>) -> bool {
+    let mut members = attribute.json().members();
+    let (Some((key, value)), None) = (members.next(), members.next()) else { return false };
+    match value.kind() {
+        ValueKind::Number | ValueKind::Bool => true,
+        ValueKind::String => {
+            key.is_named(const { FieldName::from_text("string") })
+                && value.text().len() <= MAX_ATTRIBUTE_VALUE_BYTES
+        }
+        _ => false,
+    }
+}
+
 /// Checks one value: its length, its version syntax, and that there is exactly one.
 // upstream v1.36 validateDeviceAttribute
 fn check_attribute_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    if has_one_plain_value(attribute) {
+        return;
+    }
     check_string_and_version(cx, ATTRIBUTE_VALUE, at, attribute);
     if has_list_value(attribute) {
         check_list_values(cx, at, attribute);
