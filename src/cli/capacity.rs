@@ -16,7 +16,8 @@ use tollgate_forecast::{
 /// A pod or a claim by namespace and name.
 type ObjectName<'a> = (&'a str, &'a str);
 
-/// Kinds of changed objects that affect which devices exist and which are free.
+/// Kinds of changed objects that are applied before the devices are counted again. Not claims or pods: which devices
+/// these take and release comes from the forecast.
 const KINDS_CHANGING_CAPACITY: [ObjectKind; 4] =
     [ObjectKind::DeviceTaintRule, ObjectKind::ResourceSlice, ObjectKind::DeviceClass, ObjectKind::Node];
 

@@ -44,7 +44,7 @@ impl<P: TypedValueParser> TypedValueParser for ParserWithCompletions<P> {
 }
 
 /// The names that `--kubernetes` takes: releases, drafts and `cluster`.
-pub(super) fn profile_names() -> Vec<&'static str> {
+pub(super) fn profile_values() -> Vec<&'static str> {
     Profile::all_with_patches().map(|profile| profile.name).chain(["cluster"]).collect()
 }
 

@@ -21,7 +21,7 @@ const NO_FILES_DIRECTIVE: u8 = 4;
 
 /// Returns `kubectl tollgate` if the program was started as a plugin of kubectl; `None` if by its own name.
 pub(super) fn kubectl_plugin_name(arguments: &[OsString]) -> Option<&'static str> {
-    (program_file_name(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
+    (program_file_stem(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
 /// How the program was called (`tollgate` or `kubectl tollgate`), for commands that it prints.
@@ -39,7 +39,7 @@ pub(super) fn program_name() -> &'static str {
 
 /// Returns the completions for kubectl if the program was started as its completion plugin; `None` otherwise.
 pub(super) fn kubectl_completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
-    if program_file_name(arguments) != "kubectl_complete-tollgate" {
+    if program_file_stem(arguments) != "kubectl_complete-tollgate" {
         return None;
     }
     let words: Vec<String> =
@@ -50,7 +50,7 @@ pub(super) fn kubectl_completions(arguments: &[OsString], command: impl Fn() -> 
 }
 
 /// The file name of the program, without extension.
-fn program_file_name(arguments: &[OsString]) -> String {
+fn program_file_stem(arguments: &[OsString]) -> String {
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

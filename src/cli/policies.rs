@@ -119,7 +119,7 @@ fn read_referenced_within(path: &str, root: &Path) -> Result<String, String> {
 
 /// Returns the top of the repository of a file, or its folder if it is in none; `None` if the file does not
 /// exist.
-fn repository_of(file: &str) -> Option<PathBuf> {
+fn repository_or_folder_of(file: &str) -> Option<PathBuf> {
     let real = std::fs::canonicalize(file).ok()?;
     let folder = real.parent()?;
     let top = folder.ancestors().find(|folder| folder.join(".git").exists());
@@ -129,7 +129,7 @@ fn repository_of(file: &str) -> Option<PathBuf> {
 /// Returns the errors of the policies in a text, each with the index of its document. Policies can refer only to
 /// files in the same repository.
 pub(super) fn errors_in_text(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
-    let root = repository_of(file);
+    let root = repository_or_folder_of(file);
     let read = |path: &str| match &root {
         Some(root) => read_referenced_within(path, root),
         None => Err("cannot be read: the policy is not in a file".to_owned()),

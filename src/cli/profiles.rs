@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     /// Profiles to compare side by side, separated by spaces or commas, with their feature gates, served versions and
     /// limits; `cluster` selects the running API server
     #[arg(value_name = "PROFILE", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(value_parser = with_completions(parse_profile, completed::profile_names))]
+    #[arg(value_parser = with_completions(parse_profile, completed::profile_values))]
     profiles: Vec<ProfileArg>,
 
     /// Output format

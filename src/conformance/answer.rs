@@ -42,7 +42,7 @@ pub enum Refusal {
 
 impl Answer {
     /// Classifies the response to a create request, by its status code and body (JSON).
-    pub fn from_response(code: u16, body: &str) -> Answer {
+    pub fn from_create_response(code: u16, body: &str) -> Answer {
         let document = doc::parse(body).ok();
         let root = document.as_ref().map_or(Value::absent(), |document| document.root());
         if code == 200 || code == 201 {
@@ -150,7 +150,7 @@ mod tests {
 
     fn status(code: u16, reason: &str, message: &str, details: &str) -> Answer {
         let message = message.replace('"', "\\\"");
-        Answer::from_response(
+        Answer::from_create_response(
             code,
             &format!(
                 r#"{{"kind":"Status","reason":"{reason}","message":"{message}","details":{{{details}}}}}"#
@@ -160,12 +160,15 @@ mod tests {
 
     #[test]
     fn a_dry_run_leaves_nothing_behind() {
-        assert_eq!(Answer::from_response(201, r#"{"metadata":{"name":"a","uid":"u"}}"#), Answer::Accepted);
         assert_eq!(
-            Answer::from_response(201, r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#),
+            Answer::from_create_response(201, r#"{"metadata":{"name":"a","uid":"u"}}"#),
+            Answer::Accepted
+        );
+        assert_eq!(
+            Answer::from_create_response(201, r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#),
             Answer::Persisted
         );
-        assert!(matches!(Answer::from_response(200, "<html>"), Answer::Failed(_)));
+        assert!(matches!(Answer::from_create_response(200, "<html>"), Answer::Failed(_)));
         assert_eq!(status(409, "AlreadyExists", "a already exists", ""), Answer::Accepted);
         assert!(matches!(status(409, "Conflict", "try again", ""), Answer::Failed(_)));
     }
@@ -227,10 +230,10 @@ mod tests {
             status(500, "InternalError", "Internal error occurred", ""),
             status(503, "ServiceUnavailable", "apiserver is shutting down", ""),
             status(400, "BadRequest", "the namespace of the provided object does not match", ""),
-            Answer::from_response(502, "<html>Bad Gateway</html>"),
-            Answer::from_response(403, "<html>blocked</html>"),
-            Answer::from_response(404, "404 page not found"),
-            Answer::from_response(0, ""),
+            Answer::from_create_response(502, "<html>Bad Gateway</html>"),
+            Answer::from_create_response(403, "<html>blocked</html>"),
+            Answer::from_create_response(404, "404 page not found"),
+            Answer::from_create_response(0, ""),
         ] {
             assert!(matches!(answer, Answer::Failed(_)), "{answer:?}");
             assert!(!answer.is_verdict());

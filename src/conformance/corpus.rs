@@ -67,7 +67,8 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Adds the cases of a text; `None` if it cannot be parsed.
+    /// Adds the cases of a text: a line with their number, then one case on each line. Objects that have a namespace are
+    /// moved to `namespace`. `None` if the text cannot be parsed.
     fn add_jsonl(&mut self, text: &str, namespace: &str) -> Option<()> {
         let (head, cases) = text.split_once('\n')?;
         let head = doc::parse(head).ok()?;
@@ -86,7 +87,8 @@ impl Corpus {
     }
 }
 
-/// Returns the kind and version of an object; `None` if no release serves them.
+/// Returns the kind and version of an object of `resource.k8s.io`; `None` for other groups, and if no release serves
+/// them.
 pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;

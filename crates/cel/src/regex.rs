@@ -166,7 +166,7 @@ impl<'p> Parser<'p> {
 
     /// An error if a node is beyond Go's limits.
     fn check_limits(&self, node: NodeSize) -> Result<(), PatternError> {
-        if node.is_too_high() {
+        if node.exceeds_max_height() {
             return pattern_error("expression nests too deeply", self.whole);
         }
         if node.is_too_large() {

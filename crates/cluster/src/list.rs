@@ -90,10 +90,10 @@ pub enum ListOutcome {
     NotServed,
 }
 
-/// The error of a list that failed after some objects were passed on.
+/// The error of a list that failed, before or after objects were passed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListError {
-    /// Number of objects that were passed on before the error.
+    /// Number of objects that were passed on before the error; can be 0.
     pub after: usize,
     pub error: ApiError,
 }

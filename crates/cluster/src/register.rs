@@ -38,7 +38,7 @@ pub(super) use compare::with_member;
 use compare::{
     NarrowingPermission, OwnerClusterRole, differences, has_undesired_entries, lacks_bundle, stored_bundle,
 };
-use rivals::{RevertBackoff, last_other_manager};
+use rivals::{RevertBackoff, last_manager_if_other};
 use tollgate_document::doc::{self, Value};
 
 /// The field manager of all writes, in `managedFields`.
@@ -313,7 +313,7 @@ impl Registrar {
         };
         if !changed.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
-            let manager = last_other_manager(stored);
+            let manager = last_manager_if_other(stored);
             // A manager that only removed something is not listed, and another Tollgate has the same name.
             let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
             tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");

@@ -56,7 +56,7 @@ pub use resource::{
     resource_errors,
 };
 pub use schema::{FieldSchema, FieldType, ObjectSchema, nearest_name, optional_field, required_field};
-pub use toleration::{ListedEntry, ListedTolerations};
+pub use toleration::{ListedEntry, ListedTolerationEntries};
 
 use std::cell::RefCell;
 use std::sync::Arc;

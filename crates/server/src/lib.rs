@@ -82,7 +82,8 @@ struct SharedState {
     log: Option<Log>,
     draining: AtomicBool,
     serving: ServingFlag,
-    /// Background tasks attached by the caller, which `/readyz` and `/metrics` report.
+    /// Background tasks attached by the caller: `/readyz` and `/metrics` report their status, and requests are decided by
+    /// their namespace labels.
     background: OnceLock<BackgroundTasks>,
     /// Number of connections and requests so far; the end of the drain waits until it stops changing.
     activity: AtomicU64,
@@ -250,7 +251,8 @@ impl Server {
         self.shared.serving.clone()
     }
 
-    /// Attaches background tasks to `/readyz` and `/metrics`; a second call is ignored.
+    /// Attaches background tasks: `/readyz` and `/metrics` report their status, and requests are decided by their
+    /// namespace labels, if they have any. A second call is ignored.
     pub fn attach(&self, background: BackgroundTasks) {
         let _ = self.shared.background.set(background);
     }

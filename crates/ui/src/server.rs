@@ -30,7 +30,7 @@ use crate::guard::{
 use crate::session::Sessions;
 
 /// Maximum size in bytes of the body of a question.
-const MAX_BODY: usize = 1 << 20;
+const MAX_QUESTION_BYTES: usize = 1 << 20;
 
 /// Timeouts of clients, and limits on their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -244,7 +244,7 @@ impl UiServerState {
     }
 
     async fn answer_question(&self, payload: Payload) -> Result<Answer, Refusal> {
-        let body = timeout(self.limits.body, payload.to_bytes_limited(MAX_BODY)).await;
+        let body = timeout(self.limits.body, payload.to_bytes_limited(MAX_QUESTION_BYTES)).await;
         let body =
             body.map_err(|_error| TOO_SLOW)?.map_err(|_error| TOO_LARGE)?.map_err(|_error| BROKEN_BODY)?;
         match timeout(self.limits.question, self.site.ask(body)).await {

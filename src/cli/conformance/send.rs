@@ -206,7 +206,7 @@ impl SendingRun<'_> {
 /// Converts a response, or the error of a request, to an answer.
 fn to_answer(response: CreateResponse) -> Answer {
     match response {
-        Ok((code, body)) => Answer::from_response(code, &body),
+        Ok((code, body)) => Answer::from_create_response(code, &body),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

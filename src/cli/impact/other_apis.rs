@@ -112,8 +112,12 @@ pub(super) fn report_other_apis(
             }
             match api {
                 OtherApi::Patch => {
-                    let context =
-                        patch::SlicePatchContext { state: &state, omissions: &omissions, profile, now: &now };
+                    let context = patch::SlicePatchAssessmentContext {
+                        state: &state,
+                        omissions: &omissions,
+                        profile,
+                        now: &now,
+                    };
                     report.tally.denied +=
                         patch::report_slice_patch_impact(item.value(), context, arguments, console)?;
                 }

@@ -23,7 +23,7 @@ use tollgate_formats::sanitize::sanitize_line;
 
 /// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
-pub(super) struct SlicePatchContext<'a> {
+pub(super) struct SlicePatchAssessmentContext<'a> {
     pub(super) state: &'a [Value<'a>],
     /// Messages about what is missing from the state.
     pub(super) omissions: &'a [String],
@@ -34,11 +34,11 @@ pub(super) struct SlicePatchContext<'a> {
 /// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
 pub(super) fn report_slice_patch_impact(
     object: Value<'_>,
-    context: SlicePatchContext<'_>,
+    context: SlicePatchAssessmentContext<'_>,
     arguments: &Arguments,
     console: &mut Console,
 ) -> Result<usize, Failure> {
-    let SlicePatchContext { state, omissions, profile, now } = context;
+    let SlicePatchAssessmentContext { state, omissions, profile, now } = context;
     let subject = SlicePatch::of(object);
     let name = subject.metadata().name();
     let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;

@@ -103,7 +103,7 @@ impl<R: BufRead> FrameReader<R> {
     }
 }
 
-/// A line of the header of a message.
+/// A line of the header of a message: the length of the message, another header, or no header.
 enum Header {
     Length(u64),
     Other,

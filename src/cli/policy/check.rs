@@ -25,7 +25,9 @@ use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{
     Attributes, Diagnostic, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict,
 };
-use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyLocation, PolicyResource, PolicySet};
+use tollgate_engine::policy::{
+    ListedEntry, ListedTolerationEntries, PolicyLocation, PolicyResource, PolicySet,
+};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_engine::tolerance::coverage::{EffectSet, uncovered_effects};
 use tollgate_formats::gotime;
@@ -105,7 +107,7 @@ impl TolerationVerdict<'_> {
 }
 
 /// Returns the entries of the policies with one action as JSON.
-fn listed_record(listed: &ListedTolerations) -> Json {
+fn listed_record(listed: &ListedTolerationEntries) -> Json {
     let entries = |entries: &[ListedEntry]| collect_records(entries.iter().map(entry_record));
     record! {
         "action": listed.action.name(),
@@ -189,7 +191,7 @@ impl Check {
         let is_denied = toleration.as_ref().is_some_and(|toleration| toleration.verdict == "no");
         match (self.output, &toleration) {
             (Output::Text, Some(toleration)) => self.write_verdict(toleration, &listed, console)?,
-            (Output::Text, None) => self.write_entries(&listed, console)?,
+            (Output::Text, None) => self.write_allow_and_deny_entries(&listed, console)?,
             (Output::Json, _) => {
                 let answer = record! {
                     "version": env!("CARGO_PKG_VERSION"),
@@ -257,7 +259,7 @@ impl Check {
         &self,
         toleration: &TolerationArg,
         policies: &Arc<PolicySet>,
-        listed: &'p [ListedTolerations],
+        listed: &'p [ListedTolerationEntries],
         labels: Labels<'_>,
         user: Value<'_>,
         now: &str,
@@ -294,7 +296,7 @@ impl Check {
     fn write_verdict(
         &self,
         toleration: &TolerationVerdict<'_>,
-        listed: &[ListedTolerations],
+        listed: &[ListedTolerationEntries],
         console: &mut Console,
     ) -> Result<(), Failure> {
         let TolerationVerdict { verdict, allowed_by, findings } = toleration;
@@ -321,7 +323,11 @@ impl Check {
     }
 
     /// Prints the allow and deny entries that apply in the namespace.
-    fn write_entries(&self, all: &[ListedTolerations], console: &mut Console) -> Result<(), Failure> {
+    fn write_allow_and_deny_entries(
+        &self,
+        all: &[ListedTolerationEntries],
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         if all.is_empty() {
             writeln!(console, "no policy restricts tolerations in namespace {}", self.namespace)?;
         }

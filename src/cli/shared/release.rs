@@ -34,7 +34,7 @@ pub(in super::super) struct ReleaseArgs {
     /// `cluster` selects the release of the running API server, and `tollgate profiles` lists all names. Default: the
     /// release of the cluster or dump if the command uses one; otherwise kep-5055.
     #[arg(long, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
-    #[arg(value_parser = with_completions(parse_profile, completed::profile_names), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(parse_profile, completed::profile_values), hide_possible_values = true)]
     #[arg(help_heading = "Kubernetes")]
     kubernetes: Vec<ProfileArg>,
 

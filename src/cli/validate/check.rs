@@ -106,7 +106,11 @@ pub(super) struct FileChecker<'r> {
 
 impl FileChecker<'_> {
     /// Returns the name of an input in the baseline, and its known findings; `None` without a baseline.
-    fn known_findings(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
+    fn baseline_findings(
+        &self,
+        settings: &CheckSettings<'_>,
+        input: &Input,
+    ) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
             return Some((name_in_baseline(input, folder), KnownFindings::for_new_baseline()));
         }
@@ -156,7 +160,7 @@ impl FileChecker<'_> {
             claims: claims.as_deref(),
             ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
-        let mut known = checked.and_then(|(input, settings)| self.known_findings(settings, input));
+        let mut known = checked.and_then(|(input, settings)| self.baseline_findings(settings, input));
         let fixed =
             checker.and_then(|checker| self.fix_input(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;

@@ -76,7 +76,7 @@ pub(super) fn correct_fixable_counts(
 }
 
 impl FixMode {
-    /// Fixes one input: writes the file, or prints a patch or the fixed text of stdin.
+    /// Fixes one input: writes the file, or returns a patch or the fixed text of stdin, which the caller prints.
     pub(super) fn fix_input(
         self,
         input: &Input,

@@ -36,7 +36,8 @@ impl ChartsAndPatches {
         }
     }
 
-    /// Returns the role of a file in the repository, derived from its path.
+    /// Returns the role of a file: whether a chart or a kustomization that was found in the repository contains or names
+    /// its path.
     pub(super) fn role_of(&self, path: &Path) -> FileRole {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;

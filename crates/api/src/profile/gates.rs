@@ -242,9 +242,9 @@ impl Profile {
         self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
-    /// The first release among `profiles` in which DeviceTaintRules of this version have an effect, and why
-    /// they have none in the previous release. `None` if they have an effect in the oldest release, or in
-    /// none. Default feature gates are assumed.
+    /// The first release among `profiles` in which DeviceTaintRules have an effect, and why they have none in the last
+    /// earlier release that can store this version. `None` if there is no such earlier release, or if they have an effect
+    /// in none. Each profile counts with the feature gates that were chosen for it, or else with its defaults.
     pub fn first_to_act_on_rules(
         profiles: &[&'static Profile],
         version: Version,

@@ -133,7 +133,7 @@ impl ApiKind {
         [DRA_GROUP, CLASSIC_GROUP].contains(&group)
     }
 
-    /// The version in which every profile serves the kind; `None` where profiles differ.
+    /// The only version in which every profile serves the kind, as a list of one; `None` where profiles differ.
     pub fn version_in_all_profiles(self) -> Option<&'static [Version]> {
         match self.group() {
             DRA_GROUP => None,

@@ -51,7 +51,8 @@ impl Evaluation<'_> {
         Ok(if is_optional { Value::optional_of(value) } else { value })
     }
 
-    /// Applies one qualifier to a value; an error if it selects nothing.
+    /// Applies one qualifier to a value; an error if it selects nothing. For a presence test, as in `has()`, returns
+    /// whether it selects something instead.
     fn qualify_once(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
         let found = match self.qualifier_key(qualifier) {
             Ok(key) if qualifier.only_tests => {

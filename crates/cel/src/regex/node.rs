@@ -39,7 +39,7 @@ impl NodeSize {
         NodeSize { literal: Some(folds), ..NodeSize::class() }
     }
 
-    pub(super) fn is_too_high(self) -> bool {
+    pub(super) fn exceeds_max_height(self) -> bool {
         self.height > MAX_TREE_HEIGHT
     }
 

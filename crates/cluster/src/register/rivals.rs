@@ -52,14 +52,14 @@ pub(super) fn other_server_address(
     wrong: &[String],
 ) -> Option<String> {
     undesired_address(stored, desired).or_else(|| {
-        let is_other =
-            last_other_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired).count();
+        let is_other = last_manager_if_other(stored).is_empty()
+            && wrong.len() > missing_entries(stored, desired).count();
         is_other.then(|| "the same address, with other settings".to_owned())
     })
 }
 
-/// The last other field manager that wrote to an object; empty if only this program and its replicas did.
-pub(super) fn last_other_manager(object: Value<'_>) -> String {
+/// The field manager that wrote to an object last; empty if that is this program or a replica, or is not known.
+pub(super) fn last_manager_if_other(object: Value<'_>) -> String {
     let entries = object.get("metadata").get("managedFields").items();
     // Times have whole seconds: within the same second, the other manager counts.
     let last =

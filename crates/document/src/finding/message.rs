@@ -20,7 +20,8 @@ pub enum MessageStyle {
 }
 
 impl Finding {
-    /// The message without the path, in the given style; the API server's if there is no detail to print.
+    /// The message without the path, in the given style. [`MessageStyle::Plain`] has nothing to print without a detail, and
+    /// then gives the API server's message.
     pub fn message_without_path(&self, style: MessageStyle) -> String {
         match style {
             // Nothing to print but the type of error.

@@ -138,7 +138,8 @@ fn resolve_number(text: &str) -> ScalarValue {
     parse_integer(plain).unwrap_or_else(|| parse_float(plain))
 }
 
-/// The integer that Go's `ParseInt(text, 0, 64)` or else `ParseUint` reads; `None` if neither does.
+/// The integer that Go's `ParseInt(text, 0, 64)` or else `ParseUint` reads; `None` if neither does. The text must not
+/// contain `_`, which go-yaml removes first.
 fn parse_integer(text: &str) -> Option<ScalarValue> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..)?),

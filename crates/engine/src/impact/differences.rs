@@ -130,7 +130,7 @@ fn note_ineffective_tolerations<'s>(
             overflow.add(slot);
         }
     }
-    no_effect.push_sentence(query, sentences, |claims| {
+    no_effect.push_toleration_sentence(query, sentences, |claims| {
         format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
@@ -141,8 +141,9 @@ fn note_ineffective_tolerations<'s>(
             query.profile.name
         )
     };
-    not_copied.push_sentence(query, sentences, |claims| format!("{claims} in the request, but {why}"));
-    overflow.push_sentence(query, sentences, |claims| {
+    not_copied
+        .push_toleration_sentence(query, sentences, |claims| format!("{claims} in the request, but {why}"));
+    overflow.push_toleration_sentence(query, sentences, |claims| {
         format!("{claims} for more than {MAX_SECONDS_IN_NANOS} seconds, which overflows in the eviction controller")
     });
 }
@@ -225,7 +226,7 @@ impl ClaimTally {
     }
 
     /// Adds `sentence` about the claims, of which only the first is named; nothing if there are none.
-    fn push_sentence(
+    fn push_toleration_sentence(
         &self,
         query: ImpactQuery<'_>,
         sentences: &mut Vec<String>,

@@ -293,7 +293,8 @@ impl Policy {
         false
     }
 
-    /// Evaluates the validations, and reports a violation for each that is false or cannot be evaluated.
+    /// Evaluates the validations, and reports a violation for each that is false, or that cannot be evaluated unless the
+    /// policy has `failurePolicy: Ignore`. Stops at an expression that needs namespace labels which are not known.
     pub(super) fn check_validations(
         &self,
         variables: &Variables<'_>,

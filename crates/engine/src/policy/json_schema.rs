@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 use jsonschema::{Draft, PatternOptions, Validator};
 
 use budget::EvaluationMeter;
-use faults::FaultSink;
+use faults::SchemaViolationSink;
 use graph::SchemaGraph;
 use instance::{Instance, Tape};
 use keys::KeyCheck;
@@ -110,7 +110,7 @@ impl Schema {
         meter: &EvaluationMeter<'_>,
         value: Value<'_>,
         at: &Path<'_>,
-        faults: &mut FaultSink<'_>,
+        faults: &mut SchemaViolationSink<'_>,
     ) {
         if self.validator.is_valid(Instance::Value(value, meter)) || meter.is_exhausted() {
             return;
@@ -152,7 +152,7 @@ impl JsonCheck<'_> {
         budget: &SchemaBudget,
         visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
     ) {
-        let mut faults = FaultSink::new(visit);
+        let mut faults = SchemaViolationSink::new(visit);
         let faults = &mut faults;
         budget.grant_steps_for(value);
         if !budget.take_steps_to_visit(value) {

@@ -35,7 +35,7 @@ impl PolicySet {
     }
 
     /// True if a policy checks the parameters in objects of that kind.
-    pub fn checks_parameters(&self, kind: ApiKind, among: PolicySubset) -> bool {
+    pub fn checks_opaque_parameters(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
         self.policies_in(among).filter(is_about).any(|policy| policy.spec.parameters().is_some())
     }

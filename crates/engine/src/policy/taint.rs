@@ -254,7 +254,7 @@ impl<'s> TaintEntryGroup<'s> {
             report.forbid(self.speaker, POLICY_TAINT, at, &short);
             return;
         }
-        self.check_deny_entries(at, taint, report);
+        self.report_denying_policies(at, taint, report);
         if let Some(restricting) = self.restricting {
             self.check_allow_entries(restricting, at, taint, admission, report);
         }
@@ -278,7 +278,7 @@ impl<'s> TaintEntryGroup<'s> {
     }
 
     /// Reports the policies with a deny entry for the taint, at most [`MAX_DENYING_POLICIES`].
-    fn check_deny_entries(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
+    fn report_denying_policies(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
         for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {

@@ -30,7 +30,7 @@ mod written;
 
 pub(super) use added::default_toleration_edits;
 pub(super) use compared::{ComparedDefaultTolerations, ComparedTolerations};
-pub use listed::{ListedEntry, ListedTolerations};
+pub use listed::{ListedEntry, ListedTolerationEntries};
 pub(super) use written::WrittenToleration;
 use written::allowed_instead;
 
@@ -294,15 +294,16 @@ impl<'s> TolerationEntryGroup<'s> {
 
     fn check_toleration(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let tolerated = tolerated_taints(checked.toleration, checked.profile);
-        self.check_deny_entries(checked, &tolerated, report);
+        self.report_denying_policies(checked, &tolerated, report);
         if tolerated.key.is_none() {
             self.check_key_is_set(checked, report);
         }
         self.check_allow_entries(checked, &tolerated, report);
     }
 
-    /// Reports the deny entries that match a toleration, one of each policy.
-    fn check_deny_entries(
+    /// Reports the policies with a deny entry that matches a toleration, each once and for its first such entry; at most
+    /// [`MAX_DENYING_POLICIES`].
+    fn report_denying_policies(
         &self,
         checked: &CheckedToleration<'_>,
         tolerated: &ToleratedTaints<'_>,

@@ -31,7 +31,7 @@ pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widene
     found
 }
 
-/// The tolerations of an object, by the taints that they match. Of tolerations that differ only in their
+/// The tolerations of an object, by request and by the taints that they match. Of tolerations that differ only in their
 /// seconds, only the longest is kept, which bounds the cost of a lookup.
 #[derive(Default)]
 struct ToleratedByRequest<'d>(HashMap<MatchKey<'d>, Vec<ToleratedTaints<'d>>>);

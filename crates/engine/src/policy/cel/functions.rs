@@ -30,7 +30,7 @@ use super::tree::{SharedList, SharedMap};
 pub(super) const CHARGE_ITERATION: &str = "__tick";
 /// Internal function that charges a number of steps and the cost of copying its second argument, and returns
 /// that argument.
-pub(super) const CHARGE_ITEM: &str = "__turn";
+pub(super) const CHARGE_STEPS_AND_COPY: &str = "__turn";
 /// Internal function that charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
 /// Internal function that charges for formatting an operand with everything in it, and returns it.
@@ -79,7 +79,12 @@ pub(super) fn cel_environment() -> Env {
     let added = [
         env.add_extension(extensions::strings),
         env.add_overload(CHARGE_ITERATION, CHARGE_ITERATION, vec![INT_TYPE], charge_iteration),
-        env.add_overload(CHARGE_ITEM, CHARGE_ITEM, vec![INT_TYPE, DYN_TYPE], charge_item),
+        env.add_overload(
+            CHARGE_STEPS_AND_COPY,
+            CHARGE_STEPS_AND_COPY,
+            vec![INT_TYPE, DYN_TYPE],
+            charge_steps_and_copy,
+        ),
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
         library::declare_functions(&mut env),
         env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_whole_value),
@@ -118,7 +123,7 @@ fn charge_iteration<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v>
     Ok(boolean(charge(steps_argument(arguments.first()))))
 }
 
-fn charge_item<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn charge_steps_and_copy<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let steps = steps_argument(arguments.first());
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if charge(steps + copy_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }

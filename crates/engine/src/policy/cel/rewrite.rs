@@ -14,8 +14,8 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::functions::{
-    CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_WHOLE_VALUE, REPLACED_OPERATORS, SHARE_LIST_OR_MAP,
-    VALUE_OR_EMPTY_MAP,
+    CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_STEPS_AND_COPY, CHARGE_WHOLE_VALUE, REPLACED_OPERATORS,
+    SHARE_LIST_OR_MAP, VALUE_OR_EMPTY_MAP,
 };
 use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS};
 use super::library::strings::REPLACED_FUNCTIONS;
@@ -75,7 +75,8 @@ impl Rewriter {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
                         self.nodes += MAP_ENTRY_COST;
                         entry.key = operand_charge_call(self.rewrite(std::mem::take(&mut entry.key)));
-                        entry.value = item_charge_call(0, self.rewrite(std::mem::take(&mut entry.value)));
+                        entry.value =
+                            steps_and_copy_charge_call(0, self.rewrite(std::mem::take(&mut entry.value)));
                     }
                 }
                 wrap_in_share(id, Expr::Map(map))
@@ -108,7 +109,7 @@ impl Rewriter {
     fn rewrite_list(&mut self, list: ListExpr) -> ListExpr {
         let mut element = |element| {
             self.nodes += LIST_ELEMENT_COST;
-            item_charge_call(0, self.rewrite(element))
+            steps_and_copy_charge_call(0, self.rewrite(element))
         };
         ListExpr {
             elements: list.elements.into_iter().map(&mut element).collect(),
@@ -226,7 +227,7 @@ impl Rewriter {
         loop_.result = self.rewrite(loop_.result);
         if !is_result {
             // `optMap` is a loop without iterations; its result is copied.
-            loop_.result = item_charge_call(0, loop_.result);
+            loop_.result = steps_and_copy_charge_call(0, loop_.result);
         }
         self.scope.truncate(self.scope.len().saturating_sub(depth));
         let cost = 3 + self.nodes;
@@ -264,17 +265,19 @@ impl Rewriter {
 /// Adds the charge for an iteration to the step of a loop without changing the form that the interpreter recognizes: in
 /// the condition of `cond ? accu + [x] : accu`, in the item of `accu + [x]`, and around any other step.
 fn charge_in_loop_step(step: IdedExpr, cost: i64) -> IdedExpr {
-    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return item_charge_call(cost, step) };
+    let IdedExpr { id, expr: Expr::Call(mut call) } = step else {
+        return steps_and_copy_charge_call(cost, step);
+    };
     if call.func_name == operators::CONDITIONAL {
         if let Some(condition) = call.args.first_mut() {
             *condition = logical_and(iteration_charge_call(cost), std::mem::take(condition));
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
-            set_item_cost(element, cost);
+            set_charged_steps(element, cost);
         }
     } else {
-        return item_charge_call(cost, IdedExpr { id, expr: Expr::Call(call) });
+        return steps_and_copy_charge_call(cost, IdedExpr { id, expr: Expr::Call(call) });
     }
     IdedExpr { id, expr: Expr::Call(call) }
 }
@@ -305,12 +308,12 @@ fn iteration_charge_call(cost: i64) -> IdedExpr {
     function_call(CHARGE_ITERATION, vec![integer_literal(cost)])
 }
 
-fn item_charge_call(cost: i64, value: IdedExpr) -> IdedExpr {
-    function_call(CHARGE_ITEM, vec![integer_literal(cost), value])
+fn steps_and_copy_charge_call(cost: i64, value: IdedExpr) -> IdedExpr {
+    function_call(CHARGE_STEPS_AND_COPY, vec![integer_literal(cost), value])
 }
 
-/// Sets the number of steps in a call that [`item_charge_call`] created.
-fn set_item_cost(item: &mut IdedExpr, cost: i64) {
+/// Sets the number of steps in a call that [`steps_and_copy_charge_call`] created.
+fn set_charged_steps(item: &mut IdedExpr, cost: i64) {
     if let Expr::Call(call) = &mut item.expr
         && let Some(steps) = call.args.first_mut()
     {

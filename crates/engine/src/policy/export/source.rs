@@ -92,7 +92,8 @@ impl<'s> ExportedPolicy<'s> {
         }
     }
 
-    /// Returns the message for a violation of this policy: what is wrong, the name of the policy, and its contact.
+    /// Returns the message for a violation of this policy: what is wrong, the name of the policy, its contact
+    /// and its docs.
     pub(super) fn message(&self, what: &str) -> String {
         let policy = self.policy;
         let help = [("contact", &policy.contact), ("docs", &policy.docs)];

@@ -36,7 +36,7 @@ pub(in crate::policy) struct SchemaViolation {
 }
 
 /// Passes the violations of one value on to a callback, without repeats and up to a limit.
-pub(super) struct FaultSink<'v> {
+pub(super) struct SchemaViolationSink<'v> {
     visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
     /// Number of violations reported so far.
     pub(super) reported: usize,
@@ -45,9 +45,9 @@ pub(super) struct FaultSink<'v> {
     known: HashSet<(String, String)>,
 }
 
-impl<'v> FaultSink<'v> {
-    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> FaultSink<'v> {
-        FaultSink { visit, reported: 0, bytes: 0, known: HashSet::new() }
+impl<'v> SchemaViolationSink<'v> {
+    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> SchemaViolationSink<'v> {
+        SchemaViolationSink { visit, reported: 0, bytes: 0, known: HashSet::new() }
     }
 
     /// True if the limit of reported violations, or of bytes shown in them, is reached.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::budget::EvaluationMeter;
-use super::faults::FaultSink;
+use super::faults::SchemaViolationSink;
 use super::graph::SchemaGraph;
 use super::{fold, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
@@ -33,7 +33,7 @@ pub(super) fn check_keys(
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
-    faults: &mut FaultSink<'_>,
+    faults: &mut SchemaViolationSink<'_>,
 ) {
     if faults.is_full() || value.is_empty() || !key_check.meter.take_steps(value.len() as u64) {
         return;
@@ -119,7 +119,7 @@ pub(super) fn report_keys_confusable_with_names(
     value: Value<'_>,
     sought: &ExpressionFieldNames,
     at: &Path<'_>,
-    faults: &mut FaultSink<'_>,
+    faults: &mut SchemaViolationSink<'_>,
 ) {
     if faults.is_full() || value.is_empty() || !meter.take_steps(value.len() as u64) {
         return;
@@ -144,7 +144,7 @@ pub(super) fn report_keys_confusable_with_names(
 }
 
 /// Reports keys of an object that differ only in case.
-fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
+fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut SchemaViolationSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
         let known = *first.entry(fold::case_folded(key.text())).or_insert(key.text());
@@ -159,7 +159,7 @@ fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<
 pub(super) fn report_confusable_api_version_and_kind(
     value: Value<'_>,
     at: &Path<'_>,
-    faults: &mut FaultSink<'_>,
+    faults: &mut SchemaViolationSink<'_>,
 ) {
     let intended_name = |key: &str| TYPE_FIELDS.into_iter().find(|name| fold::is_same_folded(name, key));
     report_duplicate_keys(value, at, faults, |key| intended_name(key).is_some());
@@ -195,7 +195,7 @@ fn other_case_message(key: &str, name: &str) -> String {
 fn report_duplicate_keys(
     value: Value<'_>,
     at: &Path<'_>,
-    faults: &mut FaultSink<'_>,
+    faults: &mut SchemaViolationSink<'_>,
     matters: impl Fn(&str) -> bool,
 ) {
     let mut keys: Vec<&str> = value.members().map(|(key, _)| key.text()).filter(|key| matters(key)).collect();

@@ -35,7 +35,7 @@ pub struct ListedEntry {
 
 /// The tolerations that the policies with one action allow, deny and add.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ListedTolerations {
+pub struct ListedTolerationEntries {
     /// The level for tolerations that are not allowed.
     pub action: FindingLevel,
     /// The policies that restrict tolerations to `allow`; empty if everything is allowed that `deny` does not match.
@@ -61,7 +61,7 @@ impl PolicySet {
         labels: Labels<'_>,
         user: Value<'_>,
         now: Timestamp,
-    ) -> Result<Vec<ListedTolerations>, String> {
+    ) -> Result<Vec<ListedTolerationEntries>, String> {
         let mut matched = Vec::new();
         let about_claims = self
             .policies
@@ -86,7 +86,7 @@ fn list_entries(
     policies: &[MatchedPolicy<'_>],
     action: FindingLevel,
     now: Timestamp,
-) -> Option<ListedTolerations> {
+) -> Option<ListedTolerationEntries> {
     let ours: Vec<_> = policies_of_kind(policies, PolicySpec::toleration)
         .filter(|(matched, _)| matched.policy.action == action)
         .collect();
@@ -120,7 +120,7 @@ fn list_entries(
             ..listed_entry_of(matched.policy, &format!("defaults[{index}]"))
         }));
     }
-    Some(ListedTolerations {
+    Some(ListedTolerationEntries {
         action,
         restricted_by: named(&|matched, policy| matched.binds && policy.has_allow_list()),
         requires_key: named(&|matched, policy| matched.binds && policy.require_key),

@@ -104,13 +104,13 @@ fn check_counter_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>,
         cx.report(rule, at).covered_by_declarative().required("");
         return;
     }
-    names::check_dns_label(name, name_unit(cx), &mut |detail| {
+    names::check_dns_label(name, name_length_unit(cx), &mut |detail| {
         cx.report(rule, at).covered_by_declarative().invalid(name, detail);
     });
 }
 
 /// Returns the unit in which the current validator states the maximum length of a name.
-fn name_unit(cx: &RuleContext<'_, '_>) -> LengthUnitWord {
+fn name_length_unit(cx: &RuleContext<'_, '_>) -> LengthUnitWord {
     if cx.is_declarative { LengthUnitWord::Bytes } else { LengthUnitWord::Characters }
 }
 
@@ -143,7 +143,7 @@ fn check_counters<'d>(
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = path_of_bad_key(cx.profile, at, name, MAX_COUNTER_NAME_BYTES);
             cx.check_with_declarative_if_changed(is_stored(name), |cx| {
-                names::check_dns_label(name, name_unit(cx), &mut |detail| {
+                names::check_dns_label(name, name_length_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.report(rule, &name_at).covered_by_declarative().invalid(value, detail).on_key();
                 });

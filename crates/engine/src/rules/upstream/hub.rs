@@ -91,7 +91,7 @@ impl InternalStructWriter {
                     out.push_str(inner.strip_suffix('}').unwrap_or(inner));
                 }
                 ty => {
-                    write_field_name(out, field.json);
+                    begin_go_member(out, field.json);
                     if field.pointer && member.is_null() {
                         out.push_str("null");
                     } else {
@@ -112,7 +112,7 @@ impl InternalStructWriter {
                 self.write_fields(out, value, std::slice::from_ref(field));
                 continue;
             }
-            write_field_name(out, field.json);
+            begin_go_member(out, field.json);
             match request.exactly(self.version) {
                 Some(body) => self.write_flat_body(out, body.json(), &field.ty),
                 None => out.push_str("null"),
@@ -128,7 +128,7 @@ impl InternalStructWriter {
         out.push('{');
         for field in exact.fields {
             if field.json == "tolerations" && value.get(field.json).is_empty() {
-                write_field_name(out, field.json);
+                begin_go_member(out, field.json);
                 out.push_str("null");
             } else {
                 self.write_fields(out, value, std::slice::from_ref(field));
@@ -140,7 +140,7 @@ impl InternalStructWriter {
 
 /// Appends `"Name":`, where `Name` is the Go name of the JSON field, with a comma before it unless it is the first
 /// member.
-fn write_field_name(out: &mut String, json: &str) {
+fn begin_go_member(out: &mut String, json: &str) {
     if !out.ends_with(['{', '[']) {
         out.push(',');
     }

@@ -38,7 +38,7 @@ pub fn check_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, me
         report_name_not_generated(cx, at, kind, meta.generate_name);
         return report_missing_name(cx, at);
     }
-    names::check_dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
+    names::check_dns_subdomain(meta.name, name_length_unit(cx, kind), &mut |detail| {
         let meant = names::go_to_lower(meta.name).replace(['_', ' '], "-");
         let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
@@ -83,7 +83,7 @@ fn report_missing_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>) {
 }
 
 /// Returns the unit in which the server states the maximum length of a name.
-fn name_unit(cx: &RuleContext<'_, '_>, kind: ApiKind) -> LengthUnitWord {
+fn name_length_unit(cx: &RuleContext<'_, '_>, kind: ApiKind) -> LengthUnitWord {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if bytes { LengthUnitWord::Bytes } else { LengthUnitWord::Characters }
 }
@@ -117,7 +117,7 @@ fn check_generated_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKi
     let kept = bytes.get(..KEPT_PREFIX_BYTES).unwrap_or(bytes);
     let mut buffer = [0; BUFFER_BYTES];
     let name = join_bytes(kept, RANDOM_SUFFIX_PLACEHOLDER, &mut buffer);
-    names::check_dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
+    names::check_dns_subdomain(&name, name_length_unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         cx.report(OBJECT_NAME, &at.field("generateName"))
             .invalid(value, detail)
