@@ -163,7 +163,7 @@ impl SchemaWalk {
         match (ty, value.kind()) {
             (FieldType::Int, ValueKind::Number) if value.int().is_some() => {}
             (FieldType::Time, ValueKind::String) => {
-                if let Err(detail) = gotime::parse_rfc3339(value.text()) {
+                if let Err(detail) = gotime::check_rfc3339(value.text()) {
                     self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
                         help: Some(suggest::hint_for_time(value.text())),
@@ -217,9 +217,10 @@ impl SchemaWalk {
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructSchema, frame: FieldContext<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
+        let mut next_row = 0;
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            let Some((row, field)) = ty.field_for_key(name, self.schema.fields) else {
+            let Some((row, field)) = ty.field_for_key(name, self.schema.fields, next_row) else {
                 let again = unknown
                     .get_or_insert_with(|| SeenKeys::for_object(value))
                     .is_repeated(key.text(), position);
@@ -232,6 +233,7 @@ impl SchemaWalk {
                 self.report_duplicate(&frame.at.field(field.json), value, field.json, frame.at);
             }
             rows |= 1 << row;
+            next_row = row + 1;
             if field.ty.accepts_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
@@ -367,13 +369,39 @@ pub fn quantity_text(value: Value<'_>) -> &str {
     }
 }
 
-/// Detects duplicate keys of an object. Small objects are searched linearly; the keys of large objects are
-/// hashed, so that the cost stays linear for hostile objects with many keys.
+/// Detects duplicate keys of an object. While each key is greater than the one before it, as API servers write maps,
+/// none is repeated.
 struct SeenKeys<'d> {
     object: Value<'d>,
-    /// True if each key is greater than the one before it, as API servers write maps: then none is repeated.
-    is_ordered: bool,
-    known: Option<HashSet<&'d str>>,
+    /// The greatest key so far, while they are in order.
+    last: Option<&'d str>,
+    /// The keys so far, if they are not in order.
+    unordered: Option<UnorderedKeys<'d>>,
+}
+
+impl<'d> SeenKeys<'d> {
+    /// Creates a detector that has seen no key of `object`.
+    fn for_object(object: Value<'d>) -> SeenKeys<'d> {
+        SeenKeys { object, last: None, unordered: None }
+    }
+
+    /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
+    #[inline]
+    fn is_repeated(&mut self, key: &'d str, position: usize) -> bool {
+        if self.unordered.is_none() && self.last.is_none_or(|last| last < key) {
+            self.last = Some(key);
+            return false;
+        }
+        let object = self.object;
+        let known = self.unordered.get_or_insert_with(|| UnorderedKeys::before(object, position));
+        known.is_repeated(object, key, position)
+    }
+}
+
+/// The keys of an object so far. Small objects are searched linearly; the keys of large objects are hashed, so that the
+/// cost stays linear for hostile objects with many keys.
+struct UnorderedKeys<'d> {
+    hashed: Option<HashSet<&'d str>>,
     /// A Bloom filter: a key whose bit is not set was not seen.
     bits: u128,
 }
@@ -381,27 +409,26 @@ struct SeenKeys<'d> {
 /// Maximum number of members of an object that are searched linearly.
 const MAX_LINEAR_SEARCH_MEMBERS: usize = 40;
 
-impl<'d> SeenKeys<'d> {
-    /// Creates a detector that has seen no key of `object`.
-    #[inline(never)]
-    fn for_object(object: Value<'d>) -> SeenKeys<'d> {
-        let large = object.members().nth(MAX_LINEAR_SEARCH_MEMBERS).is_some();
-        let is_ordered = object.members().map(|(key, _)| key.text()).is_sorted_by(|one, next| one < next);
-        SeenKeys { object, is_ordered, known: large.then(HashSet::new), bits: 0 }
+impl<'d> UnorderedKeys<'d> {
+    /// The keys before that position.
+    #[cold]
+    fn before(object: Value<'d>, position: usize) -> UnorderedKeys<'d> {
+        let is_large = object.members().nth(MAX_LINEAR_SEARCH_MEMBERS).is_some();
+        let mut keys = UnorderedKeys { hashed: is_large.then(HashSet::new), bits: 0 };
+        for (index, (key, _)) in object.members().take(position).enumerate() {
+            keys.is_repeated(object, key.text(), index);
+        }
+        keys
     }
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
-    #[inline(never)]
-    fn is_repeated(&mut self, key: &'d str, position: usize) -> bool {
-        if self.is_ordered {
-            return false;
-        }
+    fn is_repeated(&mut self, object: Value<'d>, key: &'d str, position: usize) -> bool {
         let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;
-        match &mut self.known {
+        match &mut self.hashed {
             Some(known) => !known.insert(key),
-            None => maybe && self.object.members().take(position).any(|(earlier, _)| earlier.text_is(key)),
+            None => maybe && object.members().take(position).any(|(earlier, _)| earlier.text_is(key)),
         }
     }
 }

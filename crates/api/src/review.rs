@@ -100,7 +100,7 @@ impl<'d> Request<'d> {
         if review.kind() != ValueKind::Object {
             return Err(bad_review("", review, "an AdmissionReview must be a JSON object".to_owned()));
         }
-        let [request, kind, api_version] = last_members(review, [REQUEST, KIND, VERSION_OF_API]);
+        let [request, kind, api_version] = review.fields([REQUEST, KIND, VERSION_OF_API]);
         let [
             uid,
             kind_of,
@@ -113,7 +113,7 @@ impl<'d> Request<'d> {
             object,
             old_object,
             dry_run,
-        ] = last_members(request, REQUEST_FIELDS);
+        ] = request.fields(REQUEST_FIELDS);
         let told = uid.str();
         // It is sent back; the API server's are 36 bytes.
         if told.len() > MAX_UID_BYTES {
@@ -146,8 +146,8 @@ impl<'d> Request<'d> {
                 format!("{name} is {}, expected a string", describe_value(value)),
             )),
         };
-        let [group, version, kind] = last_members(kind_of, [GROUP, VERSION, KIND]);
-        let [resource] = last_members(resource, [RESOURCE]);
+        let [group, version, kind] = kind_of.fields([GROUP, VERSION, KIND]);
+        let [resource] = resource.fields([RESOURCE]);
         Ok(Request {
             uid: text(uid, "request.uid")?,
             kind: GroupVersionKind {
@@ -202,23 +202,6 @@ const DRY_RUN: FieldName = FieldName::from_text("dryRun");
 /// The members of `request` that are read.
 const REQUEST_FIELDS: [FieldName; 11] =
     [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
-
-/// The values of the members with these names; for duplicate keys the last, as in Go. Absent if there is no
-/// such member.
-#[inline]
-fn last_members<const N: usize>(object: Value<'_>, names: [FieldName; N]) -> [Value<'_>; N] {
-    let mut found = [Value::absent(); N];
-    for (key, value) in object.members() {
-        let key = key.as_key();
-        for (name, slot) in names.iter().zip(&mut found) {
-            if key.has_name(*name) {
-                *slot = value;
-                break;
-            }
-        }
-    }
-    found
-}
 
 /// A value in a few words, for messages: `a list`, or the beginning of a scalar.
 fn describe_value(value: Value<'_>) -> String {

@@ -150,6 +150,16 @@ impl<'a> Doc<'a> {
         self.text_at(Span { start: span.start + 1, end: span.end.saturating_sub(1) })
     }
 
+    /// True if the text of `key`, which is at the index `at`, is that name.
+    #[inline]
+    fn key_has_name(&self, at: u32, key: &Node, name: FieldName) -> bool {
+        if key.name == 0 {
+            self.text_of(at, key) == name.text
+        } else {
+            usize::from(key.name) == name.number()
+        }
+    }
+
     /// The text of `node`, which is at the index `at`: without quotes, with escapes resolved.
     #[inline]
     fn text_of(&self, at: u32, node: &Node) -> &str {
@@ -320,10 +330,33 @@ impl<'d> Value<'d> {
 
     /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
     /// faster.
-    #[inline]
     pub fn field(self, name: FieldName) -> Value<'d> {
         let mut members = self.members();
-        members.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
+        while let Some((at, key)) = members.next_key() {
+            if self.doc.key_has_name(at, key, name) {
+                return Value { doc: self.doc, at: at + 1 };
+            }
+        }
+        Value::absent()
+    }
+
+    /// The values of the members with these names, the last one if a name is there more than once; absent for those
+    /// that are not there. One pass over the members, for several fields of one object; fastest if they are in the order
+    /// in which API servers write them.
+    #[inline]
+    pub fn fields<const N: usize>(self, names: [FieldName; N]) -> [Value<'d>; N] {
+        let mut found = [Value::absent(); N];
+        let (mut members, mut next) = (self.members(), 0);
+        while let Some((at, key)) = members.next_key() {
+            let has_name = |name: &FieldName| self.doc.key_has_name(at, key, *name);
+            let is_next = names.get(next).is_some_and(has_name);
+            let index = if is_next { Some(next) } else { names.iter().position(has_name) };
+            if let Some((index, slot)) = index.and_then(|index| Some((index, found.get_mut(index)?))) {
+                *slot = Value { doc: self.doc, at: at + 1 };
+                next = index + 1;
+            }
+        }
+        found
     }
 
     /// True if this value is a key and its text is that name.

@@ -223,6 +223,7 @@ impl RuleSet {
             is_hand_written: true,
             is_declarative: context.profile.declarative,
             now: admission.now.time,
+            now_text: admission.now.text,
             on_key: false,
             rules: self,
             ratchet,

@@ -8,7 +8,7 @@ use tollgate_api::view::{
     ClaimSpec, Device, DeviceBody, List, Object, ObjectBody, Request, RequestBody, SliceTaint, Taint,
     TaintSelector, Toleration, View,
 };
-use tollgate_document::doc::Value;
+use tollgate_document::doc::{FieldName, Value};
 use tollgate_document::field::Path;
 
 mod parameters;
@@ -60,10 +60,17 @@ impl<'d> TaintList<'d> {
     }
 }
 
-/// A taint, with the name of its device.
+/// A taint, with the name of its device. The fields that several rules ask for are found in one pass, because a slice can
+/// have a thousand taints.
 #[derive(Clone, Copy, Debug)]
 pub struct LocatedTaint<'d> {
     pub taint: Taint<'d>,
+    /// The key of the taint.
+    pub key: &'d str,
+    /// `timeAdded` as it was written; empty if it is absent.
+    pub written_time: &'d str,
+    /// True if the taint has fields that only drafts define, such as `data`.
+    pub has_draft_fields: bool,
     /// Name of the device; empty for a rule or a patch.
     pub device: &'d str,
     old: Option<Object<'d>>,
@@ -73,7 +80,24 @@ pub struct LocatedTaint<'d> {
 /// Bounds the cost of hostile objects.
 const MAX_SEARCHED_ITEMS: usize = 128;
 
+/// The fields of a taint that all releases have.
+const TAINT_FIELDS: [FieldName; 4] = [
+    FieldName::from_text("key"),
+    FieldName::from_text("value"),
+    FieldName::from_text("effect"),
+    FieldName::from_text("timeAdded"),
+];
+
 impl<'d> LocatedTaint<'d> {
+    fn new(taint: Taint<'d>, device: &'d str, old: Option<Object<'d>>) -> LocatedTaint<'d> {
+        let fields = taint.json().fields(TAINT_FIELDS);
+        let [key, _, _, time] = fields;
+        // A field is two nodes: its name and its value.
+        let nodes_of_fields = 2 * fields.into_iter().filter(|field| field.exists()).count();
+        let has_draft_fields = taint.json().node_count() > 1 + nodes_of_fields;
+        LocatedTaint { taint, key: key.str(), written_time: time.str(), has_draft_fields, device, old }
+    }
+
     /// Returns the taint with the same key, value and effect on the same device of the stored object; `None` if there
     /// is none.
     pub fn stored_counterpart(&self) -> Option<Taint<'d>> {
@@ -206,7 +230,7 @@ pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Obje
             let (selector, taint) = (rule.spec().device_selector(), rule.spec().taint());
             let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
             visit(ObjectPart::Selector { at: &spec_at.field("deviceSelector"), selection });
-            let taint = LocatedTaint { taint, device: "", old: admission.old_object };
+            let taint = LocatedTaint::new(taint, "", admission.old_object);
             visit(ObjectPart::Taint { at: &spec_at.field("taint"), taint: &taint });
         }
         ObjectBody::Patch(patch) => {
@@ -248,7 +272,7 @@ fn walk_taints<'d>(
             TaintOwner::Slice => SliceTaint::of(entry).taint_path(&entry_at),
             TaintOwner::Device | TaintOwner::Patch => entry_at,
         };
-        visit(ObjectPart::Taint { at: &at, taint: &LocatedTaint { taint, device, old } });
+        visit(ObjectPart::Taint { at: &at, taint: &LocatedTaint::new(taint, device, old) });
     }
 }
 

@@ -89,9 +89,34 @@ impl TimeError<'_> {
     }
 }
 
-/// Reads a valid time of the form that API servers write, `2026-01-02T03:04:05Z`; `None` for any other text. A slice can
-/// have a thousand of them.
+/// Checks an RFC 3339 time as Go reads it; the error is Go's message.
+pub fn check_rfc3339(text: &str) -> Result<(), String> {
+    match usual_parts(text.as_bytes()) {
+        Some(_) => Ok(()),
+        None => parse_rfc3339(text).map(drop),
+    }
+}
+
+/// True if both texts have the usual form, by which times sort as their texts do, and the first is not after the second.
+/// Both must be valid times.
+pub fn is_surely_not_after(time: &str, other: &str) -> bool {
+    let has_usual_form = |text: &str| text.len() == USUAL_BYTES && text.ends_with('Z');
+    has_usual_form(time) && has_usual_form(other) && time <= other
+}
+
+/// Reads a valid time of the usual form; `None` for any other text.
 fn parse_usual_form(text: &[u8]) -> Option<Timestamp> {
+    let [year, month, day, hour, minute, second] = usual_parts(text)?;
+    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(Timestamp { seconds, nanos: 0 })
+}
+
+/// Bytes of a time of the form that API servers write, `2026-01-02T03:04:05Z`.
+const USUAL_BYTES: usize = 20;
+
+/// The year, month, day, hour, minute and second of a valid time of the usual form; `None` for any other text. A slice
+/// can have a thousand of them.
+fn usual_parts(text: &[u8]) -> Option<[i64; 6]> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
     else {
         return None;
@@ -104,10 +129,9 @@ fn parse_usual_form(text: &[u8]) -> Option<Timestamp> {
     let [y1, y2, y3, y4, m1, m2, d1, d2, h1, h2, n1, n2, s1, s2] = digits.map(i64::from);
     let (year, month, day) = (y1 * 1000 + y2 * 100 + y3 * 10 + y4, m1 * 10 + m2, d1 * 10 + d2);
     let (hour, minute, second) = (h1 * 10 + h2, n1 * 10 + n2, s1 * 10 + s2);
-    let is_date = (1..=12).contains(&month) && 1 <= day && day <= days_in(month, year);
+    let is_date = (1..=12).contains(&month) && 1 <= day && (day <= 28 || day <= days_in(month, year));
     let is_valid = is_date && hour <= 23 && minute <= 59 && second <= 59;
-    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    is_valid.then_some(Timestamp { seconds, nanos: 0 })
+    is_valid.then_some([year, month, day, hour, minute, second])
 }
 
 /// Reads a time of any form that Go accepts, element by element in Go's order.
@@ -304,6 +328,12 @@ mod tests {
         ] {
             let time = parse_rfc3339(text).unwrap();
             assert_eq!(rfc3339(time), expected, "{text}");
+            assert_eq!(check_rfc3339(text), Ok(()));
+            assert_eq!(
+                is_surely_not_after(text, "2025-08-13T10:11:12Z"),
+                text.len() == 20 && expected < "2025-08-13T10:11:13",
+                "{text}"
+            );
             assert_eq!(time.is_zero(), text.starts_with("0001"), "{text}");
         }
         let halves = [("2025-08-13T10:11:12.5Z", 500_000_000), ("2025-08-13T10:11:12.0000000019Z", 1)];
@@ -351,6 +381,7 @@ mod tests {
             let expected = format!(
                 r#"parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{element}""#
             );
+            assert_eq!(check_rfc3339(text), Err(expected.clone()));
             assert_eq!(parse_rfc3339(text), Err(expected));
         }
         assert_eq!(

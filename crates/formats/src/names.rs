@@ -91,9 +91,44 @@ pub fn check_label_key(
 
 /// True if [`check_label_key`] reports nothing. One pass: nearly every key is fine.
 pub fn is_label_key(value: &str) -> bool {
-    let (prefix, name) = split_prefix(value);
-    let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && is_subdomain(prefix));
-    prefixed && name.len() <= LABEL_MAX && shapes::is_qualified_name_part(name)
+    LastDomain::default().is_label_key(value)
+}
+
+/// Checks the domains of many names. Names beside each other usually have the same domain, so it is compared with the
+/// last valid one first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastDomain<'a>(&'a str);
+
+impl<'a> LastDomain<'a> {
+    /// The rest of a name that begins with the last valid domain and a slash; `None` if it begins otherwise.
+    #[inline]
+    pub fn name_after(self, name: &'a str) -> Option<&'a str> {
+        if self.0.is_empty() { None } else { name.strip_prefix(self.0)?.strip_prefix('/') }
+    }
+
+    /// True if `domain` is a DNS-1123 subdomain, as in [`is_subdomain`].
+    #[inline]
+    pub fn is_subdomain(&mut self, domain: &'a str) -> bool {
+        if domain == self.0 {
+            return !domain.is_empty();
+        }
+        let is_valid = is_subdomain(domain);
+        if is_valid {
+            self.0 = domain;
+        }
+        is_valid
+    }
+
+    /// True if [`check_label_key`] reports nothing about `key`.
+    pub fn is_label_key(&mut self, key: &'a str) -> bool {
+        let is_name = |name: &str| name.len() <= LABEL_MAX && shapes::is_qualified_name_part(name);
+        if self.name_after(key).is_some_and(is_name) {
+            return true;
+        }
+        let (prefix, name) = split_prefix(key);
+        prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && self.is_subdomain(prefix))
+            && is_name(name)
+    }
 }
 
 /// The parts before and after the last `/`; `None` and the whole value if there is none.

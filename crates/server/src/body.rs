@@ -1,5 +1,6 @@
 //! Reads the body of a request within its limits; copies it only if it arrives in several chunks.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::pin::{Pin, pin};
@@ -174,6 +175,32 @@ async fn read_chunks(
     Ok(())
 }
 
+/// Largest capacity that a worker keeps for the next body that arrives in several chunks: enough for a full slice.
+const MAX_SPARE_BYTES: usize = 512 << 10;
+
+thread_local! {
+    /// The memory, without content, that this worker's next such body will use. Memory that goes back to the system for
+    /// every request costs more than copying the body.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Chunks of a body, joined. When they are dropped, the next body can use their memory.
+#[derive(Debug)]
+pub(super) struct JoinedChunks(Vec<u8>);
+
+impl Drop for JoinedChunks {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.0);
+        bytes.clear();
+        // A thread that ends keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let other = spare.take();
+            let is_better = (other.capacity()..=MAX_SPARE_BYTES).contains(&bytes.capacity());
+            spare.set(if is_better { bytes } else { other });
+        });
+    }
+}
+
 /// The received part of a body: one chunk as it arrived, or several joined.
 #[derive(Debug)]
 struct BodyBuffer<'g> {
@@ -207,9 +234,7 @@ impl<'g> BodyBuffer<'g> {
             return Ok(());
         }
         if self.joined.is_empty() {
-            let capacity = self.capacity_for(length, length.saturating_mul(4));
-            self.grow_to(capacity)?;
-            self.joined.reserve_exact(capacity);
+            self.start_joining(length)?;
             self.joined.extend_from_slice(&std::mem::take(&mut self.whole));
         } else if length > self.joined.capacity() {
             let capacity = self.capacity_for(length, length.saturating_mul(2));
@@ -217,6 +242,21 @@ impl<'g> BodyBuffer<'g> {
             self.joined.reserve_exact(capacity - self.joined.len());
         }
         self.joined.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    /// Gets memory for a body of which `length` bytes have arrived, in more than one chunk.
+    fn start_joining(&mut self, length: usize) -> Result<(), BodyError> {
+        let spare = SPARE.take();
+        if spare.capacity() >= self.limits.content_length.unwrap_or(usize::MAX).max(length) && !self.is_slow {
+            self.grow_to(spare.capacity())?;
+            self.joined = spare;
+            return Ok(());
+        }
+        SPARE.set(spare);
+        let capacity = self.capacity_for(length, length.saturating_mul(4));
+        self.grow_to(capacity)?;
+        self.joined.reserve_exact(capacity);
         Ok(())
     }
 
@@ -251,7 +291,7 @@ impl<'g> BodyBuffer<'g> {
         let bytes = if self.joined.is_empty() {
             RequestBodyBytes::Whole(self.whole)
         } else {
-            RequestBodyBytes::Joined(self.joined)
+            RequestBodyBytes::Joined(JoinedChunks(self.joined))
         };
         (bytes, self.reservation)
     }
@@ -263,7 +303,7 @@ pub(super) enum RequestBodyBytes {
     /// One chunk, as it arrived.
     Whole(Bytes),
     /// Several chunks, joined.
-    Joined(Vec<u8>),
+    Joined(JoinedChunks),
 }
 
 impl Deref for RequestBodyBytes {
@@ -272,7 +312,7 @@ impl Deref for RequestBodyBytes {
     fn deref(&self) -> &[u8] {
         match self {
             RequestBodyBytes::Whole(bytes) => bytes,
-            RequestBodyBytes::Joined(joined) => joined,
+            RequestBodyBytes::Joined(JoinedChunks(joined)) => joined,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a step reads one node of the tape, independent of the size of the values that are skipped.
 
+use super::node::Node;
 use super::{Doc, FieldName, Value};
 
 /// A key of an object.
@@ -56,18 +57,58 @@ pub struct Members<'d> {
     pub(super) end: u32,
 }
 
-impl<'d> Iterator for Members<'d> {
-    type Item = (Value<'d>, Value<'d>);
-
+impl<'d> Members<'d> {
+    /// Moves past the next member, and returns the index of its key and the key. Its value is the next node.
     #[inline]
-    fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
+    pub(super) fn next_key(&mut self) -> Option<(u32, &'d Node)> {
         let at = self.at;
         if at >= self.end {
             return None;
         }
         // A key is one node, its value the next.
-        let [_, value] = self.doc.nodes.get(at as usize..at as usize + 2)? else { return None };
+        let [key, value] = self.doc.nodes.get(at as usize..at as usize + 2)? else { return None };
         self.at = value.next;
+        Some((at, key))
+    }
+}
+
+impl<'d> Iterator for Members<'d> {
+    type Item = (Value<'d>, Value<'d>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
+        let (at, _) = self.next_key()?;
         Some((Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::doc::{FieldName, Value, parse};
+
+    #[test]
+    fn fields_are_found_in_any_order() {
+        const NAMES: [FieldName; 4] = [
+            FieldName::from_text("key"),
+            FieldName::from_text("notInTheTable"),
+            FieldName::from_text("value"),
+            FieldName::from_text("effect"),
+        ];
+        for (text, expected) in [
+            (r#"{"key":"k","notInTheTable":"n","value":"v","effect":"e"}"#, ["k", "n", "v", "e"]),
+            (r#"{"effect":"e","other":{"key":"x"},"value":"v","key":"k"}"#, ["k", "", "v", "e"]),
+            (r#"{"k\u0065y":"k","x":[1,2],"notInTheTable":"n"}"#, ["k", "n", "", ""]),
+            (r#"{"key":"first","value":"v","key":"last"}"#, ["last", "", "v", ""]),
+            (r#"["key","k"]"#, [""; 4]),
+            ("{}", [""; 4]),
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(parsed.root().fields(NAMES).map(Value::text), expected, "{text}");
+            for (name, expected) in NAMES.into_iter().zip(expected) {
+                let is_repeated = expected == "last";
+                let found = parsed.root().field(name).text();
+                assert_eq!(found, if is_repeated { "first" } else { expected }, "{text}");
+            }
+        }
     }
 }

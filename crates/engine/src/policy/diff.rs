@@ -352,7 +352,7 @@ impl<'s> PolicySetComparison<'s> {
             let is_known = self.found.iter().any(|(found, at)| {
                 found.effect != ChangeEffect::None
                     && at.policies.contains(&policy_title(old))
-                    && found.what.starts_with(expressions::FAILED_EXPRESSION_PREFIX)
+                    && found.is_about_failures
             });
             if before != after && !is_known {
                 let found = FoundDifference::from_failure_policies(before, after);

@@ -39,6 +39,8 @@ pub struct RuleContext<'c, 'p> {
     pub(super) is_declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
+    /// The current time in RFC 3339 format with whole seconds.
+    pub now_text: &'c str,
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,

@@ -25,3 +25,30 @@ fn load(text: &str) -> PolicySet {
 fn diff(old: &PolicySet, new: &PolicySet) -> PolicyDiff {
     old.diff(new, None, gotime::parse_rfc3339(NOW).unwrap())
 }
+
+/// Expressions are compared by a form that no user knows, and shown as they were written.
+#[test]
+fn expressions_are_shown_as_they_were_written() {
+    let policy = |validation: &str, failure: &str| {
+        load(&format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: few}}\nspec:\n  action: Deny\n  \
+             failurePolicy: {failure}\n  validations:\n  - expression: >-\n      {validation}\n"
+        ))
+    };
+    let few = "object.spec.devices.requests.all(r,\n        r.exactly.count < 5)";
+    let more = "object.spec.devices.requests.all(r, r.exactly.count < 9)";
+    let changed = diff(&policy(few, "Fail"), &policy(more, "Fail"));
+    let what: Vec<&str> = changed.differences.iter().map(|difference| &*difference.what).collect();
+    let shown = "object.spec.devices.requests.all(r, r.exactly.count < 5)";
+    assert!(what.contains(&&*format!("requests that violate the validation `{shown}`")), "{what:?}");
+    assert!(what.contains(&&*format!("requests that violate the validation `{more}`")), "{what:?}");
+    let field = &changed.changes[0].fields[0];
+    assert!(
+        field.before.as_ref().is_some_and(|before| before.ends_with("r.exactly.count < 5)\"")),
+        "{field:?}"
+    );
+
+    let ignored = diff(&policy(few, "Fail"), &policy(few, "Ignore"));
+    let what: Vec<&str> = ignored.differences.iter().map(|difference| &*difference.what).collect();
+    assert_eq!(what, [format!("requests for which the expression `{shown}` cannot be evaluated")]);
+}

@@ -1,70 +1,72 @@
 //! The shapes behind upstream's expressions, as byte loops.
 //!
-//! Yes or no only: which text a failure prints is decided by the checks. Every loop reads the value once, and
-//! none of them allocates. No shape admits a non-ASCII byte except the caseless subdomain.
+//! Yes or no only: which text a failure prints is decided by the checks. None of them allocates. Names are most of what a
+//! slice consists of, so bytes are tested in blocks: without a branch for each byte, compilers test a block at once. No
+//! shape admits a non-ASCII byte except the caseless subdomain.
 
-/// The class of each byte, as one of the constants below; 0 if no name has it. One look-up per byte: names are most of
-/// what a slice consists of.
-static BYTE_CLASSES: [u8; 256] = classes();
-const LOWER_OR_DIGIT: u8 = 1;
-const UPPER: u8 = 2;
-const DASH: u8 = 4;
-const DOT: u8 = 8;
-const UNDERSCORE: u8 = 16;
+/// Number of bytes that are tested at once.
+const BLOCK: usize = 16;
+const HALF_BLOCK: usize = BLOCK / 2;
 
-/// Computes [`BYTE_CLASSES`].
-const fn classes() -> [u8; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
-        let letter = byte as u8;
-        #[expect(clippy::indexing_slicing, reason = "below 256, and at compile time")]
-        let slot = &mut table[byte];
-        *slot = match letter {
-            b'a'..=b'z' | b'0'..=b'9' => LOWER_OR_DIGIT,
-            b'A'..=b'Z' => UPPER,
-            b'-' => DASH,
-            b'.' => DOT,
-            b'_' => UNDERSCORE,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    table
+fn is_lower_or_digit(byte: u8) -> bool {
+    byte.is_ascii_lowercase() | byte.is_ascii_digit()
 }
 
-/// Returns the class of a byte, such as [`LOWER_OR_DIGIT`]; 0 if names cannot contain it.
-#[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
-fn byte_class(byte: u8) -> u8 {
-    BYTE_CLASSES[usize::from(byte)]
+/// True for the letters, digits and separators of label values.
+fn is_label_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | (byte == b'-') | (byte == b'.') | (byte == b'_')
+}
+
+/// True if all bytes pass the test, which should have no branches.
+#[inline]
+fn all_bytes(bytes: &[u8], test: impl Fn(u8) -> bool + Copy) -> bool {
+    // The last block overlaps the one before, so that no bytes are left to be tested one by one.
+    if let Some(last) = bytes.last_chunk() {
+        return bytes.as_chunks().0.iter().all(|block| is_good_block(block, test))
+            && is_good_block(last, test);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<HALF_BLOCK>(), bytes.last_chunk::<HALF_BLOCK>()) {
+        let mut block = [0; BLOCK];
+        let (begin, end) = block.split_at_mut(HALF_BLOCK);
+        begin.copy_from_slice(first);
+        end.copy_from_slice(last);
+        return is_good_block(&block, test);
+    }
+    bytes.iter().all(|&byte| test(byte))
+}
+
+/// True if all bytes of a block pass the test. Looks at all of them: an early end would need a branch for each byte.
+#[inline]
+fn is_good_block(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> bool {
+    let mut failed = 0;
+    for &byte in block {
+        failed |= u8::from(!test(byte));
+    }
+    failed == 0
 }
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn has_dns_label_shape(value: &str) -> bool {
-    has_valid_edges(value, LOWER_OR_DIGIT, LOWER_OR_DIGIT | DASH)
+    has_valid_edges(value, is_lower_or_digit, |byte| is_lower_or_digit(byte) | (byte == b'-'))
 }
 
 /// True if `value` is a DNS-1123 subdomain: labels joined by single dots. Neither they nor the value have a length
 /// limit here.
 pub fn is_subdomain(value: &str) -> bool {
-    // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
-    // predicted, while a look-up would wait for the one before it.
-    let mut last = DOT;
+    // The empty value and a leading dot fail like a dot after a dot.
+    let mut last = b'.';
     for &byte in value.as_bytes() {
-        let class = byte_class(byte);
-        let fits = match class {
-            LOWER_OR_DIGIT => true,
-            DASH => last != DOT,
-            DOT => last == LOWER_OR_DIGIT,
-            _ => false,
+        let fits = match byte {
+            b'-' => last != b'.',
+            b'.' => is_lower_or_digit(last),
+            _ => is_lower_or_digit(byte),
         };
         if !fits {
             return false;
         }
-        last = class;
+        last = byte;
     }
-    last == LOWER_OR_DIGIT
+    is_lower_or_digit(last)
 }
 
 /// True if the value matches the expression of subdomains under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and
@@ -81,7 +83,7 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
 pub(super) fn is_qualified_name_part(value: &str) -> bool {
-    has_valid_edges(value, LOWER_OR_DIGIT | UPPER, LOWER_OR_DIGIT | UPPER | DASH | DOT | UNDERSCORE)
+    has_valid_edges(value, |byte| byte.is_ascii_alphanumeric(), is_label_byte)
 }
 
 /// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
@@ -89,7 +91,7 @@ pub(super) fn is_qualified_name_part(value: &str) -> bool {
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && bytes.iter().all(|&byte| byte_class(byte) & (LOWER_OR_DIGIT | UPPER | UNDERSCORE) != 0)
+        && all_bytes(bytes, |byte| byte.is_ascii_alphanumeric() | (byte == b'_'))
 }
 
 /// True if `value` is a condition reason. The error text is
@@ -102,11 +104,10 @@ pub fn is_condition_reason(value: &str) -> bool {
         && bytes.iter().all(|&byte| word(byte) || byte == b',' || byte == b':')
 }
 
-/// True if `value` is not empty, begins and ends with a byte of the `edge` classes, and has only bytes of the `inner`
-/// classes.
-fn has_valid_edges(value: &str, edge: u8, inner: u8) -> bool {
+/// True if `value` is not empty, its first and last byte pass `edge`, and all of its bytes pass `inner`.
+#[inline]
+fn has_valid_edges(value: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool + Copy) -> bool {
     let bytes = value.as_bytes();
-    bytes.first().is_some_and(|&byte| byte_class(byte) & edge != 0)
-        && bytes.last().is_some_and(|&byte| byte_class(byte) & edge != 0)
-        && bytes.iter().all(|&byte| byte_class(byte) & inner != 0)
+    let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return false };
+    edge(first) && edge(last) && all_bytes(bytes, inner)
 }

@@ -210,3 +210,55 @@ fn extended_resources() {
         assert_eq!(texts_of(|report| check_extended_resource(value, report)), listed, "{value}");
     }
 }
+
+/// Each byte at each place of a text of each length up to several blocks, beside a loop that looks at one byte at a time.
+#[test]
+fn bytes_are_tested_wherever_they_are() {
+    let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let any_case = |byte: u8| byte.is_ascii_alphanumeric();
+    for length in 1..=40 {
+        for place in 0..length {
+            let is_edge = place == 0 || place == length - 1;
+            for byte in 0..0x80_u8 {
+                let mut text = vec![b'a'; length];
+                text[place] = byte;
+                let text = String::from_utf8(text).unwrap();
+                let dash = !is_edge && byte == b'-';
+                let name = any_case(byte) || dash || !is_edge && matches!(byte, b'.' | b'_');
+                assert_eq!(shapes::is_qualified_name_part(&text), name, "{text:?}");
+                assert_eq!(shapes::has_dns_label_shape(&text), lower(byte) || dash, "{text:?}");
+                assert_eq!(is_subdomain(&text), lower(byte) || dash || !is_edge && byte == b'.', "{text:?}");
+                let identifier = any_case(byte) && !(place == 0 && byte.is_ascii_digit()) || byte == b'_';
+                assert_eq!(is_c_identifier(&text), identifier, "{text:?}");
+            }
+            let mut text = "a".repeat(length);
+            text.replace_range(place..=place, "é");
+            assert!(
+                !shapes::is_qualified_name_part(&text) && !shapes::has_dns_label_shape(&text),
+                "{text:?}"
+            );
+            assert!(!is_subdomain(&text) && !is_c_identifier(&text), "{text:?}");
+        }
+    }
+}
+
+/// Whatever domain came before, a key is judged as if it were the first.
+#[test]
+fn the_domain_before_does_not_matter() {
+    let keys = [
+        "a.b/c", "a.b/d", "a.b/", "a.b/c/d", "a.b/-", "a.b", "a.bc/d", "a/c", "/c", "", "/", "a.b.c/d",
+        "A.b/c", "A.b/d", "é/c", "a..b/c",
+    ];
+    for first in keys {
+        for second in keys {
+            let mut domains = LastDomain::default();
+            assert_eq!(domains.is_label_key(first), is_label_key(first), "{first}");
+            assert_eq!(domains.is_label_key(second), is_label_key(second), "{second} after {first}");
+            let (domain, name) = split_prefix(second);
+            let after = domains.name_after(second);
+            assert!(after.is_none_or(|rest| rest == name || rest.contains('/')), "{second} after {first}");
+            let domain = domain.unwrap_or_default();
+            assert_eq!(domains.is_subdomain(domain), is_subdomain(domain), "{domain} after {first}");
+        }
+    }
+}

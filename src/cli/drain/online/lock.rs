@@ -95,10 +95,14 @@ impl Run<'_> {
             match &seen {
                 // The plan that the user has seen is out of date.
                 Some((holder, renewed, _)) if *holder != lease.holder || *renewed != lease.renew_time => {
-                    let what = if is_held { "is running" } else { "has just ended" };
+                    let (what, when) = if is_held {
+                        ("is running", "when the other one has ended")
+                    } else {
+                        ("has just ended", "to make a new plan")
+                    };
                     return Err(StopReason::Refused(format!(
                         "another drain {what}: {holder} holds the Lease {}/{LEASE_NAME} or held it; two drains would count on \
-                         the same free devices, so run this command again when the other one has ended",
+                         the same free devices, so run this command again {when}",
                         lock.namespace
                     )));
                 }

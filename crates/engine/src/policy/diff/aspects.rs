@@ -70,6 +70,11 @@ pub(in crate::policy) trait ComparedAspect<'s>: Sized {
 
     fn describe(sample: &Self::Sample) -> String;
 
+    /// True if the sample stands for requests for which an expression cannot be evaluated.
+    fn is_about_failures(_: &Self::Sample) -> bool {
+        false
+    }
+
     /// For a sample that stands for a text, such as a JSON Schema, returns what the text is about. If one text is
     /// removed and another added for the same subject, the effect is unknown, because the texts may mean the same.
     fn compared_text_subject(_: &Self::Sample) -> Option<String> {
@@ -99,6 +104,8 @@ pub(super) struct FoundDifference {
     pub(super) what: String,
     pub(super) before: &'static str,
     pub(super) after: &'static str,
+    /// True if it is about requests for which an expression cannot be evaluated.
+    pub(super) is_about_failures: bool,
 }
 
 const FAILURE_POLICY_REQUESTS_TEXT: &str = "requests to which the policy applies, if it cannot be evaluated";
@@ -113,6 +120,7 @@ impl FoundDifference {
             what: FAILURE_POLICY_REQUESTS_TEXT.to_owned(),
             before: result(before),
             after: result(after),
+            is_about_failures: false,
         }
     }
 }
@@ -180,7 +188,8 @@ impl<'s> ComparedSets<'_, 's> {
                 let policies = self.responsible_policies::<A>(&sample, after);
                 let (what, before, after) =
                     (A::describe(&sample), A::result_word(before), A::result_word(after));
-                found.push((FoundDifference { effect, what, before, after }, policies));
+                let is_about_failures = A::is_about_failures(&sample);
+                found.push((FoundDifference { effect, what, before, after, is_about_failures }, policies));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Whether a condition holds is a circumstance of a request: every outcome is compared ([`condition_combinations`]).
 //! Whether a validation fails, and whether an expression cannot be evaluated, are [`ComparedAspect`]s.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::{ComparedAspect, SampleContext, level_at};
@@ -16,22 +17,53 @@ use tollgate_formats::gotime::Timestamp;
 /// Maximum number of conditions whose outcomes are combined.
 const MAX_COMBINED_CONDITIONS: usize = 10;
 
-/// Beginning of the description of requests for which an expression cannot be evaluated, by which such differences are
-/// recognized.
-pub(super) const FAILED_EXPRESSION_PREFIX: &str = "requests for which an expression cannot be evaluated";
+/// A part of an expression that must be true.
+#[derive(Clone, Debug)]
+pub(super) struct ExpressionPart {
+    /// The canonical text of the part, by which parts are compared.
+    canonical: String,
+    /// The whole expression as the user wrote it, on one line.
+    written: String,
+}
 
-/// Returns the parts that must all be true, as canonical texts, of the expressions in a list of a policy:
-/// `matchConditions` or `validations`.
-fn conjuncts_of(policy: &Policy, list: &str) -> BTreeSet<String> {
+impl PartialEq for ExpressionPart {
+    fn eq(&self, other: &ExpressionPart) -> bool {
+        self.canonical == other.canonical
+    }
+}
+
+impl Eq for ExpressionPart {}
+
+impl PartialOrd for ExpressionPart {
+    fn partial_cmp(&self, other: &ExpressionPart) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ExpressionPart {
+    fn cmp(&self, other: &ExpressionPart) -> Ordering {
+        self.canonical.cmp(&other.canonical)
+    }
+}
+
+/// Returns the parts that must all be true of the expressions in a list of a policy: `matchConditions` or `validations`.
+fn conjuncts_of(policy: &Policy, list: &str) -> BTreeSet<ExpressionPart> {
     let Ok(document) = doc::parse(&policy.json) else { return BTreeSet::new() };
-    let items = document.root().get("spec").get(list).items();
-    let texts = items.map(|item| item.get("expression").str());
-    texts.flat_map(|text| canonical::conjuncts(text).unwrap_or_else(|| [text.to_owned()].into())).collect()
+    let mut parts = BTreeSet::new();
+    for item in document.root().get("spec").get(list).items() {
+        let text = item.get("expression").str();
+        let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let conjuncts = canonical::conjuncts(text).unwrap_or_else(|| [text.to_owned()].into());
+        parts.extend(
+            conjuncts.into_iter().map(|canonical| ExpressionPart { canonical, written: written.clone() }),
+        );
+    }
+    parts
 }
 
 /// Returns the parts of the match conditions of a policy, as canonical texts.
 pub(super) fn condition_conjuncts(policy: &Policy) -> BTreeSet<String> {
-    conjuncts_of(policy, "matchConditions")
+    conjuncts_of(policy, "matchConditions").into_iter().map(|part| part.canonical).collect()
 }
 
 /// Returns the combinations of conditions to compare: the set of conditions that hold, and whether requests with this
@@ -65,15 +97,15 @@ pub(super) fn condition_combinations(
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum SampleOutcome {
     /// This part of a validation is false.
-    Fails(String),
+    Fails(ExpressionPart),
     /// This part of an expression fails.
-    CannotEvaluate(String),
+    CannotEvaluate(ExpressionPart),
 }
 
 /// The validations and match conditions of the policies that bind the user, to be compared by their canonical texts.
 pub(super) struct ComparedExpressions<'s> {
     /// Policies that bind the user, with the parts of their validations and of all their expressions.
-    policies: Vec<(&'s Policy, BTreeSet<String>, BTreeSet<String>)>,
+    policies: Vec<(&'s Policy, BTreeSet<ExpressionPart>, BTreeSet<ExpressionPart>)>,
     now: Timestamp,
 }
 
@@ -86,8 +118,9 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
         for (_, validations, every) in &all.policies {
             samples.extend(validations.iter().cloned().map(SampleOutcome::Fails));
             // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
-            let is_shared =
-                |part: &&String| all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1;
+            let is_shared = |part: &&ExpressionPart| {
+                all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1
+            };
             samples.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
         }
         samples.into_iter().collect()
@@ -98,7 +131,8 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
             policies.iter().filter(|matched| matched.binds && !matched.policy.expressions.is_empty());
         let with_parts = binding.map(|matched| {
             let validations = conjuncts_of(matched.policy, "validations");
-            let every = validations.union(&condition_conjuncts(matched.policy)).cloned().collect();
+            let every =
+                validations.union(&conjuncts_of(matched.policy, "matchConditions")).cloned().collect();
             (matched.policy, validations, every)
         });
         ComparedExpressions { policies: with_parts.collect(), now: circumstances.now }
@@ -116,9 +150,15 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
 
     fn describe(sample: &SampleOutcome) -> String {
         match sample {
-            SampleOutcome::Fails(part) => format!("requests that violate the validation {part}"),
-            SampleOutcome::CannotEvaluate(part) => format!("{FAILED_EXPRESSION_PREFIX}: {part}"),
+            SampleOutcome::Fails(part) => format!("requests that violate the validation `{}`", part.written),
+            SampleOutcome::CannotEvaluate(part) => {
+                format!("requests for which the expression `{}` cannot be evaluated", part.written)
+            }
         }
+    }
+
+    fn is_about_failures(sample: &SampleOutcome) -> bool {
+        matches!(sample, SampleOutcome::CannotEvaluate(_))
     }
 
     fn compared_text_subject(sample: &SampleOutcome) -> Option<String> {

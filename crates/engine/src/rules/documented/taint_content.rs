@@ -7,6 +7,9 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    if !placed.has_draft_fields {
+        return;
+    }
     let (taint, documented) = (placed.taint, cx.profile.documented);
     if let Some(limit) = documented.taint_data
         && !taint.data().is_null()

@@ -3,12 +3,8 @@
 use crate::rules::table::DUPLICATE_TAINT;
 use crate::rules::{RuleContext, duplicates};
 use crate::site::TaintList;
-use tollgate_api::view::{Taint, View as _};
-use tollgate_document::doc::FieldName;
+use tollgate_api::view::Taint;
 use tollgate_document::field::Path;
-
-const IDENTITY_FIELDS: [FieldName; 3] =
-    [FieldName::from_text("key"), FieldName::from_text("value"), FieldName::from_text("effect")];
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     let identity = |entry| taint_identity(taints.device_and_taint(entry));
@@ -25,6 +21,6 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintLi
 /// Returns key, value, effect and device of a taint: taints with equal identities are duplicates.
 #[inline]
 fn taint_identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
-    let [key, value, effect] = IDENTITY_FIELDS.map(|name| taint.json().field(name).text_bytes());
-    [key, value, effect, device.as_bytes()]
+    let [key, value, effect] = taint.key_value_effect();
+    [key, value, effect, device].map(str::as_bytes)
 }

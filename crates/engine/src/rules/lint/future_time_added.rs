@@ -11,6 +11,9 @@ use tollgate_formats::gotime;
 const MAX_CLOCK_SKEW_SECONDS: i64 = 60;
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    if gotime::is_surely_not_after(placed.written_time, cx.now_text) {
+        return;
+    }
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     if time.seconds.saturating_sub(now.seconds) > MAX_CLOCK_SKEW_SECONDS {
         let written = gotime::rfc3339(time);

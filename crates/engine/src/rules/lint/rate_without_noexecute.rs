@@ -9,7 +9,8 @@ use tollgate_document::finding::BadValue;
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
     // An effect that is missing or unknown is reported by itself.
-    if let Some(rate) = taint.evictions_per_second()
+    if placed.has_draft_fields
+        && let Some(rate) = taint.evictions_per_second()
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())
     {

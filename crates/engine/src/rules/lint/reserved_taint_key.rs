@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 const SHORT: &str = "the domain of this key is reserved for Kubernetes";
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
-    let key = placed.taint.key();
+    let key = placed.key;
     if has_reserved_domain(key) {
         cx.report(RESERVED_TAINT_KEY, &at.field("key"))
             .invalid(key, format_args!("{key} is in a domain that is reserved for Kubernetes"))

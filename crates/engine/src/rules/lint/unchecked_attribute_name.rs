@@ -6,7 +6,7 @@ use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use crate::site;
 use tollgate_api::view::{ClaimSpec, Device, ObjectBody, SliceSpec};
 use tollgate_document::field::Path;
-use tollgate_formats::names;
+use tollgate_formats::names::{self, LastDomain};
 
 const DETAIL: &str = "API servers do not validate names with more than one slash";
 const HELP: &str =
@@ -27,11 +27,13 @@ fn check_slice(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>)
         let device_at = devices_at.index(index);
         let body_at = Device::body_path(&device_at, cx.version);
         let body = device.body(cx.version);
+        let (attributes_at, capacity_at) = (body_at.field("attributes"), body_at.field("capacity"));
+        let mut domains = LastDomain::default();
         for (name, _) in body.attributes().iter() {
-            check_attribute_name(cx, &body_at.field("attributes").key(name), name);
+            check_attribute_name(cx, &attributes_at.key(name), name, &mut domains);
         }
         for (name, _) in body.capacity().iter() {
-            check_attribute_name(cx, &body_at.field("capacity").key(name), name);
+            check_attribute_name(cx, &capacity_at.key(name), name, &mut domains);
         }
     }
 }
@@ -39,25 +41,34 @@ fn check_slice(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>)
 fn check_claim(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     let devices_at = at.field("devices");
     let constraints_at = devices_at.field("constraints");
+    let mut domains = LastDomain::default();
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         let constraint_at = constraints_at.index(index);
         if let Some(name) = constraint.match_attribute() {
-            check_attribute_name(cx, &constraint_at.field("matchAttribute"), name);
+            check_attribute_name(cx, &constraint_at.field("matchAttribute"), name, &mut domains);
         }
         if let Some(name) = constraint.distinct_attribute() {
-            check_attribute_name(cx, &constraint_at.field("distinctAttribute"), name);
+            check_attribute_name(cx, &constraint_at.field("distinctAttribute"), name, &mut domains);
         }
     }
 }
 
 /// True if API servers validate the name: it has at most one slash.
-fn is_checked_by_server(name: &str) -> bool {
+fn is_checked_by_server<'d>(name: &'d str, domains: &mut LastDomain<'d>) -> bool {
+    if domains.name_after(name).is_some_and(|rest| !rest.contains('/')) {
+        return true;
+    }
     let (before, _) = names::split_prefix(name);
-    before.is_none_or(|before| !before.contains('/'))
+    before.is_none_or(|before| domains.is_subdomain(before) || !before.contains('/'))
 }
 
-fn check_attribute_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
-    if !is_checked_by_server(name) {
+fn check_attribute_name<'d>(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    name: &'d str,
+    domains: &mut LastDomain<'d>,
+) {
+    if !is_checked_by_server(name, domains) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }
 }

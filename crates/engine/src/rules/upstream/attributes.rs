@@ -8,7 +8,7 @@ use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use tollgate_document::doc::{FieldName, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names;
+use tollgate_formats::names::{self, LastDomain};
 
 /// Maximum number of attributes and capacities of a device, together.
 const MAX_ATTRIBUTES: usize = 32;
@@ -61,8 +61,9 @@ fn has_list_value(attribute: Attribute<'_>) -> bool {
 
 /// Checks the names and values of the attributes at `at`.
 pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+    let mut domains = LastDomain::default();
     for (name, attribute) in attributes.iter() {
-        if !qualified::is_surely_valid(name) {
+        if !qualified::is_surely_valid(name, &mut domains) {
             let name_at = path_of_bad_key(cx.profile, at, name, MAX_ATTRIBUTE_NAME_BYTES);
             cx.with_findings_on_key(|cx| qualified::check_qualified_name(cx, ATTRIBUTE_NAME, &name_at, name));
         }

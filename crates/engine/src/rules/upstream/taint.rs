@@ -7,7 +7,8 @@ use tollgate_api::conform::suggest;
 use tollgate_api::view::{List, Taint};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::{gofmt, names};
+use tollgate_formats::gofmt;
+use tollgate_formats::names::{self, LastDomain};
 
 /// The taints of one device, and whether the stored object has the same ones.
 pub struct DeviceTaints<'d> {
@@ -33,22 +34,24 @@ pub fn check_device_taints(
         cx.report(TOO_MANY_TAINTS, at).too_many(BadValue::count(new.len()), at_most_message(limit));
     }
     let judge = |cx: &mut RuleContext<'_, '_>| {
+        let mut domains = LastDomain::default();
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
+            let [key, value, effect] = taint.key_value_effect();
             if cx.is_hand_written {
-                if !names::is_label_key(taint.key()) {
-                    check_key(cx, &at, taint.key());
+                if !domains.is_label_key(key) {
+                    check_key(cx, &at, key);
                 }
-                check_value(cx, &at, taint.value());
+                check_value(cx, &at, value);
             }
             // Nearly every effect is known: the rest is asked only about others.
-            if !cx.profile.effects.contains(&taint.effect()) {
+            if !cx.profile.effects.contains(&effect) {
                 // The effect of a stored taint may be that of a later release. A valid list has no more than the limit.
                 // KEP-5055 r3: "Validation must be prepared to allow unknown enums in stored objects"
-                let stored = stored.filter(|_| !taint.effect().is_empty()).into_iter();
+                let stored = stored.filter(|_| !effect.is_empty()).into_iter();
                 let mut stored = stored.flat_map(List::iter).take(limit);
                 if !stored.any(|old| is_same_key_and_effect(old, taint)) {
-                    check_effect(cx, &at, taint.effect());
+                    check_effect(cx, &at, effect);
                 }
             }
         }
