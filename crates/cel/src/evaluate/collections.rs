@@ -63,8 +63,12 @@ impl List {
             List::Items(items) => Ok(Arc::clone(items)),
             List::Growing(items) => Ok(Arc::new(lock(items).clone())),
             List::Joined(sum) if sum.size > MAX_READ_ELEMENTS => Err(cost_limit_exceeded()),
-            List::Joined(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
+            List::Joined(_) => Ok(Arc::new(self.iter().collect())),
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Value> {
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 
     pub(super) fn concat(&self, other: &List) -> Result<List, EvalFailure> {
