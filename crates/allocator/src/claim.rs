@@ -13,16 +13,7 @@ use tollgate_api::view::{self, ClaimSpec, Class, RequestBody};
 use tollgate_formats::quantity::Quantity;
 
 /// The DeviceClasses of a cluster, by name.
-#[derive(Clone, Default, Debug)]
-pub struct Classes<'d> {
-    by_name: HashMap<&'d str, Class<'d>, RandomState>,
-}
-
-impl<'d> FromIterator<(&'d str, Class<'d>)> for Classes<'d> {
-    fn from_iter<I: IntoIterator<Item = (&'d str, Class<'d>)>>(classes: I) -> Self {
-        Classes { by_name: classes.into_iter().collect() }
-    }
-}
+pub type Classes<'d> = HashMap<&'d str, Class<'d>, RandomState>;
 
 /// A ResourceClaim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +147,7 @@ impl<'d> RequestAlternative<'d> {
         semantics: &AllocatorSemantics,
     ) -> Result<RequestAlternative<'d>, UnschedulableReason> {
         let class_name = body.device_class_name();
-        let class = classes.by_name.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
+        let class = classes.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
             request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
             class: class_name.to_owned(),
         })?;

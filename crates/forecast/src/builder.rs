@@ -1,7 +1,7 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::JobTable;
-use crate::eras::{ChangedKinds, apply_taints, snapshot_of_slices_and_rules};
+use crate::eras::{apply_taints, snapshot_of_slices_and_rules};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
@@ -49,7 +49,7 @@ impl<'d> PlanBuilder<'d> {
     pub(crate) fn build(mut self, steps: Vec<ClusterChange<'d>>) -> Plan<'d> {
         self.add_initial_state();
         let mut at = self.plan.settings.now;
-        let mut changed = ChangedKinds::ALL;
+        let mut changed = ObjectKind::ALL.to_vec();
         self.end_stage(at, &mut changed, Vec::new());
         let mut steps = steps.into_iter().peekable();
         let mut actions = Vec::new();
@@ -67,14 +67,8 @@ impl<'d> PlanBuilder<'d> {
                 ClusterChange::Evict { namespace, name, with_group } => {
                     let stage = self.plan.stages.len();
                     let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
-                    let is_by_taint = false;
-                    self.asked.extend(pod.map(|pod| PlannedEviction {
-                        at,
-                        stage,
-                        pod,
-                        with_group,
-                        is_by_taint,
-                    }));
+                    let eviction = |pod| PlannedEviction { at, stage, pod, with_group, is_by_taint: false };
+                    self.asked.extend(pod.map(eviction));
                 }
                 ClusterChange::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
@@ -121,11 +115,11 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Ends a stage: records the objects in effect from `at` on, and the actions on pods and claims.
-    fn end_stage(&mut self, at: Timestamp, changed: &mut ChangedKinds, actions: Vec<Action<'d>>) {
+    fn end_stage(&mut self, at: Timestamp, changed: &mut Vec<ObjectKind>, actions: Vec<Action<'d>>) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
-        let changed = std::mem::take(changed);
         let era = eras.begin_era(before, changed, &self.state, &self.taints, release, (tables, catalog));
+        changed.clear();
         stages.push(Stage { at, era, actions });
     }
 
@@ -134,7 +128,7 @@ impl<'d> PlanBuilder<'d> {
         &mut self,
         value: Value<'d>,
         at: Timestamp,
-        changed: &mut ChangedKinds,
+        changed: &mut Vec<ObjectKind>,
         actions: &mut Vec<Action<'d>>,
     ) {
         let known = object_kind(value).is_some_and(|kind| {
@@ -143,13 +137,12 @@ impl<'d> PlanBuilder<'d> {
             self.state.objects_of_kind(kind).get(namespace, name).is_some()
         });
         let Some(kind) = self.state.add(value) else { return };
-        changed.mark_changed(kind);
+        changed.push(kind);
         apply_taints(&mut self.taints, kind, value, &self.plan.release, at);
         let object = StoredObject { version: dra_version_of(value), value };
         match kind {
             ObjectKind::Pod => {
-                let pod =
-                    self.add_created_pod(&PodSource::from_object(value), Some(object.name()), object.name());
+                let pod = self.add_created_pod(&PodSource::from_object(value), object.name());
                 self.track_pod(pod, PodOrigin::Given, Some(object));
                 actions.push(Action::CreatePod(pod));
             }
@@ -172,11 +165,11 @@ impl<'d> PlanBuilder<'d> {
         kind: ObjectKind,
         namespace: &'d str,
         name: &'d str,
-        changed: &mut ChangedKinds,
+        changed: &mut Vec<ObjectKind>,
         actions: &mut Vec<Action<'d>>,
     ) {
         self.state.remove(kind, namespace, name);
-        changed.mark_changed(kind);
+        changed.push(kind);
         match kind {
             ObjectKind::Pod => actions.push(Action::DeletePod { namespace, name }),
             ObjectKind::ResourceClaim => {
@@ -192,16 +185,10 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Adds a pod that the steps create. `placeholder` is shown instead of its name if that is not known yet.
-    fn add_created_pod(
-        &mut self,
-        source: &PodSource<'d>,
-        known_name: Option<&str>,
-        placeholder: &str,
-    ) -> PodIndex {
+    /// Adds a pod that the steps create.
+    fn add_created_pod(&mut self, source: &PodSource<'d>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
-        let name = known_name.unwrap_or(placeholder).to_owned();
-        tables.add_pod(catalog, source, name, Value::absent())
+        tables.add_pod(catalog, source, name.to_owned(), Value::absent())
     }
 
     /// Adds a pod whose outcome is reported.
@@ -249,7 +236,7 @@ impl<'d> PlanBuilder<'d> {
         let pods = self.plan.controllers.pods_created_by_workload(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
-            let pod = self.add_created_pod(&pods.source, name.as_deref(), &pods.placeholder);
+            let pod = self.add_created_pod(&pods.source, name.as_ref().unwrap_or(&pods.placeholder));
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
             self.track_pod_as(pod, PodOrigin::Given, None, name, Some(workload));
             if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
@@ -362,7 +349,7 @@ impl<'d> PlanBuilder<'d> {
             };
             let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
-            let replacement = self.add_created_pod(&source, certain.as_deref(), &made);
+            let replacement = self.add_created_pod(&source, certain.as_ref().unwrap_or(&made));
             let workload = self.workload_name(object);
             self.track_pod_as(replacement, PodOrigin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {

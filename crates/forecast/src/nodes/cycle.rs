@@ -121,7 +121,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
     /// provides them and the node does not.
     pub fn requests_delegated_to_devices(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
-        let scalars = self.pod.requests.scalars.iter();
+        let scalars = self.pod.resources.requested.scalars.iter();
         let delegated = scalars.filter(move |(resource, _)| self.is_delegated_to_devices(node, *resource));
         delegated.map(|&(resource, amount)| (self.occupancy.catalog().resource_name(resource), amount))
     }
@@ -140,7 +140,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         if used.pods + 1 > offered.pods {
             lacking.add(RejectionReason::TooManyPods, true);
         }
-        let requested = &self.pod.requests;
+        let requested = &self.pod.resources.requested;
         let amounts = [
             (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, RejectionReason::InsufficientCpu),
             (requested.memory, offered.memory, used.memory, RejectionReason::InsufficientMemory),

@@ -15,6 +15,7 @@ use super::reason::RejectionReason;
 use super::spread::SpreadPlan;
 use std::sync::OnceLock;
 use tollgate_allocator::tolerates;
+use tollgate_api::view::Taint;
 
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
@@ -113,14 +114,13 @@ fn untolerated_taints<'a>(
     info: &'a NodeInfo<'_>,
     pod: &'a PodNeeds<'_>,
     effects: &'a [&str],
-) -> impl Iterator<Item = ()> + 'a {
+) -> impl Iterator<Item = &'a Taint<'a>> {
     let taints = info.taints.iter().filter(|taint| effects.contains(&taint.effect()));
-    let untolerated = taints.filter(|taint| {
+    taints.filter(|taint| {
         let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
         let by_default = effect == "NoExecute" && TOLERATED_BY_DEFAULT.contains(&key);
         !by_default && !pod.tolerations.iter().any(|toleration| tolerates(toleration, key, value, effect))
-    });
-    untolerated.map(|_| ())
+    })
 }
 
 // upstream v1.37 nodeaffinity.RequiredNodeAffinity.Match

@@ -63,8 +63,9 @@ impl SchedulingCycle<'_, '_, '_> {
         let offered = self.occupancy.nodes().allocatable(node);
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
-        let left = least_allocated_score(offered, used.counted, self.pod.scored);
-        let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
+        let left = least_allocated_score(offered, used.counted, self.pod.resources.scored);
+        let requested = &self.pod.resources.requested;
+        let requested = [requested.milli_cpu, requested.memory];
         let balance = if requested == [0, 0] {
             0
         } else {
