@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::bars::{self, BarPart, ClassChange};
 use crate::frame::grouped;
 use crate::map::{KindAndName, NamespaceAndName};
-use crate::text::{Text, unbroken};
+use crate::text::{Text, first_parts, unbroken};
 pub use audit::audit;
 pub use devices::{DevicePageSections, device_page_sections, devices};
 pub use drain::{DrainCommands, drain};
@@ -143,11 +143,5 @@ fn workload(workload: Option<&KindAndName>) -> Markup {
 
 /// The first `most` texts as a list, and the number of the others.
 fn listed_up_to(texts: &[Text], most: usize) -> Markup {
-    html! {
-        @for (index, text) in texts.iter().take(most).enumerate() {
-            @if index > 0 { ", " }
-            (unbroken(text))
-        }
-        @if texts.len() > most { " and " (grouped(texts.len() - most)) " more" }
-    }
+    first_parts(texts.iter().map(|text| unbroken(text)), most, [", ", " and "])
 }

@@ -14,7 +14,7 @@ use crate::bars::ClassChange;
 use crate::frame::{Frame, ReportSource, counted, grouped};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED_OBJECTS, Table};
-use crate::text::{Text, unbroken};
+use crate::text::{Text, first_parts, unbroken};
 use crate::timeline::Timeline;
 
 #[derive(Default, Debug, Deserialize)]
@@ -204,8 +204,7 @@ fn pending(forecast: &Forecast) -> Markup {
                 @for (reason, pods) in by_reason.iter().take(MAX_REASONS) {
                     li {
                         strong { (counted(pods.len(), "pod")) } " ("
-                        @for (index, pod) in pods.iter().take(MAX_REASONS).enumerate() { @if index > 0 { "; " } (pod) }
-                        @if pods.len() > MAX_REASONS { "; and " (grouped(pods.len() - MAX_REASONS)) " more" }
+                        (first_parts(pods.iter().cloned(), MAX_REASONS, ["; ", "; and "]))
                         ")"
                         @if !reason.is_empty() { ": " (reason) }
                     }
@@ -379,12 +378,9 @@ fn nodes(pod: &Pod, samples: usize, most: usize) -> Markup {
     }
     let mut nodes: Vec<(&Text, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
+    let share = |(node, courses): (&Text, usize)| html! { span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" } };
     html! {
-        @for (index, (node, courses)) in nodes.iter().take(most).enumerate() {
-            @if index > 0 { ", " }
-            span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" }
-        }
-        @if nodes.len() > most { " and " (grouped(nodes.len() - most)) " more" }
+        (first_parts(nodes.into_iter().map(share), most, [", ", " and "]))
         @if pod.placements_omitted > 0 { ", and other placements" }
         @if pod.placements.is_empty() { "–" }
     }
