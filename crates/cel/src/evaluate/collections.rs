@@ -218,13 +218,8 @@ impl Map {
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
     pub(super) fn indexed_value_or_default(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
-        let own = self.existing_value(key)?;
-        let is_found = own.is_some() || self.kind != MapKind::Domains;
-        Ok(if is_found {
-            own
-        } else {
-            Some(Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names))))
-        })
+        let default = || Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names)));
+        Ok(self.existing_value(key)?.or_else(|| (self.kind == MapKind::Domains).then(default)))
     }
 
     pub(super) fn entries(&self) -> Vec<(Value, Value)> {

@@ -29,13 +29,9 @@ pub(super) struct Evaluation<'p> {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value, limit: u64) -> Evaluation<'p> {
-        let meter = CostMeter::new(limit);
-        Evaluation { plan, context: CallContext::of(behaviour), meter, device, scopes: Vec::new() }
-    }
-
-    pub(super) fn evaluate(&mut self) -> Evaluated {
-        self.eval(StepId(self.plan.root))
+    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value) -> Evaluation<'p> {
+        let (context, meter) = (CallContext::of(behaviour), CostMeter::default());
+        Evaluation { plan, context, meter, device, scopes: Vec::new() }
     }
 
     /// A step's value, reported to the meter.
