@@ -159,8 +159,9 @@ impl<'p> Evaluation<'p> {
 
     fn eval_call(&mut self, id: NodeId, call: &Call) -> Evaluated {
         let behaviour = self.context.behaviour;
+        let Call { function, overload, .. } = *call;
         let cost = |args: &[Option<Value>], result: Option<&Value>| {
-            library::cost::call_cost(call.function, call.overload, args, result, behaviour)
+            library::cost::MeteredCall { function, overload, args, result, behaviour }.cost()
         };
         let mut args = Vec::with_capacity(call.args.len());
         let mut problem = None;
