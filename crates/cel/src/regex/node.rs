@@ -47,12 +47,12 @@ impl NodeSize {
         NodeSize { kind: PartKind::Literal { folds }, ..NodeSize::empty_match() }
     }
 
-    pub(super) fn exceeds_max_height(self) -> bool {
-        self.height > MAX_TREE_HEIGHT
-    }
-
-    pub(super) fn is_too_large(self) -> bool {
-        self.size > MAX_PROGRAM_INSTRUCTIONS
+    /// Go's message if the part is beyond its limits.
+    pub(super) fn exceeded_limit(self) -> Option<&'static str> {
+        if self.height > MAX_TREE_HEIGHT {
+            return Some("expression nests too deeply");
+        }
+        (self.size > MAX_PROGRAM_INSTRUCTIONS).then_some("expression too large")
     }
 
     /// The height and size of the part when it is repeated by `*`, `+` or `?`.
