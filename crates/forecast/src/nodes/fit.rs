@@ -134,9 +134,8 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
 #[derive(Debug)]
 pub(super) enum CandidateNodes {
     All,
-    /// Only these nodes, because the pod or its required node affinity names them. The text is the scheduler's message
-    /// for the others.
-    Named(Vec<NodeIndex>, &'static str),
+    /// Only these nodes, because the required node affinity of the pod names them.
+    Named(Vec<NodeIndex>),
     /// No node can match; with the scheduler's message.
     Rejected(&'static str),
 }
@@ -234,5 +233,5 @@ fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> CandidateNodes {
     let mut found: Vec<NodeIndex> = named.into_iter().filter_map(|name| nodes.find(name)).collect();
     found.sort_unstable();
     found.dedup();
-    CandidateNodes::Named(found, "NodeAffinity")
+    CandidateNodes::Named(found)
 }
