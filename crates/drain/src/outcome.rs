@@ -131,6 +131,31 @@ tollgate_formats::named_enum! {
     }
 }
 
+impl StayReason {
+    /// True if deleting the pod would free its devices without permanent damage.
+    pub(crate) fn is_forceable(self) -> bool {
+        match self {
+            StayReason::NoRoom
+            | StayReason::FitsSometimes
+            | StayReason::Unknown
+            | StayReason::Budget
+            | StayReason::SeveralBudgets
+            | StayReason::GroupBudget
+            | StayReason::DaemonSet
+            | StayReason::NoController
+            | StayReason::EmptyDir
+            | StayReason::DoNotDisrupt => true,
+            StayReason::NamedClaim
+            | StayReason::PodGroupClaim
+            | StayReason::JobLimit
+            | StayReason::Tolerates
+            | StayReason::Mirror
+            | StayReason::Terminating
+            | StayReason::Other => false,
+        }
+    }
+}
+
 /// Pods that are evicted together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wave {
