@@ -53,15 +53,19 @@ struct PodsByOutcome {
 }
 
 impl PodsByOutcome {
-    /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
-    fn render(self, fits: &[BarPart]) -> Markup {
-        let others = [
+    /// The parts of a bar for the pods that do not fit in every course.
+    fn unfitting_parts(self) -> [BarPart; 4] {
+        [
             ("allocated", "fit only sometimes", self.sometimes),
             ("tainted", "stay Pending", self.pending),
             ("blocked", "have an unknown outcome", self.unknown),
             ("blocked", "are not recreated", self.not_recreated),
-        ];
-        let parts = [fits, &others].concat();
+        ]
+    }
+
+    /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
+    fn render(self, fits: &[BarPart]) -> Markup {
+        let parts = [fits, &self.unfitting_parts()].concat();
         let total = parts.iter().map(|part| part.2).sum();
         html! { div.keep { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) } }
     }

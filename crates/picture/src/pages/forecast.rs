@@ -253,18 +253,10 @@ fn short_name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
 }
 
 fn lead(forecast: &Forecast) -> Markup {
-    let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = forecast.totals;
-    let parts: Vec<String> = [
-        (fits, "fit"),
-        (sometimes, "fit only sometimes"),
-        (pending, "stay Pending"),
-        (unknown, "have an unknown outcome"),
-        (not_recreated, "are not recreated"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{} {what}", grouped(count)))
-    .collect();
+    let totals = forecast.totals;
+    let parts = [("free", "fit", totals.fits)].into_iter().chain(totals.unfitting_parts());
+    let parts = parts.filter(|(_, _, count)| *count > 0);
+    let parts: Vec<String> = parts.map(|(_, what, count)| format!("{} {what}", grouped(count))).collect();
     html! {
         strong {
             (counted(forecast.evicted.len(), "pod")) @if forecast.evicted.len() == 1 { " is" } @else { " are" } " evicted"
