@@ -111,16 +111,12 @@ impl<'d> PreparedClaim<'d> {
             let exactly = request.exactly(claim.version);
             let alternatives = match exactly {
                 Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
-                None if alternatives.is_empty() => {
-                    return Err(UnschedulableReason::UnknownRequest {
-                        claim: id.to_string(),
-                        request: name.to_owned(),
-                    });
-                }
-                None if !semantics.features.prioritized_list => {
-                    return Err(UnschedulableReason::NoPrioritizedList {
-                        claim: id.to_string(),
-                        request: name.to_owned(),
+                None if alternatives.is_empty() || !semantics.features.prioritized_list => {
+                    let (claim, request) = (id.to_string(), name.to_owned());
+                    return Err(if alternatives.is_empty() {
+                        UnschedulableReason::UnknownRequest { claim, request }
+                    } else {
+                        UnschedulableReason::NoPrioritizedList { claim, request }
                     });
                 }
                 None => {
