@@ -14,7 +14,7 @@ pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 pub(super) enum MessageTypeLookup {
     Of(Type, String),
     /// The name is that of a type without fields that an expression could set.
-    OtherType(Type, String),
+    OtherType(String),
     /// The name is that of a variable, not of a type.
     Variable(Type, String),
     Undeclared,
@@ -48,7 +48,7 @@ pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
     if let Some(found) = type_named(name, env) {
         return match field_lookup_name(&found, name, env) {
             Some(message) => MessageTypeLookup::Of(found, message.to_owned()),
-            None => MessageTypeLookup::OtherType(Type::Error, found.bare_name()),
+            None => MessageTypeLookup::OtherType(found.bare_name()),
         };
     }
     match declared_type(name, env) {
