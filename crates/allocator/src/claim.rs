@@ -13,16 +13,7 @@ use tollgate_api::view::{self, ClaimSpec, Class, RequestBody};
 use tollgate_formats::quantity::Quantity;
 
 /// The DeviceClasses of a cluster, by name.
-#[derive(Clone, Default, Debug)]
-pub struct Classes<'d> {
-    by_name: HashMap<&'d str, Class<'d>, RandomState>,
-}
-
-impl<'d> FromIterator<(&'d str, Class<'d>)> for Classes<'d> {
-    fn from_iter<I: IntoIterator<Item = (&'d str, Class<'d>)>>(classes: I) -> Self {
-        Classes { by_name: classes.into_iter().collect() }
-    }
-}
+pub type Classes<'d> = HashMap<&'d str, Class<'d>, RandomState>;
 
 /// A ResourceClaim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
@@ -120,16 +111,12 @@ impl<'d> PreparedClaim<'d> {
             let exactly = request.exactly(claim.version);
             let alternatives = match exactly {
                 Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
-                None if alternatives.is_empty() => {
-                    return Err(UnschedulableReason::UnknownRequest {
-                        claim: id.to_string(),
-                        request: name.to_owned(),
-                    });
-                }
-                None if !semantics.features.prioritized_list => {
-                    return Err(UnschedulableReason::NoPrioritizedList {
-                        claim: id.to_string(),
-                        request: name.to_owned(),
+                None if alternatives.is_empty() || !semantics.features.prioritized_list => {
+                    let (claim, request) = (id.to_string(), name.to_owned());
+                    return Err(if alternatives.is_empty() {
+                        UnschedulableReason::UnknownRequest { claim, request }
+                    } else {
+                        UnschedulableReason::NoPrioritizedList { claim, request }
                     });
                 }
                 None => {
@@ -156,7 +143,7 @@ impl<'d> RequestAlternative<'d> {
         semantics: &AllocatorSemantics,
     ) -> Result<RequestAlternative<'d>, UnschedulableReason> {
         let class_name = body.device_class_name();
-        let class = classes.by_name.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
+        let class = classes.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
             request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
             class: class_name.to_owned(),
         })?;

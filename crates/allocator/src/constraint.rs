@@ -21,9 +21,9 @@ enum SeenValues<'d> {
     /// `matchAttribute`: every device must have the value of the first device.
     Match { value: Option<AttributeValue<'d>>, devices: usize },
     /// `distinctAttribute`: all values must differ.
-    Distinct { values: Vec<AttributeValue<'d>> },
+    Distinct(Vec<AttributeValue<'d>>),
     /// `distinctAttribute` in releases that remember only the last value of each request.
-    DistinctLast { values: Vec<(&'d str, AttributeValue<'d>)>, devices: usize },
+    DistinctLast(Vec<(&'d str, AttributeValue<'d>)>),
 }
 
 /// The value of a device attribute that a constraint compares. Values of different types are never equal.
@@ -47,10 +47,8 @@ impl<'d> ConstraintState<'d> {
             (Some(attribute), _) => (attribute, SeenValues::Match { value: None, devices: 0 }),
             (None, Some(attribute)) => {
                 let seen = match semantics.distinct_memory {
-                    DistinctComparedValues::All => SeenValues::Distinct { values: Vec::new() },
-                    DistinctComparedValues::LastOfEachRequest => {
-                        SeenValues::DistinctLast { values: Vec::new(), devices: 0 }
-                    }
+                    DistinctComparedValues::All => SeenValues::Distinct(Vec::new()),
+                    DistinctComparedValues::LastOfEachRequest => SeenValues::DistinctLast(Vec::new()),
                 };
                 (attribute, seen)
             }
@@ -80,19 +78,18 @@ impl<'d> ConstraintState<'d> {
                 }
                 *devices += 1;
             }
-            SeenValues::Distinct { values } => {
+            SeenValues::Distinct(values) => {
                 if values.iter().any(|value| violates_distinct(*value, new)) {
                     return false;
                 }
                 values.push(new);
             }
-            SeenValues::DistinctLast { values, devices } => {
-                if *devices > 0 && values.iter().any(|(_, value)| violates_distinct(*value, new)) {
+            SeenValues::DistinctLast(values) => {
+                if values.iter().any(|(_, value)| violates_distinct(*value, new)) {
                     return false;
                 }
                 values.retain(|(name, _)| *name != request.request);
                 values.push((request.request, new));
-                *devices += 1;
             }
         }
         true
@@ -105,13 +102,8 @@ impl<'d> ConstraintState<'d> {
         }
         match &mut self.seen {
             SeenValues::Match { devices, .. } => *devices = devices.saturating_sub(1),
-            SeenValues::Distinct { values } => {
-                values.pop();
-            }
-            SeenValues::DistinctLast { values, devices } => {
-                values.retain(|(name, _)| *name != request.request);
-                *devices = devices.saturating_sub(1);
-            }
+            SeenValues::Distinct(values) => _ = values.pop(),
+            SeenValues::DistinctLast(values) => values.retain(|(name, _)| *name != request.request),
         }
     }
 

@@ -225,14 +225,8 @@ impl<'d> Inventory<'d> {
             }
             let devices = self.devices.get_mut(slice.devices.clone()).into_iter().flatten();
             for (index, device) in slice.devices.clone().zip(devices) {
-                let candidate = Candidate {
-                    driver: pool.driver,
-                    pool: pool.name,
-                    name: device.name,
-                    body: device.body,
-                    index,
-                };
-                if fits(names.2, device.name) && selector.is_none_or(|by| selects(by, candidate)) {
+                let candidate = || device.candidate(pool, index);
+                if fits(names.2, device.name) && selector.is_none_or(|by| selects(by, candidate())) {
                     device.taints.push(spec.taint());
                     device.tainting_rules.push(rule.metadata().name());
                 }
@@ -244,7 +238,7 @@ impl<'d> Inventory<'d> {
     pub(crate) fn candidate(&self, index: usize) -> Option<Candidate<'d>> {
         let device = self.devices.get(index)?;
         let pool = self.pools.get(self.slices.get(device.slice)?.pool)?;
-        Some(Candidate { driver: pool.driver, pool: pool.name, name: device.name, body: device.body, index })
+        Some(device.candidate(pool, index))
     }
 }
 
@@ -256,6 +250,10 @@ impl Slice<'_> {
 }
 
 impl<'d> Device<'d> {
+    fn candidate(&self, pool: &Pool<'d>, index: usize) -> Candidate<'d> {
+        Candidate { driver: pool.driver, pool: pool.name, name: self.name, body: self.body, index }
+    }
+
     fn new(key: DeviceKey, slice: usize, name: &'d str, body: DeviceBody<'d>) -> Device<'d> {
         let consumed = body.consumes_counters().iter();
         Device {

@@ -141,6 +141,9 @@ enum NextAction {
     Done,
 }
 
+/// Returns to an earlier choice, because no device is suitable.
+const NO_DEVICE: NextAction = NextAction::Back(BranchFailure::NoDevice);
+
 /// Why the current branch of the search has no solution, which decides where the search continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BranchFailure {
@@ -218,15 +221,11 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if request.has_alternatives && at.alternative.is_none() {
             return Ok(self.try_alternative(at, 0, true));
         }
-        let Some(claim_request) = self.claim_request(at) else {
-            return Ok(NextAction::Back(BranchFailure::NoDevice));
-        };
-        let Some(need) = self.needs.get(claim_request.details.number) else {
-            return Ok(NextAction::Back(BranchFailure::NoDevice));
-        };
+        let Some(claim_request) = self.claim_request(at) else { return Ok(NO_DEVICE) };
+        let Some(need) = self.needs.get(claim_request.details.number) else { return Ok(NO_DEVICE) };
         let is_all = claim_request.details.mode == AllocationMode::All;
         if is_all && need.devices == 0 {
-            return Ok(NextAction::Back(BranchFailure::NoDevice));
+            return Ok(NO_DEVICE);
         }
         if at.device >= need.devices {
             return Ok(NextAction::Enter(Position::start_of_request(at.claim, at.request + 1)));
@@ -238,11 +237,9 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if !is_all {
             return self.try_devices(at, claim_request, at.start);
         }
-        let Some(&node_device) = need.all.get(at.device) else {
-            return Ok(NextAction::Back(BranchFailure::NoDevice));
-        };
+        let Some(&node_device) = need.all.get(at.device) else { return Ok(NO_DEVICE) };
         let Some(taken) = self.allocate_device(claim_request, node_device, true)? else {
-            return Ok(NextAction::Back(BranchFailure::NoDevice));
+            return Ok(NO_DEVICE);
         };
         Ok(self.push_device(at, None, taken))
     }
@@ -274,7 +271,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
                 return Ok(self.push_device(at, Some(node_device + 1), taken));
             }
         }
-        Ok(NextAction::Back(BranchFailure::NoDevice))
+        Ok(NO_DEVICE)
     }
 
     /// Continues with the next device of the request.
@@ -290,7 +287,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     fn backtrack_to(&mut self, frame: Frame<'a, 'd>, failure: BranchFailure) -> Result<NextAction, Stopped> {
         match frame {
             // Another device of an earlier claim can make a smaller alternative of the later one possible.
-            Frame::Claim => Ok(NextAction::Back(BranchFailure::NoDevice)),
+            Frame::Claim => Ok(NO_DEVICE),
             Frame::Alternatives { at, index, all_over } => {
                 let all_over = all_over && failure == BranchFailure::OverLimit;
                 let request = self.claims.get(at.claim).and_then(|claim| claim.requests.get(at.request));

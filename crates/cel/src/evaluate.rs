@@ -33,7 +33,7 @@ use value::{EvalFailure, Value};
 
 use super::outcome::{CelEnv, ExpressionPurpose, Outcome};
 use super::tree::Literal;
-use super::{DEEP_STACK, MAX_COST, check_result_type, needs_deep_stack};
+use super::{DEEP_STACK, check_result_type, needs_deep_stack};
 
 /// Behaviors of the evaluation that differ between releases.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
@@ -171,13 +171,8 @@ impl Program {
         {
             return failed(format!("attribute {name}: unsupported attribute value"));
         }
-        let mut run = Evaluation::new(
-            &self.plan,
-            &self.behaviour,
-            device.variable_value(self.needs_capacity),
-            MAX_COST,
-        );
-        match run.evaluate() {
+        let variable = device.variable_value(self.needs_capacity);
+        match Evaluation::new(&self.plan, &self.behaviour, variable).eval(self.plan.root) {
             Ok(Value::Bool(answer)) => Ok(answer),
             Ok(other) => failed(no_boolean(&other)),
             Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => failed(text.to_string()),

@@ -14,7 +14,7 @@ pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 pub(super) enum MessageTypeLookup {
     Of(Type, String),
     /// The name is that of a type without fields that an expression could set.
-    OtherType(Type, String),
+    OtherType(String),
     /// The name is that of a variable, not of a type.
     Variable(Type, String),
     Undeclared,
@@ -48,7 +48,7 @@ pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
     if let Some(found) = type_named(name, env) {
         return match field_lookup_name(&found, name, env) {
             Some(message) => MessageTypeLookup::Of(found, message.to_owned()),
-            None => MessageTypeLookup::OtherType(Type::Error, found.bare_name()),
+            None => MessageTypeLookup::OtherType(found.bare_name()),
         };
     }
     match declared_type(name, env) {
@@ -58,27 +58,15 @@ pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
     }
 }
 
-/// The name by which the fields of a type are looked up; `None` if the type has no fields to set.
-fn field_lookup_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
-    Some(match found {
-        Type::Any => "google.protobuf.Any",
-        Type::Dyn => "google.protobuf.Value",
-        Type::Null => "google.protobuf.NullValue",
-        Type::Duration => "google.protobuf.Duration",
-        Type::Timestamp => "google.protobuf.Timestamp",
-        Type::List(_) if name != "list" || env.scoped_names => "google.protobuf.ListValue",
-        Type::Map(key, _) if **key == Type::String => "google.protobuf.Struct",
-        Type::Wrapper(of) => match **of {
-            Type::Int => "google.protobuf.Int64Value",
-            Type::Uint => "google.protobuf.UInt64Value",
-            Type::String => "google.protobuf.StringValue",
-            Type::Bytes => "google.protobuf.BytesValue",
-            Type::Double => "google.protobuf.DoubleValue",
-            _ => "google.protobuf.BoolValue",
-        },
-        Type::Named(name) if found.is_object() => name,
-        _ => return None,
-    })
+/// The name by which the fields of a type with this name are looked up; `None` if the type has no fields to set.
+fn field_lookup_name<'n>(found: &Type, name: &'n str, env: CelEnv) -> Option<&'n str> {
+    match found {
+        Type::Null => Some("google.protobuf.NullValue"),
+        Type::Duration => Some("google.protobuf.Duration"),
+        Type::Timestamp => Some("google.protobuf.Timestamp"),
+        Type::List(_) if env.scoped_names => Some("google.protobuf.ListValue"),
+        _ => Some(name).filter(|name| found.is_object() || name.starts_with("google.protobuf.")),
+    }
 }
 
 /// Looks up a field of a message by their names.

@@ -52,22 +52,6 @@ pub(super) enum RequiredLibrary {
     Policies,
 }
 
-impl RequiredLibrary {
-    /// True if the environment declares functions of this library or option.
-    fn is_enabled_in(self, env: CelEnv) -> bool {
-        match self {
-            RequiredLibrary::Always => true,
-            RequiredLibrary::ExtLists => env.ext_lists,
-            RequiredLibrary::Includes => env.includes,
-            RequiredLibrary::SemverNormalize => env.semver_normalize,
-            RequiredLibrary::DurationOfInt => env.duration_of_int,
-            RequiredLibrary::Selectors => env.scope == Scope::Device,
-            // A server has no list of mixed types either.
-            RequiredLibrary::Policies => env.scope == Scope::Request && env.mixed_literals,
-        }
-    }
-}
-
 /// One overload of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overload {
@@ -109,7 +93,16 @@ impl Overload {
 
     /// True if the environment declares this overload.
     pub(super) fn is_declared(&self, env: CelEnv) -> bool {
-        self.since.is_enabled_in(env)
+        match self.since {
+            RequiredLibrary::Always => true,
+            RequiredLibrary::ExtLists => env.ext_lists,
+            RequiredLibrary::Includes => env.includes,
+            RequiredLibrary::SemverNormalize => env.semver_normalize,
+            RequiredLibrary::DurationOfInt => env.duration_of_int,
+            RequiredLibrary::Selectors => env.scope == Scope::Device,
+            // A server has no list of mixed types either.
+            RequiredLibrary::Policies => env.scope == Scope::Request && env.mixed_literals,
+        }
     }
 
     /// The types of the parameters and of the result, with fresh type parameters.

@@ -161,18 +161,7 @@ impl<'p> Parser<'p> {
     /// Adds an element to the group. Fails if it exceeds Go's limits.
     fn push(&mut self, node: NodeSize) -> Result<(), PatternError> {
         self.group.push(node);
-        self.check_limits(node)
-    }
-
-    /// An error if a node is beyond Go's limits.
-    fn check_limits(&self, node: NodeSize) -> Result<(), PatternError> {
-        if node.exceeds_max_height() {
-            return pattern_error("expression nests too deeply", self.whole);
-        }
-        if node.is_too_large() {
-            return pattern_error("expression too large", self.whole);
-        }
-        Ok(())
+        node.exceeded_limit().map_or(Ok(()), |problem| pattern_error(problem, self.whole))
     }
 
     /// Opens a group; `is_capture` is true for `(…)`.

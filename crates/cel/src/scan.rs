@@ -4,7 +4,9 @@
 //! stack ends the process. The server has limits of its own for the same reason, and a text that
 //! surely breaks them is refused here, whether or not it would have parsed.
 //!
-//! Not a lexer: it knows just enough of strings and comments not to count what is inside them.
+//! It counts the tokens of the parser's lexer, and leaves errors to the parser.
+
+use super::syntax::{Lexed, Lexer, Token, TokenKind};
 
 /// The server's limit for nesting and for chains. cel-go `NewParser`, `maxRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -57,12 +59,15 @@ impl ChainLengths {
 }
 
 /// Counts the nesting and the chains of an expression.
+#[derive(Default)]
 struct Scanner {
     outer: Vec<ChainLengths>,
     outer_weight: u32,
     level: ChainLengths,
     heaviest: u32,
     after_operand: bool,
+    /// True after the dot of a selection, whose name continues the chain.
+    after_dot: bool,
     refused: Option<&'static str>,
 }
 
@@ -71,17 +76,14 @@ pub(super) fn find_parse_needs(text: &str) -> ParseNeeds {
     if text.len() > MAX_EXPRESSION_BYTES {
         return ParseNeeds::TooLong;
     }
-    let mut scanner = Scanner {
-        outer: Vec::new(),
-        outer_weight: 0,
-        level: ChainLengths::default(),
-        heaviest: 0,
-        after_operand: false,
-        refused: None,
-    };
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = scanner.count_token(first, tail, rest);
+    let mut scanner = Scanner::default();
+    let mut lexer = Lexer::new(text);
+    loop {
+        match lexer.next_token() {
+            Lexed::Token(Token { kind: TokenKind::Eof, .. }) => break,
+            Lexed::Token(token) => scanner.count_token(token.kind),
+            Lexed::Unknown { .. } => {}
+        }
         scanner.record_weight();
         if let Some(reason) = scanner.refused {
             return ParseNeeds::Refused(reason);
@@ -95,83 +97,52 @@ pub(super) fn find_parse_needs(text: &str) -> ParseNeeds {
 }
 
 impl Scanner {
-    /// Reads one token, counts it, and returns the text that follows it.
-    fn count_token<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
-        match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.take_word(rest),
-            b'0'..=b'9' => {
-                self.count_operand();
-                return skip_number(rest);
-            }
-            b'"' | b'\'' => {
-                self.count_operand();
-                return skip_string(rest, Escapes::Read);
-            }
-            b'/' if tail.first() == Some(&b'/') => return skip_while(rest, |byte| byte != b'\n'),
-            b'(' | b'[' | b'{' => self.open(first),
-            b')' | b']' | b'}' => self.close(),
-            b',' => {
+    fn count_token(&mut self, kind: TokenKind) {
+        use TokenKind::{
+            And, Colon, Comma, Dot, Eof, Equals, Greater, GreaterEquals, Hidden, Identifier, In, LeftBrace,
+            LeftBracket, LeftParen, Less, LessEquals, Minus, Not, NotEquals, Or, Percent, Plus, Question,
+            RightBrace, RightBracket, RightParen, Slash, Star,
+        };
+        match kind {
+            Hidden => return,
+            // Of `.?name`, which continues the chain as well.
+            Question if self.after_dot => return,
+            Identifier if self.after_dot => self.after_operand = true,
+            LeftParen | LeftBracket | LeftBrace => self.open(kind),
+            RightParen | RightBracket | RightBrace => self.close(),
+            Comma => {
                 self.level = ChainLengths::default();
                 self.after_operand = false;
             }
-            b'.' => {
+            Dot => {
                 if self.after_operand {
                     self.level.postfix += 1;
                 }
                 self.after_operand = false;
-                // The name after a dot continues the chain; skip it here so that it does not start
-                // a new one. A number after a dot (`.5`) is an operand of its own.
-                let name = skip_while(tail, |byte| byte.is_ascii_whitespace() || byte == b'?');
-                if name.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
-                    self.after_operand = true;
-                    return skip_while(name, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-                }
             }
-            b'+' | b'-' if self.after_operand => {
+            Plus | Minus if self.after_operand => {
                 self.level.additive += 1;
                 self.level.multiplicative = 0;
                 self.after_operand = false;
             }
-            b'*' | b'/' | b'%' if self.after_operand => {
+            Star | Slash | Percent if self.after_operand => {
                 self.level.multiplicative += 1;
                 self.after_operand = false;
             }
-            b'<' | b'>' | b'=' | b'!' if self.after_operand => {
-                self.count_relation();
-                return tail.strip_prefix(b"=").unwrap_or(tail);
-            }
-            b'?' if self.after_operand => {
+            In | Equals | NotEquals | Less | LessEquals | Greater | GreaterEquals => self.count_relation(),
+            Question if self.after_operand => {
                 self.level.reset_chains();
                 self.level.ternary += 1;
                 self.after_operand = false;
             }
-            b'&' | b'|' | b':' => {
+            And | Or | Colon => {
                 self.level.reset_chains();
                 self.after_operand = false;
             }
-            _ => {}
+            Not | Plus | Minus | Star | Slash | Percent | Question | Eof => {}
+            _ => self.count_operand(),
         }
-        tail
-    }
-
-    /// Reads a word, or a string with a prefix, and returns what follows it.
-    fn take_word<'t>(&mut self, rest: &'t [u8]) -> &'t [u8] {
-        let after = skip_while(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let word = rest.get(..rest.len() - after.len()).unwrap_or(rest);
-        if matches!(after.first(), Some(b'"' | b'\'')) {
-            self.count_operand();
-            return match word {
-                b"r" | b"R" | b"br" | b"bR" | b"Br" | b"BR" => skip_string(after, Escapes::Ignore),
-                b"b" | b"B" => skip_string(after, Escapes::Read),
-                _ => after,
-            };
-        }
-        if word == b"in" {
-            self.count_relation();
-        } else {
-            self.count_operand();
-        }
-        after
+        self.after_dot = kind == Dot;
     }
 
     /// Counts an operand. An operand that does not follow another one starts a new chain.
@@ -190,8 +161,8 @@ impl Scanner {
     }
 
     /// Enters brackets; refuses the text if they are nested too deeply.
-    fn open(&mut self, bracket: u8) {
-        if self.after_operand && bracket == b'[' {
+    fn open(&mut self, bracket: TokenKind) {
+        if self.after_operand && bracket == TokenKind::LeftBracket {
             self.level.postfix += 1;
         } else if !self.after_operand {
             self.level.postfix = 0;
@@ -222,55 +193,4 @@ impl Scanner {
             self.refused = Some("expression recursion limit exceeded: 250");
         }
     }
-}
-
-/// Whether a backslash in a string starts an escape sequence.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Escapes {
-    Read,
-    Ignore,
-}
-
-/// The text after the bytes at its start that `keep` accepts.
-fn skip_while(text: &[u8], keep: impl Fn(u8) -> bool) -> &[u8] {
-    let end = text.iter().position(|byte| !keep(*byte)).unwrap_or(text.len());
-    text.get(end..).unwrap_or(&[])
-}
-
-/// Skips the number at the start of the text. The sign of an exponent (`1e-5`) is not an operator. For
-/// `0xE-5`, the count is too low, which is safe.
-fn skip_number(text: &[u8]) -> &[u8] {
-    let after = skip_while(text, |byte| byte.is_ascii_alphanumeric());
-    let number = text.get(..text.len() - after.len()).unwrap_or(text);
-    match (number.last(), after.split_first()) {
-        (Some(b'e' | b'E'), Some((b'+' | b'-', exponent))) => {
-            skip_while(exponent, |byte| byte.is_ascii_digit())
-        }
-        _ => after,
-    }
-}
-
-/// Skips the string literal at the start of the text, which begins with its quote. An unterminated string is
-/// always an error.
-fn skip_string(text: &[u8], escapes: Escapes) -> &[u8] {
-    let quote = text.first().copied().unwrap_or(b'"');
-    let triple = [quote; 3];
-    let long = text.starts_with(&triple);
-    let mut rest = text.get(if long { 3 } else { 1 }..).unwrap_or(&[]);
-    while let Some((&first, tail)) = rest.split_first() {
-        if long && rest.starts_with(&triple) {
-            return rest.get(3..).unwrap_or(&[]);
-        }
-        if !long && first == quote {
-            return tail;
-        }
-        if !long && first == b'\n' {
-            return rest;
-        }
-        rest = match first {
-            b'\\' if escapes == Escapes::Read => tail.get(1..).unwrap_or(&[]),
-            _ => tail,
-        };
-    }
-    rest
 }

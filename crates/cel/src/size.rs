@@ -63,6 +63,11 @@ impl SizeRange {
         scaled(self.max, factor)
     }
 
+    /// The cost of reading a text of the largest size.
+    pub(super) fn text_read_cost(self) -> u64 {
+        self.max_read_cost(COST_PER_CHARACTER)
+    }
+
     /// The size of the result of `replace`: the maximum replaces the shortest matches with the longest
     /// replacements, the minimum the other way round. upstream v1.34 `EstimateCallCost`, case replace
     pub(super) fn size_after_replace(self, old: SizeRange, new: SizeRange) -> SizeRange {

@@ -19,7 +19,9 @@ use super::draft::ParseState;
 use super::issue::Issues;
 use super::outcome::CelEnv;
 use super::tree::Tree;
+pub(super) use lexer::{Lexed, Lexer};
 use parser::Parser;
+pub(super) use token::{Token, TokenKind};
 use visit::Visitor;
 
 /// Parses an expression: the tree, or the errors that the server's parser finds.

@@ -106,18 +106,17 @@ impl Type {
 
     /// The type as spelled in a result-type error.
     pub(super) fn result_error_spelling(&self) -> String {
-        let mut text = String::new();
-        self.write_spelled(
-            &Spelling { null: "null_type", any: "google.protobuf.Any", time: "google.protobuf." },
-            &mut text,
-        );
-        text
+        self.spelled(Spelling::ResultError)
     }
 
     /// The type as spelled in a compilation error.
     pub(super) fn compile_error_spelling(&self) -> String {
+        self.spelled(Spelling::CompileError)
+    }
+
+    fn spelled(&self, spelling: Spelling) -> String {
         let mut text = String::new();
-        self.write_spelled(&Spelling { null: "null", any: "any", time: "" }, &mut text);
+        self.write_spelled(spelling, &mut text);
         text
     }
 
@@ -128,24 +127,30 @@ impl Type {
     }
 
     /// Appends the type in one of the two spellings.
-    fn write_spelled(&self, spelling: &Spelling, text: &mut String) {
+    fn write_spelled(&self, spelling: Spelling, text: &mut String) {
         // A type can be exponentially larger than its expression; nobody reads such a message.
         if text.len() > 4096 {
             return;
         }
+        let (null, any, duration, timestamp) = match spelling {
+            Spelling::CompileError => ("null", "any", "duration", "timestamp"),
+            Spelling::ResultError => {
+                ("null_type", "google.protobuf.Any", "google.protobuf.Duration", "google.protobuf.Timestamp")
+            }
+        };
         match self {
             Type::Error => text.push_str("!error!"),
             Type::Dyn => text.push_str("dyn"),
-            Type::Any => text.push_str(spelling.any),
-            Type::Null => text.push_str(spelling.null),
+            Type::Any => text.push_str(any),
+            Type::Null => text.push_str(null),
             Type::Bool => text.push_str("bool"),
             Type::Int => text.push_str("int"),
             Type::Uint => text.push_str("uint"),
             Type::Double => text.push_str("double"),
             Type::String => text.push_str("string"),
             Type::Bytes => text.push_str("bytes"),
-            Type::Duration => spelling.write_time_type("Duration", "duration", text),
-            Type::Timestamp => spelling.write_time_type("Timestamp", "timestamp", text),
+            Type::Duration => text.push_str(duration),
+            Type::Timestamp => text.push_str(timestamp),
             Type::Named(name) => text.push_str(name),
             Type::List(element) => Self::spell_with("list", &[element], spelling, text),
             Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
@@ -163,7 +168,7 @@ impl Type {
     }
 
     /// Appends a type with its parameters in parentheses.
-    fn spell_with(name: &str, parameters: &[&Type], spelling: &Spelling, text: &mut String) {
+    fn spell_with(name: &str, parameters: &[&Type], spelling: Spelling, text: &mut String) {
         text.push_str(name);
         for (position, parameter) in parameters.iter().enumerate() {
             text.push_str(if position == 0 { "(" } else { ", " });
@@ -173,17 +178,9 @@ impl Type {
     }
 }
 
-/// The differences between the two notations for types.
-struct Spelling {
-    null: &'static str,
-    any: &'static str,
-    time: &'static str,
-}
-
-impl Spelling {
-    /// Appends `Duration` or `Timestamp` in this spelling.
-    fn write_time_type(&self, declared: &str, shown: &str, text: &mut String) {
-        text.push_str(self.time);
-        text.push_str(if self.time.is_empty() { shown } else { declared });
-    }
+/// The two notations for types.
+#[derive(Clone, Copy)]
+enum Spelling {
+    CompileError,
+    ResultError,
 }

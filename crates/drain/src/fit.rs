@@ -7,13 +7,11 @@
 //! Invariant: in the end, the replacement of every mover fits in all simulated runs in which exactly these movers
 //! leave, and uses no selected device. Other pods move only if the user's options allow it.
 
-use crate::budgets::Budgets;
 use crate::outcome::StayReason;
-use crate::plan::PlanInput;
+use crate::plan::{DrainedPods, PlanInput};
 use crate::selection::SelectedDevices;
 use crate::stay::StayExplanation;
 use crate::units::PodUnit;
-use crate::users::PodWithClaims;
 use crate::waves::{MoverWave, MovingPods, WaveSharing, assign_waves};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,9 +43,7 @@ pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
     pub(crate) selection: &'a SelectedDevices<'a>,
-    pub(crate) pods: &'a [PodWithClaims<'d>],
-    pub(crate) units: &'a [PodUnit<'d>],
-    pub(crate) budgets: &'a Budgets<'d>,
+    pub(crate) drained: &'a DrainedPods<'a, 'd>,
 }
 
 /// Which movers can move, and where their replacements go.
@@ -67,8 +63,13 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         let mut nodes = BTreeMap::new();
         for round in 0.. {
             let is_moving = |index: usize| stays.get(index).is_some_and(Option::is_none);
-            let planned =
-                assign_waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
+            let planned = assign_waves(
+                movers,
+                &is_moving,
+                &self.drained.budgets,
+                options.max_wave,
+                self.input.is_first_wave,
+            );
             let mut misfits = if self.input.missing.is_empty() {
                 let forecast = self.simulate_drain(movers, &planned);
                 let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);
@@ -125,11 +126,11 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 
     fn pods_of<'m>(&'m self, mover: &'m MovingPods) -> impl Iterator<Item = StoredObject<'d>> + 'm {
-        mover.pods.iter().filter_map(|index| self.pods.get(*index)).map(|pod| pod.pod)
+        mover.pods.iter().filter_map(|index| self.drained.pods.get(*index)).map(|pod| pod.pod)
     }
 
     fn unit_of(&self, mover: &MovingPods) -> Option<&PodUnit<'d>> {
-        self.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
+        self.drained.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
     }
 
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
@@ -171,14 +172,14 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 continue;
             }
             let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
-            let own = mover.pods.iter().filter_map(|pod| Some((*pod, self.pods.get(*pod)?.pod)));
+            let own = mover.pods.iter().filter_map(|pod| Some((*pod, self.drained.pods.get(*pod)?.pod)));
             let first = mover.pods.first().copied().unwrap_or_default();
             let mut worst: Option<UnfittingMover> = None;
             for (pod, object) in own.chain(restarted.map(|pod| (first, *pod))) {
                 let found = replacements.get(&(object.namespace(), object.name()));
                 let misfit = match found {
                     Some(found) => {
-                        if self.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
+                        if self.drained.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
                             nodes.insert(pod, nodes_by_frequency(&found.placements));
                         }
                         self.reason_not_to_fit(mover, found, forecast.samples)

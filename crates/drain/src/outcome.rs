@@ -90,66 +90,68 @@ pub enum PodDecision {
     Stays { reason: StayReason, why: String, remedy: String },
 }
 
-/// Why the drain does not move a pod.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum StayReason {
-    /// No free device or no suitable node for its replacement.
-    NoRoom,
-    /// Its replacement fits in some simulated runs but not in all.
-    FitsSometimes,
-    /// The placement of its replacement depends on something that is not simulated.
-    Unknown,
-    /// The pod references a claim by name, so a new pod of its controller would use the old allocation.
-    NamedClaim,
-    /// The claim is reserved for a PodGroup.
-    PodGroupClaim,
-    /// A PDB never allows an eviction of the pod.
-    Budget,
-    /// More than one PDB selects the pod. The Eviction API rejects such evictions.
-    SeveralBudgets,
-    /// Its group can only move as a whole, which its PDBs do not allow.
-    GroupBudget,
-    /// Its Job or JobSet would fail.
-    JobLimit,
-    /// It tolerates the taint, so its replacement could use the same device, or would be evicted repeatedly.
-    Tolerates,
-    /// The pod belongs to a DaemonSet.
-    DaemonSet,
-    /// The pod mirrors a static pod of a kubelet.
-    Mirror,
-    /// No controller recreates the pod.
-    NoController,
-    /// The pod stores data in an emptyDir volume.
-    EmptyDir,
-    /// An annotation asks not to disrupt the pod.
-    DoNotDisrupt,
-    /// The pod is already being deleted.
-    Terminating,
-    /// Its controller would create no new pod, or one whose name cannot be predicted.
-    Other,
+tollgate_formats::named_enum! {
+    /// Why the drain does not move a pod.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum StayReason {
+        /// No free device or no suitable node for its replacement.
+        NoRoom = "no-room",
+        /// Its replacement fits in some simulated runs but not in all.
+        FitsSometimes = "fits-sometimes",
+        /// The placement of its replacement depends on something that is not simulated.
+        Unknown = "unknown",
+        /// The pod references a claim by name, so a new pod of its controller would use the old allocation.
+        NamedClaim = "named-claim",
+        /// The claim is reserved for a PodGroup.
+        PodGroupClaim = "pod-group-claim",
+        /// A PDB never allows an eviction of the pod.
+        Budget = "pdb",
+        /// More than one PDB selects the pod. The Eviction API rejects such evictions.
+        SeveralBudgets = "several-pdbs",
+        /// Its group can only move as a whole, which its PDBs do not allow.
+        GroupBudget = "group-pdb",
+        /// Its Job or JobSet would fail.
+        JobLimit = "job-limit",
+        /// It tolerates the taint, so its replacement could use the same device, or would be evicted repeatedly.
+        Tolerates = "tolerates",
+        /// The pod belongs to a DaemonSet.
+        DaemonSet = "daemonset",
+        /// The pod mirrors a static pod of a kubelet.
+        Mirror = "mirror",
+        /// No controller recreates the pod.
+        NoController = "no-controller",
+        /// The pod stores data in an emptyDir volume.
+        EmptyDir = "emptydir",
+        /// An annotation asks not to disrupt the pod.
+        DoNotDisrupt = "do-not-disrupt",
+        /// The pod is already being deleted.
+        Terminating = "terminating",
+        /// Its controller would create no new pod, or one whose name cannot be predicted.
+        Other = "other",
+    }
 }
 
 impl StayReason {
-    /// The reason in kebab case, such as `no-room`.
-    pub fn name(self) -> &'static str {
+    /// True if deleting the pod would free its devices without permanent damage.
+    pub(crate) fn is_forceable(self) -> bool {
         match self {
-            StayReason::NoRoom => "no-room",
-            StayReason::FitsSometimes => "fits-sometimes",
-            StayReason::Unknown => "unknown",
-            StayReason::NamedClaim => "named-claim",
-            StayReason::PodGroupClaim => "pod-group-claim",
-            StayReason::Budget => "pdb",
-            StayReason::SeveralBudgets => "several-pdbs",
-            StayReason::GroupBudget => "group-pdb",
-            StayReason::JobLimit => "job-limit",
-            StayReason::Tolerates => "tolerates",
-            StayReason::DaemonSet => "daemonset",
-            StayReason::Mirror => "mirror",
-            StayReason::NoController => "no-controller",
-            StayReason::EmptyDir => "emptydir",
-            StayReason::DoNotDisrupt => "do-not-disrupt",
-            StayReason::Terminating => "terminating",
-            StayReason::Other => "other",
+            StayReason::NoRoom
+            | StayReason::FitsSometimes
+            | StayReason::Unknown
+            | StayReason::Budget
+            | StayReason::SeveralBudgets
+            | StayReason::GroupBudget
+            | StayReason::DaemonSet
+            | StayReason::NoController
+            | StayReason::EmptyDir
+            | StayReason::DoNotDisrupt => true,
+            StayReason::NamedClaim
+            | StayReason::PodGroupClaim
+            | StayReason::JobLimit
+            | StayReason::Tolerates
+            | StayReason::Mirror
+            | StayReason::Terminating
+            | StayReason::Other => false,
         }
     }
 }

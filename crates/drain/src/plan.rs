@@ -49,47 +49,30 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     notes.extend(autoscaler_and_pdb_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = SelectedDevices::from_rules(&names);
-    let held = claims_with_pods(state, &selection);
-    let unused = held.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
+    let drained = DrainedPods::new(state, claims_with_pods(state, &selection));
+    let unused = drained.claims.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
     let claims_without_pods = unused.map(ClaimWithPods::to_claim_with_devices).collect();
-    let pods = pods_using_claims(&held);
-    let budgets = Budgets::from_state(state);
-    let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
-    let checks = MoveChecks { state, request, held: &held, budgets: &budgets };
+    let checks = MoveChecks { state, request, held: &drained.claims, budgets: &drained.budgets };
+    let pods = drained.pods.iter().zip(&drained.budgets_by_pod);
     let mut stays: Vec<Option<StayExplanation>> =
-        pods.iter().zip(&budgets_by_pod).map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
-    let units = units_of(state, &pods);
-    mark_blocked_units(&pods, &units, &budgets, &mut stays);
-    mark_pods_of_failing_jobs(state, &pods, &units, &mut stays);
+        pods.map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
+    drained.mark_blocked_units(&mut stays);
+    drained.mark_pods_of_failing_jobs(&mut stays);
 
-    let mut movers = group_into_movers(state, &pods, &units, &budgets_by_pod, &stays);
+    let mut movers = drained.group_into_movers(&stays);
     let texts: Vec<String> = rules.iter().map(|rule| planned_rule_json(rule, input)).collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
-    let fitting = FitSimulation {
-        input,
-        rules: &docs,
-        selection: &selection,
-        pods: &pods,
-        units: &units,
-        budgets: &budgets,
-    };
+    let fitting = FitSimulation { input, rules: &docs, selection: &selection, drained: &drained };
     let FitResult { stays: misfits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, misfit) in movers.iter().zip(misfits) {
         let Some((stay, culprit)) = misfit else { continue };
-        mark_group_staying(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
+        drained.mark_group_staying(&mover.pods, &stay, Some(culprit), &mut stays);
     }
 
-    let assembly = PlanAssembler {
-        state,
-        pods: &pods,
-        held_names: &held,
-        budgets: &budgets,
-        budgets_by_pod: &budgets_by_pod,
-    };
-    let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &budgets);
-    let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
-    let used: BTreeSet<usize> = budgets_by_pod.iter().flatten().copied().collect();
-    let budgets = used.into_iter().filter_map(|index| budgets.get(index).cloned()).collect();
+    let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &drained.budgets);
+    let (pods, waves) = drained.pods_and_waves(&movers, &waves, &stays, &nodes);
+    let used: BTreeSet<usize> = drained.budgets_by_pod.iter().flatten().copied().collect();
+    let budgets = used.into_iter().filter_map(|index| drained.budgets.get(index).cloned()).collect();
     Ok(DrainPlan { rules, devices, pods, waves, budgets, claims_without_pods, dominated_by, notes })
 }
 
@@ -102,152 +85,143 @@ pub fn rules_for(
     resolve_targets(state, request, closed).map(|resolved| resolved.rules)
 }
 
-/// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
-fn mark_blocked_units<'d>(
-    pods: &[PodWithClaims<'d>],
-    units: &[PodUnit<'d>],
-    budgets: &Budgets<'d>,
-    stays: &mut [Option<StayExplanation>],
-) {
-    for unit in units {
-        let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
-        let stay = found.or_else(|| Some((None, unit.stay_reason(pods, budgets)?)));
-        let Some((culprit, stay)) = stay else { continue };
-        mark_group_staying(&unit.pods, pods, &stay, culprit, stays);
+/// The pods that use selected devices, and what decides whether and when they move.
+pub(crate) struct DrainedPods<'a, 'd> {
+    state: &'a State<'d>,
+    /// The claims that hold selected devices.
+    claims: Vec<ClaimWithPods<'d>>,
+    pub(crate) pods: Vec<PodWithClaims<'d>>,
+    pub(crate) units: Vec<PodUnit<'d>>,
+    pub(crate) budgets: Budgets<'d>,
+    /// Indices of the PDBs of each pod.
+    budgets_by_pod: Vec<Vec<usize>>,
+}
+
+impl<'a, 'd> DrainedPods<'a, 'd> {
+    fn new(state: &'a State<'d>, claims: Vec<ClaimWithPods<'d>>) -> DrainedPods<'a, 'd> {
+        let pods = pods_using_claims(&claims);
+        let budgets = Budgets::from_state(state);
+        let budgets_by_pod = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
+        DrainedPods { state, claims, units: units_of(state, &pods), pods, budgets, budgets_by_pod }
     }
-}
 
-/// The reason for a pod that stays because `other`, which must move with it, stays.
-fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExplanation {
-    let why = format!("It moves together with pod {}, which stays. {}", namespaced_name(other), stay.why);
-    StayExplanation { why, ..stay.clone() }
-}
+    fn is_of_unit(&self, pod: usize) -> bool {
+        self.units.iter().any(|unit| unit.pods.contains(&pod))
+    }
 
-/// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
-fn mark_pods_of_failing_jobs<'d>(
-    state: &State<'d>,
-    pods: &[PodWithClaims<'d>],
-    units: &[PodUnit<'d>],
-    stays: &mut [Option<StayExplanation>],
-) {
-    let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
-    for (index, pod) in pods.iter().enumerate() {
-        let is_moving = stays.get(index).is_some_and(Option::is_none);
-        if !is_moving || units.iter().any(|unit| unit.pods.contains(&index)) {
-            continue;
+    /// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
+    fn mark_blocked_units(&self, stays: &mut [Option<StayExplanation>]) {
+        for unit in &self.units {
+            let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
+            let stay = found.or_else(|| Some((None, unit.stay_reason(&self.pods, &self.budgets)?)));
+            let Some((culprit, stay)) = stay else { continue };
+            self.mark_group_staying(&unit.pods, &stay, culprit, stays);
         }
-        let Some((ObjectKind::Job, job)) = controllers_of(state, pod.pod).next() else { continue };
-        jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
     }
-    for (job, indices) in jobs.into_values() {
-        let count = i64::try_from(indices.len()).unwrap_or(i64::MAX);
-        let Some(reason) = job_failure_reason(job, count) else { continue };
-        let (spec, status) = (job.value.get("spec"), job.value.get("status"));
-        let lost = count_with_noun(indices.len(), "pod");
-        let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
-        let failed = status.get("failed").int().unwrap_or(0);
-        let needed = failed.saturating_add(count);
-        let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
-            format!(
-                r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
-                job.namespace(),
-                job.name()
-            )
-        } else {
-            "Wait until it ends.".to_owned()
-        };
-        for index in indices {
-            if let Some(stay) = stays.get_mut(index) {
-                *stay = Some(StayExplanation::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+
+    /// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
+    fn mark_pods_of_failing_jobs(&self, stays: &mut [Option<StayExplanation>]) {
+        let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
+        for (index, pod) in self.pods.iter().enumerate() {
+            let is_moving = stays.get(index).is_some_and(Option::is_none);
+            if !is_moving || self.is_of_unit(index) {
+                continue;
+            }
+            let Some((ObjectKind::Job, job)) = controllers_of(self.state, pod.pod).next() else { continue };
+            jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
+        }
+        for (job, indices) in jobs.into_values() {
+            let count = i64::try_from(indices.len()).unwrap_or(i64::MAX);
+            let Some(reason) = job_failure_reason(job, count) else { continue };
+            let (spec, status) = (job.value.get("spec"), job.value.get("status"));
+            let lost = count_with_noun(indices.len(), "pod");
+            let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
+            let failed = status.get("failed").int().unwrap_or(0);
+            let needed = failed.saturating_add(count);
+            let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
+                format!(
+                    r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
+                    job.namespace(),
+                    job.name()
+                )
+            } else {
+                "Wait until it ends.".to_owned()
+            };
+            for index in indices {
+                if let Some(stay) = stays.get_mut(index) {
+                    *stay = Some(StayExplanation::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+                }
             }
         }
     }
-}
 
-/// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
-fn mark_group_staying(
-    group: &[usize],
-    pods: &[PodWithClaims<'_>],
-    stay: &StayExplanation,
-    culprit: Option<usize>,
-    stays: &mut [Option<StayExplanation>],
-) {
-    for index in group {
-        let Some(own @ None) = stays.get_mut(*index) else { continue };
-        *own = Some(match culprit.filter(|culprit| culprit != index).and_then(|culprit| pods.get(culprit)) {
-            Some(other) => stay_because_of(stay, other.pod),
-            None => stay.clone(),
-        });
-    }
-}
-
-/// Groups the pods that can move into movers, sorted by namespace, workload and name.
-fn group_into_movers<'d>(
-    state: &State<'d>,
-    pods: &[PodWithClaims<'d>],
-    units: &[PodUnit<'d>],
-    budgets: &[Vec<usize>],
-    stays: &[Option<StayExplanation>],
-) -> Vec<MovingPods> {
-    let is_moving = |index: &usize| stays.get(*index).is_some_and(Option::is_none);
-    let budgets_of = |indices: &[usize]| {
-        let mut all: Vec<usize> =
-            indices.iter().filter_map(|index| budgets.get(*index)).flatten().copied().collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    let mut movers: Vec<(String, MovingPods)> = Vec::new();
-    for unit in units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
-        let mover = MovingPods {
-            pods: unit.pods.clone(),
-            workload: unit.description(),
-            budgets: budgets_of(&unit.pods),
-            kind: WaveSharing::Unit,
-            is_ready: unit.pods.iter().filter_map(|index| pods.get(*index)).all(|pod| is_ready(pod.pod)),
-        };
-        movers.push((unit.name.namespace.to_owned(), mover));
-    }
-    for (index, pod) in pods.iter().enumerate() {
-        if !is_moving(&index) || units.iter().any(|unit| unit.pods.contains(&index)) {
-            continue;
+    /// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
+    fn mark_group_staying(
+        &self,
+        group: &[usize],
+        stay: &StayExplanation,
+        culprit: Option<usize>,
+        stays: &mut [Option<StayExplanation>],
+    ) {
+        for index in group {
+            let Some(own @ None) = stays.get_mut(*index) else { continue };
+            *own = Some(
+                match culprit.filter(|culprit| culprit != index).and_then(|culprit| self.pods.get(culprit)) {
+                    Some(other) => stay_because_of(stay, other.pod),
+                    None => stay.clone(),
+                },
+            );
         }
-        let object = pod.pod;
-        let is_replaced = has_controller(object) && !is_daemon_pod(object);
-        let workload = match workload_of(state, object) {
-            Some(workload) => format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
-            None => format!("pod {}", namespaced_name(object)),
-        };
-        let kind = if is_replaced { WaveSharing::Single } else { WaveSharing::Unreplaced };
-        let budgets = budgets_of(&[index]);
-        let mover = MovingPods { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
-        movers.push((object.namespace().to_owned(), mover));
     }
-    // Pods are sorted by name, so their places are too.
-    movers.sort_by(|(namespace, mover), (other_namespace, other)| {
-        let (key, other) = ((&mover.workload, &mover.pods), (&other.workload, &other.pods));
-        namespace.cmp(other_namespace).then(key.cmp(&other))
-    });
-    movers.into_iter().map(|(_, mover)| mover).collect()
-}
 
-/// The DeviceTaintRule as JSON, with the effect it has while pods move.
-fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
-    let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
-    let version = versions.first().copied().unwrap_or(Version::V1);
-    noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
-}
+    /// Groups the pods that can move into movers, sorted by namespace, workload and name.
+    fn group_into_movers(&self, stays: &[Option<StayExplanation>]) -> Vec<MovingPods> {
+        let is_moving = |index: &usize| stays.get(*index).is_some_and(Option::is_none);
+        let budgets_of = |indices: &[usize]| {
+            let all = indices.iter().filter_map(|index| self.budgets_by_pod.get(*index));
+            let mut all: Vec<usize> = all.flatten().copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let mut movers: Vec<(String, MovingPods)> = Vec::new();
+        for unit in self.units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
+            let mover = MovingPods {
+                pods: unit.pods.clone(),
+                workload: unit.description(),
+                budgets: budgets_of(&unit.pods),
+                kind: WaveSharing::Unit,
+                is_ready: unit
+                    .pods
+                    .iter()
+                    .filter_map(|index| self.pods.get(*index))
+                    .all(|pod| is_ready(pod.pod)),
+            };
+            movers.push((unit.name.namespace.to_owned(), mover));
+        }
+        for (index, pod) in self.pods.iter().enumerate() {
+            if !is_moving(&index) || self.is_of_unit(index) {
+                continue;
+            }
+            let object = pod.pod;
+            let is_replaced = has_controller(object) && !is_daemon_pod(object);
+            let workload = match workload_of(self.state, object) {
+                Some(workload) => format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
+                None => format!("pod {}", namespaced_name(object)),
+            };
+            let kind = if is_replaced { WaveSharing::Single } else { WaveSharing::Unreplaced };
+            let budgets = budgets_of(&[index]);
+            let mover = MovingPods { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
+            movers.push((object.namespace().to_owned(), mover));
+        }
+        // Pods are sorted by name, so their places are too.
+        movers.sort_by(|(namespace, mover), (other_namespace, other)| {
+            let (key, other) = ((&mover.workload, &mover.pods), (&other.workload, &other.pods));
+            namespace.cmp(other_namespace).then(key.cmp(&other))
+        });
+        movers.into_iter().map(|(_, mover)| mover).collect()
+    }
 
-/// Data from which the planned pods are built.
-struct PlanAssembler<'a, 'd> {
-    state: &'a State<'d>,
-    pods: &'a [PodWithClaims<'d>],
-    held_names: &'a [ClaimWithPods<'d>],
-    budgets: &'a Budgets<'d>,
-    budgets_by_pod: &'a [Vec<usize>],
-}
-
-impl PlanAssembler<'_, '_> {
     /// The pods in the order of the plan, and the waves with indices of these pods.
     fn pods_and_waves(
         &self,
@@ -255,7 +229,6 @@ impl PlanAssembler<'_, '_> {
         waves: &[MoverWave],
         stays: &[Option<StayExplanation>],
         nodes: &BTreeMap<usize, Vec<String>>,
-        units: &[PodUnit<'_>],
     ) -> (Vec<PlannedPod>, Vec<Wave>) {
         let (mut pods, mut planned) = (Vec::new(), Vec::new());
         for (number, wave) in waves.iter().enumerate() {
@@ -264,9 +237,9 @@ impl PlanAssembler<'_, '_> {
             let indices: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
             for index in &indices {
                 let nodes = nodes.get(index).cloned().unwrap_or_default();
-                pods.extend(self.planned_pod(*index, PodDecision::Moves { wave: number, nodes }, false));
+                pods.extend(self.planned_pod(*index, PodDecision::Moves { wave: number, nodes }));
             }
-            let unit = units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
+            let unit = self.units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
             let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
             planned.push(Wave {
                 pods: (first..pods.len()).collect(),
@@ -275,18 +248,16 @@ impl PlanAssembler<'_, '_> {
             });
         }
         for (index, stay) in stays.iter().enumerate() {
-            let Some(stay) = stay.clone() else { continue };
-            let is_forceable = stay.is_forceable();
-            let StayExplanation { reason, why, remedy } = stay;
-            pods.extend(self.planned_pod(index, PodDecision::Stays { reason, why, remedy }, is_forceable));
+            let Some(StayExplanation { reason, why, remedy }) = stay.clone() else { continue };
+            pods.extend(self.planned_pod(index, PodDecision::Stays { reason, why, remedy }));
         }
         (pods, planned)
     }
 
-    fn planned_pod(&self, index: usize, fate: PodDecision, is_forceable: bool) -> Option<PlannedPod> {
+    fn planned_pod(&self, index: usize, fate: PodDecision) -> Option<PlannedPod> {
         let used = self.pods.get(index)?;
         let pod = used.pod;
-        let claims = used.claims.iter().filter_map(|index| self.held_names.get(*index));
+        let claims = used.claims.iter().filter_map(|index| self.claims.get(*index));
         let budgets = self.budgets_by_pod.get(index).into_iter().flatten();
         Some(PlannedPod {
             namespace: pod.namespace().to_owned(),
@@ -301,10 +272,23 @@ impl PlanAssembler<'_, '_> {
                 .filter_map(|budget| self.budgets.get(*budget))
                 .map(crate::outcome::Budget::namespaced_name)
                 .collect(),
+            is_forceable: matches!(fate, PodDecision::Stays { reason, .. } if reason.is_forceable()),
             fate,
-            is_forceable,
         })
     }
+}
+
+/// The reason for a pod that stays because `other`, which must move with it, stays.
+fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExplanation {
+    let why = format!("It moves together with pod {}, which stays. {}", namespaced_name(other), stay.why);
+    StayExplanation { why, ..stay.clone() }
+}
+
+/// The DeviceTaintRule as JSON, with the effect it has while pods move.
+fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
+    let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
+    let version = versions.first().copied().unwrap_or(Version::V1);
+    noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
 /// True if the pod is Ready, or if the state contains no conditions for it.

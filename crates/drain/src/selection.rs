@@ -55,6 +55,11 @@ impl<'r> SelectedDevices<'r> {
 
 /// True if the selector matches the device.
 pub(crate) fn selector_matches(names: &NameSelector, driver: &str, pool: &str, device: &str) -> bool {
-    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)
+    pool_matches(names, driver, pool) && names.device.as_ref().is_none_or(|wanted| wanted == device)
+}
+
+/// True if the driver and pool of the selector match the pool.
+pub(crate) fn pool_matches(names: &NameSelector, driver: &str, pool: &str) -> bool {
+    names.driver.as_ref().is_none_or(|wanted| wanted == driver)
+        && names.pool.as_ref().is_none_or(|wanted| wanted == pool)
 }

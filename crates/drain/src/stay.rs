@@ -19,29 +19,6 @@ impl StayExplanation {
     ) -> StayExplanation {
         StayExplanation { reason, why: why.into(), remedy: remedy.into() }
     }
-
-    /// True if deleting the pod would free its devices without permanent damage.
-    pub(crate) fn is_forceable(&self) -> bool {
-        match self.reason {
-            StayReason::NoRoom
-            | StayReason::FitsSometimes
-            | StayReason::Unknown
-            | StayReason::Budget
-            | StayReason::SeveralBudgets
-            | StayReason::GroupBudget
-            | StayReason::DaemonSet
-            | StayReason::NoController
-            | StayReason::EmptyDir
-            | StayReason::DoNotDisrupt => true,
-            StayReason::NamedClaim
-            | StayReason::PodGroupClaim
-            | StayReason::JobLimit
-            | StayReason::Tolerates
-            | StayReason::Mirror
-            | StayReason::Terminating
-            | StayReason::Other => false,
-        }
-    }
 }
 
 /// The kubectl command that scales a workload to zero or suspends it; `None` if its kind has none.

@@ -7,7 +7,7 @@
 use crate::name::rule_name;
 use crate::outcome::{DeviceId, PlannedRule};
 use crate::request::DrainRequest;
-use crate::selection::{SelectedDevices, selector_matches};
+use crate::selection::{SelectedDevices, pool_matches, selector_matches};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
@@ -118,9 +118,8 @@ fn matching_pools<'p, 'd>(
     pools: &'p DevicesByPool<'d>,
     names: &'p NameSelector,
 ) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
-    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
-    pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
+    pools.filter(|(driver, pool, _)| pool_matches(names, driver, pool))
 }
 
 /// True if the selector matches one of these devices.

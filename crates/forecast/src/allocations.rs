@@ -115,7 +115,7 @@ impl<'p> AllocationCache<'p> {
                     specs,
                     &devices.unmodelled,
                     self.plan.release.profile,
-                    |name| classes.class(name),
+                    |name| classes.classes.get(name).copied(),
                     |selectors, device| self.may_match(era, selectors, device),
                 ),
                 _ => Vec::new(),

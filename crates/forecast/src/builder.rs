@@ -1,7 +1,7 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::JobTable;
-use crate::eras::{ChangedKinds, apply_taints, snapshot_of_slices_and_rules};
+use crate::eras::{apply_taints, snapshot_of_slices_and_rules};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
@@ -25,6 +25,10 @@ pub(crate) struct PlanBuilder<'d> {
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     /// Evictions that the steps of the plan request.
     asked: Vec<PlannedEviction>,
+    /// The kinds of objects that changed since the last stage.
+    changed: Vec<ObjectKind>,
+    /// The actions of the next stage.
+    actions: Vec<Action<'d>>,
 }
 
 /// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
@@ -42,17 +46,16 @@ impl<'d> PlanBuilder<'d> {
     /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
         let taints = snapshot_of_slices_and_rules(&state, &plan.release);
-        PlanBuilder { plan, state, taints, objects: HashMap::default(), asked: Vec::new() }
+        let (objects, changed) = (HashMap::default(), ObjectKind::ALL.to_vec());
+        PlanBuilder { plan, state, taints, objects, asked: Vec::new(), changed, actions: Vec::new() }
     }
 
     /// Processes the steps, and returns the finished plan.
     pub(crate) fn build(mut self, steps: Vec<ClusterChange<'d>>) -> Plan<'d> {
         self.add_initial_state();
         let mut at = self.plan.settings.now;
-        let mut changed = ChangedKinds::ALL;
-        self.end_stage(at, &mut changed, Vec::new());
+        self.end_stage(at);
         let mut steps = steps.into_iter().peekable();
-        let mut actions = Vec::new();
         let is_rule = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Apply(value) if object_kind(*value) == Some(ObjectKind::DeviceTaintRule));
         let is_eviction = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Evict { .. });
         while let Some(step) = steps.next() {
@@ -60,26 +63,18 @@ impl<'d> PlanBuilder<'d> {
             let continues = is_rule(&step) && steps.peek().is_some_and(is_rule)
                 || is_eviction(&step) && steps.peek().is_some_and(is_eviction);
             match step {
-                ClusterChange::Apply(value) => self.apply(value, at, &mut changed, &mut actions),
-                ClusterChange::Delete { kind, namespace, name } => {
-                    self.delete(kind, namespace, name, &mut changed, &mut actions);
-                }
+                ClusterChange::Apply(value) => self.apply(value, at),
+                ClusterChange::Delete { kind, namespace, name } => self.delete(kind, namespace, name),
                 ClusterChange::Evict { namespace, name, with_group } => {
                     let stage = self.plan.stages.len();
                     let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
-                    let is_by_taint = false;
-                    self.asked.extend(pod.map(|pod| PlannedEviction {
-                        at,
-                        stage,
-                        pod,
-                        with_group,
-                        is_by_taint,
-                    }));
+                    let eviction = |pod| PlannedEviction { at, stage, pod, with_group, is_by_taint: false };
+                    self.asked.extend(pod.map(eviction));
                 }
                 ClusterChange::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
             if !continues {
-                self.end_stage(at, &mut changed, std::mem::take(&mut actions));
+                self.end_stage(at);
             }
         }
         self.find_evictions();
@@ -121,66 +116,52 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Ends a stage: records the objects in effect from `at` on, and the actions on pods and claims.
-    fn end_stage(&mut self, at: Timestamp, changed: &mut ChangedKinds, actions: Vec<Action<'d>>) {
+    fn end_stage(&mut self, at: Timestamp) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
-        let changed = std::mem::take(changed);
-        let era = eras.begin_era(before, changed, &self.state, &self.taints, release, (tables, catalog));
-        stages.push(Stage { at, era, actions });
+        let changed = std::mem::take(&mut self.changed);
+        let era = eras.begin_era(before, &changed, &self.state, &self.taints, release, (tables, catalog));
+        stages.push(Stage { at, era, actions: std::mem::take(&mut self.actions) });
     }
 
     /// Processes an applied object: records what it changes, and the pods and claims that it creates.
-    fn apply(
-        &mut self,
-        value: Value<'d>,
-        at: Timestamp,
-        changed: &mut ChangedKinds,
-        actions: &mut Vec<Action<'d>>,
-    ) {
+    fn apply(&mut self, value: Value<'d>, at: Timestamp) {
         let known = object_kind(value).is_some_and(|kind| {
             let metadata = value.get("metadata");
             let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
             self.state.objects_of_kind(kind).get(namespace, name).is_some()
         });
         let Some(kind) = self.state.add(value) else { return };
-        changed.mark_changed(kind);
+        self.changed.push(kind);
         apply_taints(&mut self.taints, kind, value, &self.plan.release, at);
         let object = StoredObject { version: dra_version_of(value), value };
         match kind {
             ObjectKind::Pod => {
-                let pod =
-                    self.add_created_pod(&PodSource::from_object(value), Some(object.name()), object.name());
+                let pod = self.add_created_pod(&PodSource::from_object(value), object.name());
                 self.track_pod(pod, PodOrigin::Given, Some(object));
-                actions.push(Action::CreatePod(pod));
+                self.actions.push(Action::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
                 let tables = &mut self.plan.tables;
                 let claim = tables.claim_index(object.namespace(), object.name());
                 let spec = tables.add_spec(object.version, Claim::of(value).spec());
-                actions.push(Action::ApplyClaim(claim, spec));
+                self.actions.push(Action::ApplyClaim(claim, spec));
             }
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
-                self.apply_workload(kind, object, known, actions);
+                self.apply_workload(kind, object, known);
             }
             _ => {}
         }
     }
 
     /// Processes a deleted object: records what it changes, and the pods and claims that are deleted.
-    fn delete(
-        &mut self,
-        kind: ObjectKind,
-        namespace: &'d str,
-        name: &'d str,
-        changed: &mut ChangedKinds,
-        actions: &mut Vec<Action<'d>>,
-    ) {
+    fn delete(&mut self, kind: ObjectKind, namespace: &'d str, name: &'d str) {
         self.state.remove(kind, namespace, name);
-        changed.mark_changed(kind);
+        self.changed.push(kind);
         match kind {
-            ObjectKind::Pod => actions.push(Action::DeletePod { namespace, name }),
+            ObjectKind::Pod => self.actions.push(Action::DeletePod { namespace, name }),
             ObjectKind::ResourceClaim => {
-                actions.push(Action::DeleteClaim(self.plan.tables.claim_index(namespace, name)));
+                self.actions.push(Action::DeleteClaim(self.plan.tables.claim_index(namespace, name)));
             }
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => {
                 let kind = SnapshotKind::from_type_meta("resource.k8s.io/v1", kind.name());
@@ -192,16 +173,10 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Adds a pod that the steps create. `placeholder` is shown instead of its name if that is not known yet.
-    fn add_created_pod(
-        &mut self,
-        source: &PodSource<'d>,
-        known_name: Option<&str>,
-        placeholder: &str,
-    ) -> PodIndex {
+    /// Adds a pod that the steps create.
+    fn add_created_pod(&mut self, source: &PodSource<'d>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
-        let name = known_name.unwrap_or(placeholder).to_owned();
-        tables.add_pod(catalog, source, name, Value::absent())
+        tables.add_pod(catalog, source, name.to_owned(), Value::absent())
     }
 
     /// Adds a pod whose outcome is reported.
@@ -239,17 +214,11 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds the pods that a new workload creates.
-    fn apply_workload(
-        &mut self,
-        kind: ObjectKind,
-        object: StoredObject<'d>,
-        known: bool,
-        actions: &mut Vec<Action<'d>>,
-    ) {
+    fn apply_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
         let pods = self.plan.controllers.pods_created_by_workload(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
-            let pod = self.add_created_pod(&pods.source, name.as_deref(), &pods.placeholder);
+            let pod = self.add_created_pod(&pods.source, name.as_ref().unwrap_or(&pods.placeholder));
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
             self.track_pod_as(pod, PodOrigin::Given, None, name, Some(workload));
             if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
@@ -262,7 +231,7 @@ impl<'d> PlanBuilder<'d> {
             if known && let Some(tracked) = self.plan.tracked.last_mut() {
                 tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
             }
-            actions.push(Action::CreatePod(pod));
+            self.actions.push(Action::CreatePod(pod));
         }
     }
 
@@ -362,7 +331,7 @@ impl<'d> PlanBuilder<'d> {
             };
             let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
-            let replacement = self.add_created_pod(&source, certain.as_deref(), &made);
+            let replacement = self.add_created_pod(&source, certain.as_ref().unwrap_or(&made));
             let workload = self.workload_name(object);
             self.track_pod_as(replacement, PodOrigin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {

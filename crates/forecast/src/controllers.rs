@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
 
 /// Default `backoffLimit` of a Job.
-const DEFAULT_BACKOFF_LIMIT: i64 = 6;
+pub(crate) const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
 /// The Jobs whose pods are evicted or created in a forecast.
 #[derive(Default, Debug)]

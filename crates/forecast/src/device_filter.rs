@@ -65,29 +65,27 @@ impl<'p> DeviceFilter<'_, 'p> {
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
-            match self.devices.allocation_on_node(self.cache, node, claim_set) {
-                Some(NodeAllocationResult::Allocated(found, own)) => {
+            let result = self.devices.allocation_on_node(self.cache, node, claim_set);
+            match result.unwrap_or(NodeAllocationResult::Unschedulable(UnschedulableReason::CannotAllocate)) {
+                NodeAllocationResult::Allocated(found, own) => {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };
                 }
-                Some(NodeAllocationResult::Unschedulable(reason)) => {
+                NodeAllocationResult::Unschedulable(reason) => {
                     return DeviceVerdict::Rejected(reason.scheduler_message());
                 }
-                Some(NodeAllocationResult::Failed) => {
+                NodeAllocationResult::Failed => {
                     let asked = self.requested_claims(extended);
                     let error = self.devices.allocation_error(self.cache, node, &asked);
                     return DeviceVerdict::Failed(
                         error.map_or(String::new(), |error| scheduler_error_message(&error)),
                     );
                 }
-                Some(NodeAllocationResult::Unsupported(what)) => {
+                NodeAllocationResult::Unsupported(what) => {
                     return DeviceVerdict::NotModelled(what.to_owned());
                 }
-                Some(NodeAllocationResult::GaveUp(steps)) => {
+                NodeAllocationResult::GaveUp(steps) => {
                     return DeviceVerdict::NotModelled(format!("gave up after {steps} steps"));
-                }
-                None => {
-                    return DeviceVerdict::Rejected(UnschedulableReason::CannotAllocate.scheduler_message());
                 }
             }
         }

@@ -67,34 +67,22 @@ impl ReportedDevice<'_> {
     }
 }
 
-/// A state of a device. All states except `Free` can be combined.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DeviceState {
-    /// A claim holds the device without adminAccess.
-    Allocated,
-    /// A taint prevents allocation to requests that do not tolerate it.
-    Tainted,
-    /// No request can be allocated the device, whatever it tolerates: see [`BlockedBy`].
-    Blocked,
-    /// Claims hold shares of the device.
-    Shared,
-    /// A claim holds the device, but no slice publishes it.
-    Unpublished,
-    /// None of the other states applies: the scheduler can allocate the device.
-    Free,
-}
-
-impl DeviceState {
-    /// The state as shown in reports, such as `allocated`.
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceState::Allocated => "allocated",
-            DeviceState::Tainted => "tainted",
-            DeviceState::Blocked => "blocked",
-            DeviceState::Shared => "shared",
-            DeviceState::Unpublished => "unpublished",
-            DeviceState::Free => "free",
-        }
+tollgate_formats::named_enum! {
+    /// A state of a device. All states except `Free` can be combined.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum DeviceState {
+        /// A claim holds the device without adminAccess.
+        Allocated = "allocated",
+        /// A taint prevents allocation to requests that do not tolerate it.
+        Tainted = "tainted",
+        /// No request can be allocated the device, whatever it tolerates: see [`BlockedBy`].
+        Blocked = "blocked",
+        /// Claims hold shares of the device.
+        Shared = "shared",
+        /// A claim holds the device, but no slice publishes it.
+        Unpublished = "unpublished",
+        /// None of the other states applies: the scheduler can allocate the device.
+        Free = "free",
     }
 }
 

@@ -60,53 +60,19 @@ pub(crate) struct ClassEra<'d> {
     pub(crate) delegated: ResourcesDelegatedToDevices,
 }
 
-/// For each kind of object that eras depend on, whether it has changed since the last era.
-#[derive(Clone, Copy, Default, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
-pub(crate) struct ChangedKinds {
-    pub(crate) devices: bool,
-    pub(crate) classes: bool,
-    pub(crate) templates: bool,
-    pub(crate) nodes: bool,
-}
-
-impl<'d> ClassEra<'d> {
-    /// The DeviceClass with this name.
-    pub(crate) fn class(&self, name: &str) -> Option<Class<'d>> {
-        let mut objects = self.objects.iter();
-        objects.find(|class| class.get("metadata").get("name").str() == name).map(|class| Class::of(*class))
-    }
-}
-
-impl ChangedKinds {
-    pub(crate) const ALL: ChangedKinds =
-        ChangedKinds { devices: true, classes: true, templates: true, nodes: true };
-
-    /// Records that an object of this kind changes.
-    pub(crate) fn mark_changed(&mut self, kind: ObjectKind) {
-        match kind {
-            ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => self.devices = true,
-            ObjectKind::DeviceClass => self.classes = true,
-            ObjectKind::ResourceClaimTemplate => self.templates = true,
-            ObjectKind::Node => self.nodes = true,
-            _ => {}
-        }
-    }
-}
-
 impl<'d> Eras<'d> {
-    /// Starts a new era with this state. Only the kinds in `changed` are read again.
+    /// Starts a new era with this state. Only the kinds of objects in `changed` are read again.
     pub(crate) fn begin_era(
         &mut self,
         before: EraIndices,
-        changed: ChangedKinds,
+        changed: &[ObjectKind],
         state: &State<'d>,
         taints: &Snapshot,
         release: &SimulatedRelease,
         (tables, catalog): (&mut PodAndClaimTables<'d>, &mut Catalog<'d>),
     ) -> EraIndices {
         let mut era = before;
-        if changed.devices {
+        if changed.contains(&ObjectKind::ResourceSlice) || changed.contains(&ObjectKind::DeviceTaintRule) {
             let mut slices: Vec<StoredObject<'d>> =
                 state.objects_of_kind(ObjectKind::ResourceSlice).iter().collect();
             let rules: Vec<StoredObject<'d>> =
@@ -119,7 +85,7 @@ impl<'d> Eras<'d> {
                 self.reversed_slices.insert(era.devices, era.devices + 1);
             }
         }
-        if changed.classes {
+        if changed.contains(&ObjectKind::DeviceClass) {
             let objects = state.objects_of_kind(ObjectKind::DeviceClass);
             let classes = objects.iter().map(|class| (class.name(), Class::of(class.value)));
             self.classes.push(ClassEra {
@@ -131,7 +97,7 @@ impl<'d> Eras<'d> {
             });
             era.classes = self.classes.len() - 1;
         }
-        if changed.templates {
+        if changed.contains(&ObjectKind::ResourceClaimTemplate) {
             let objects = state.objects_of_kind(ObjectKind::ResourceClaimTemplate);
             let templates = objects.iter().map(|template| {
                 let spec = Template::of(template.value).spec().spec();
@@ -140,7 +106,7 @@ impl<'d> Eras<'d> {
             self.templates.push(templates.collect());
             era.templates = self.templates.len() - 1;
         }
-        if changed.nodes {
+        if changed.contains(&ObjectKind::Node) {
             let mut objects: Vec<_> = state.objects_of_kind(ObjectKind::Node).iter().collect();
             objects.sort_by_key(|node| node.name());
             self.nodes.push(Nodes::new(objects.into_iter().map(|node| catalog.read_node(node.value))));

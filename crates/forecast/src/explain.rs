@@ -113,7 +113,7 @@ impl<'p> Simulation<'_, 'p> {
         let mut sentences: Vec<String> = Vec::new();
         for request in requests.take(MAX_EXPLAINED_REQUESTS) {
             let name = request.device_class_name();
-            let Some(class) = classes.class(name) else { continue };
+            let Some(class) = classes.classes.get(name) else { continue };
             let mut tally = DeviceTally::default();
             for device in inventory.published_devices() {
                 let obstacle = obstacles.get(device.candidate.index).copied().flatten();

@@ -44,54 +44,34 @@ pub struct PodOutcomeCounts {
     pub not_recreated: usize,
 }
 
-/// Why a pod is part of the forecast.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum PodOrigin {
-    /// The pod is among the given objects, or created by a given workload.
-    Given,
-    /// The pod replaces an evicted pod.
-    Replacement,
-    /// The pod was pending in the initial state.
-    Waiting,
-}
-
-impl PodOrigin {
-    /// The origin as shown in reports, such as `given`.
-    pub fn name(self) -> &'static str {
-        match self {
-            PodOrigin::Given => "given",
-            PodOrigin::Replacement => "replacement",
-            PodOrigin::Waiting => "waiting",
-        }
+tollgate_formats::named_enum! {
+    /// Why a pod is part of the forecast.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum PodOrigin {
+        /// The pod is among the given objects, or created by a given workload.
+        Given = "given",
+        /// The pod replaces an evicted pod.
+        Replacement = "replacement",
+        /// The pod was pending in the initial state.
+        Waiting = "waiting",
     }
 }
 
-/// The outcome of a pod over all simulated runs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum PodOutcome {
-    /// The pod is bound to a node in every run.
-    Fits,
-    /// The pod is bound in some runs.
-    Sometimes,
-    /// The pod is bound in no run.
-    Pending,
-    /// The outcome depends on a feature that is not simulated.
-    Unknown,
-    /// The pod is evicted and not recreated, or its StatefulSet waits for a predecessor that never becomes
-    /// ready.
-    NotRecreated,
-}
-
-impl PodOutcome {
-    /// The outcome as shown in reports, such as `fits`.
-    pub fn name(self) -> &'static str {
-        match self {
-            PodOutcome::Fits => "fits",
-            PodOutcome::Sometimes => "sometimes",
-            PodOutcome::Pending => "pending",
-            PodOutcome::Unknown => "unknown",
-            PodOutcome::NotRecreated => "not-recreated",
-        }
+tollgate_formats::named_enum! {
+    /// The outcome of a pod over all simulated runs.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum PodOutcome {
+        /// The pod is bound to a node in every run.
+        Fits = "fits",
+        /// The pod is bound in some runs.
+        Sometimes = "sometimes",
+        /// The pod is bound in no run.
+        Pending = "pending",
+        /// The outcome depends on a feature that is not simulated.
+        Unknown = "unknown",
+        /// The pod is evicted and not recreated, or its StatefulSet waits for a predecessor that never becomes
+        /// ready.
+        NotRecreated = "not-recreated",
     }
 }
 

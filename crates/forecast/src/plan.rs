@@ -10,7 +10,6 @@ use crate::extended::ExtendedClaims;
 use crate::missing::missing_kinds;
 use crate::nodes::Catalog;
 use crate::outcome::{PodOrigin, WorkloadName};
-use crate::player::RunSimulator;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::tables::{ClaimIndex, ClaimSpecEntry, PodAndClaimTables, PodIndex};
 use tollgate_allocator::{AllocatorSemantics, DEFAULT_MAX_STEPS};
@@ -199,11 +198,6 @@ impl<'d> Plan<'d> {
     /// What is reported of a pod, if anything.
     pub(crate) fn tracked_pod(&self, pod: PodIndex) -> Option<&TrackedPod> {
         self.tracked.get(self.tables.pods.get(pod)?.tracked?)
-    }
-
-    /// A simulator that plays runs of this plan one after the other and caches their common data.
-    pub fn run_simulator(&self) -> RunSimulator<'_> {
-        RunSimulator::new(self)
     }
 }
 

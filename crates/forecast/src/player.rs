@@ -17,25 +17,28 @@ pub struct RunSimulator<'p> {
     pub(crate) cache: AllocationCache<'p>,
 }
 
-impl<'p> RunSimulator<'p> {
-    pub(crate) fn new(plan: &'p Plan<'p>) -> RunSimulator<'p> {
-        let occupancy = plan.eras.nodes.first().map(|nodes| {
-            let mut occupancy = Occupancy::new(&plan.catalog, nodes);
-            for (pod, node) in &plan.bound {
-                if let (Some(node), Some(pod)) = (nodes.find(node), plan.tables.pods.get(*pod)) {
+impl Plan<'_> {
+    /// A simulator that plays runs of this plan one after the other and caches their common data.
+    pub fn run_simulator(&self) -> RunSimulator<'_> {
+        let occupancy = self.eras.nodes.first().map(|nodes| {
+            let mut occupancy = Occupancy::new(&self.catalog, nodes);
+            for (pod, node) in &self.bound {
+                if let (Some(node), Some(pod)) = (nodes.find(node), self.tables.pods.get(*pod)) {
                     occupancy.add_pod(node, pod.needs);
                 }
             }
             occupancy
         });
         RunSimulator {
-            plan,
-            fits: plan.eras.nodes.iter().map(|nodes| NodeFitCache::new(&plan.catalog, nodes)).collect(),
+            plan: self,
+            fits: self.eras.nodes.iter().map(|nodes| NodeFitCache::new(&self.catalog, nodes)).collect(),
             occupancy,
-            cache: AllocationCache::new(plan),
+            cache: AllocationCache::new(self),
         }
     }
+}
 
+impl RunSimulator<'_> {
     /// Simulates the run with the number `course`, which determines its random numbers together with the
     /// seed.
     pub fn simulate_run(&mut self, course: u32) -> RunOutcome {

@@ -10,89 +10,57 @@ use std::collections::HashMap;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::Value;
 
-/// The kinds of objects that a forecast reads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ObjectKind {
-    Namespace,
-    Node,
-    Pod,
-    DeviceClass,
-    ResourceSlice,
-    DeviceTaintRule,
-    ResourceClaimTemplate,
-    ResourceClaim,
-    PodDisruptionBudget,
-    ReplicaSet,
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-    Job,
-    CronJob,
-    JobSet,
-    LeaderWorkerSet,
-    /// `PodGroup` of the Kubernetes scheduler.
-    PodGroup,
-    /// `PodGroup` of the coscheduling plugin, which is a different API.
-    CoschedulingPodGroup,
+tollgate_formats::named_enum! {
+    /// The kinds of objects that a forecast reads, each with its name in the API.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum ObjectKind {
+        Namespace = "Namespace",
+        Node = "Node",
+        Pod = "Pod",
+        DeviceClass = "DeviceClass",
+        ResourceSlice = "ResourceSlice",
+        DeviceTaintRule = "DeviceTaintRule",
+        ResourceClaimTemplate = "ResourceClaimTemplate",
+        ResourceClaim = "ResourceClaim",
+        PodDisruptionBudget = "PodDisruptionBudget",
+        ReplicaSet = "ReplicaSet",
+        Deployment = "Deployment",
+        StatefulSet = "StatefulSet",
+        DaemonSet = "DaemonSet",
+        Job = "Job",
+        CronJob = "CronJob",
+        JobSet = "JobSet",
+        LeaderWorkerSet = "LeaderWorkerSet",
+        /// `PodGroup` of the Kubernetes scheduler.
+        PodGroup = "PodGroup",
+        /// `PodGroup` of the coscheduling plugin, which is a different API.
+        CoschedulingPodGroup = "PodGroup",
+    }
 }
 
 impl ObjectKind {
-    /// All kinds of objects that a forecast reads.
-    pub const ALL: [ObjectKind; 19] = [
-        ObjectKind::Namespace,
-        ObjectKind::Node,
-        ObjectKind::Pod,
-        ObjectKind::DeviceClass,
-        ObjectKind::ResourceSlice,
-        ObjectKind::DeviceTaintRule,
-        ObjectKind::ResourceClaimTemplate,
-        ObjectKind::ResourceClaim,
-        ObjectKind::PodDisruptionBudget,
-        ObjectKind::ReplicaSet,
-        ObjectKind::Deployment,
-        ObjectKind::StatefulSet,
-        ObjectKind::DaemonSet,
-        ObjectKind::Job,
-        ObjectKind::CronJob,
-        ObjectKind::JobSet,
-        ObjectKind::LeaderWorkerSet,
-        ObjectKind::PodGroup,
-        ObjectKind::CoschedulingPodGroup,
-    ];
-
-    /// The kind in the API, such as `ResourceSlice`.
-    pub fn name(self) -> &'static str {
-        self.group_and_name().1
-    }
-
     /// The plural, such as `DeviceClasses`.
     pub fn plural(self) -> String {
         let name = self.name();
         format!("{name}{}", if name.ends_with('s') { "es" } else { "s" })
     }
 
-    /// The API group (empty for the core group) and the kind.
-    fn group_and_name(self) -> (&'static str, &'static str) {
+    /// The API group; empty for the core group.
+    fn group(self) -> &'static str {
         match self {
-            ObjectKind::Namespace => ("", "Namespace"),
-            ObjectKind::Node => ("", "Node"),
-            ObjectKind::Pod => ("", "Pod"),
-            ObjectKind::DeviceClass => ("resource.k8s.io", "DeviceClass"),
-            ObjectKind::ResourceSlice => ("resource.k8s.io", "ResourceSlice"),
-            ObjectKind::DeviceTaintRule => ("resource.k8s.io", "DeviceTaintRule"),
-            ObjectKind::ResourceClaimTemplate => ("resource.k8s.io", "ResourceClaimTemplate"),
-            ObjectKind::ResourceClaim => ("resource.k8s.io", "ResourceClaim"),
-            ObjectKind::PodDisruptionBudget => ("policy", "PodDisruptionBudget"),
-            ObjectKind::ReplicaSet => ("apps", "ReplicaSet"),
-            ObjectKind::Deployment => ("apps", "Deployment"),
-            ObjectKind::StatefulSet => ("apps", "StatefulSet"),
-            ObjectKind::DaemonSet => ("apps", "DaemonSet"),
-            ObjectKind::Job => ("batch", "Job"),
-            ObjectKind::CronJob => ("batch", "CronJob"),
-            ObjectKind::JobSet => ("jobset.x-k8s.io", "JobSet"),
-            ObjectKind::LeaderWorkerSet => ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-            ObjectKind::PodGroup => ("scheduling.k8s.io", "PodGroup"),
-            ObjectKind::CoschedulingPodGroup => ("scheduling.x-k8s.io", "PodGroup"),
+            Self::Namespace | Self::Node | Self::Pod => "",
+            Self::DeviceClass
+            | Self::ResourceSlice
+            | Self::DeviceTaintRule
+            | Self::ResourceClaimTemplate
+            | Self::ResourceClaim => "resource.k8s.io",
+            Self::PodDisruptionBudget => "policy",
+            Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::DaemonSet => "apps",
+            Self::Job | Self::CronJob => "batch",
+            Self::JobSet => "jobset.x-k8s.io",
+            Self::LeaderWorkerSet => "leaderworkerset.x-k8s.io",
+            Self::PodGroup => "scheduling.k8s.io",
+            Self::CoschedulingPodGroup => "scheduling.x-k8s.io",
         }
     }
 
@@ -111,7 +79,7 @@ impl ObjectKind {
     /// The kind for this `apiVersion` and `kind`; `None` if a forecast does not read it.
     pub fn from_type_meta(api_version: &str, kind: &str) -> Option<ObjectKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        ObjectKind::ALL.into_iter().find(|candidate| candidate.group_and_name() == (group, kind))
+        ObjectKind::ALL.into_iter().find(|candidate| (candidate.group(), candidate.name()) == (group, kind))
     }
 }
 

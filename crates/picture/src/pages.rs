@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::bars::{self, BarPart, ClassChange};
 use crate::frame::grouped;
 use crate::map::{KindAndName, NamespaceAndName};
-use crate::text::{Text, unbroken};
+use crate::text::{Text, first_parts, unbroken};
 pub use audit::audit;
 pub use devices::{DevicePageSections, device_page_sections, devices};
 pub use drain::{DrainCommands, drain};
@@ -53,15 +53,19 @@ struct PodsByOutcome {
 }
 
 impl PodsByOutcome {
-    /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
-    fn render(self, fits: &[BarPart]) -> Markup {
-        let others = [
+    /// The parts of a bar for the pods that do not fit in every course.
+    fn unfitting_parts(self) -> [BarPart; 4] {
+        [
             ("allocated", "fit only sometimes", self.sometimes),
             ("tainted", "stay Pending", self.pending),
             ("blocked", "have an unknown outcome", self.unknown),
             ("blocked", "are not recreated", self.not_recreated),
-        ];
-        let parts = [fits, &others].concat();
+        ]
+    }
+
+    /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
+    fn render(self, fits: &[BarPart]) -> Markup {
+        let parts = [fits, &self.unfitting_parts()].concat();
         let total = parts.iter().map(|part| part.2).sum();
         html! { div.keep { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) } }
     }
@@ -143,11 +147,5 @@ fn workload(workload: Option<&KindAndName>) -> Markup {
 
 /// The first `most` texts as a list, and the number of the others.
 fn listed_up_to(texts: &[Text], most: usize) -> Markup {
-    html! {
-        @for (index, text) in texts.iter().take(most).enumerate() {
-            @if index > 0 { ", " }
-            (unbroken(text))
-        }
-        @if texts.len() > most { " and " (grouped(texts.len() - most)) " more" }
-    }
+    first_parts(texts.iter().map(|text| unbroken(text)), most, [", ", " and "])
 }

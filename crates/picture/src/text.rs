@@ -13,6 +13,7 @@ use maud::{Escaper, Markup, Render, html};
 use serde::{Deserialize, Deserializer};
 use tollgate_formats::sanitize::is_unsafe;
 
+use crate::frame::grouped;
 use crate::map::NamespaceAndName;
 
 /// A text whose unsafe characters are visible, such as `\u202e`.
@@ -76,6 +77,23 @@ pub(crate) fn breakable(text: &str) -> Markup {
 /// Namespace and name of an object, such as `research/llm-train-0`, with a possible line break after the namespace.
 pub(crate) fn namespaced(object: &NamespaceAndName) -> Markup {
     html! { (object.namespace) "/" (unbroken(&object.name)) }
+}
+
+/// The first `most` parts, with the first separator between them and the second before the number of the others:
+/// `gpu-0, gpu-1 and 2 more`.
+pub(crate) fn first_parts(
+    parts: impl ExactSizeIterator<Item = Markup>,
+    most: usize,
+    [separator, last_separator]: [&str; 2],
+) -> Markup {
+    let more = parts.len().saturating_sub(most);
+    html! {
+        @for (index, part) in parts.take(most).enumerate() {
+            @if index > 0 { (separator) }
+            (part)
+        }
+        @if more > 0 { (last_separator) (grouped(more)) " more" }
+    }
 }
 
 impl Render for Text {

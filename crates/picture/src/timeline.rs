@@ -7,7 +7,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 use crate::frame::{counted, grouped};
 use crate::map::NamespaceAndName;
-use crate::text::{Text, namespaced};
+use crate::text::{Text, first_parts, namespaced};
 
 /// Maximum number of bars in the drawing; evictions between two bars are drawn together.
 const MAX_BARS: u8 = 40;
@@ -65,13 +65,7 @@ impl<'a> Timeline<'a> {
                     li {
                         time { (self.label(*time)) }
                         strong { (counted(pods.len(), "pod")) }
-                        span {
-                            @for (index, pod) in pods.iter().take(MAX_NAMES).enumerate() {
-                                @if index > 0 { ", " }
-                                (namespaced(pod))
-                            }
-                            @if pods.len() > MAX_NAMES { " and " (grouped(pods.len() - MAX_NAMES)) " more" }
-                        }
+                        span { (first_parts(pods.iter().map(|pod| namespaced(pod)), MAX_NAMES, [", ", " and "])) }
                     }
                 }
             }

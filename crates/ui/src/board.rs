@@ -199,13 +199,9 @@ impl Board {
     /// The device of the map cell with this id.
     pub fn device(&self, id: &str) -> Option<DeviceName> {
         let shown = self.shown();
-        let device = find_device(&shown.report, id)?;
-        let text = |text: &str| text.to_owned();
-        Some(DeviceName {
-            driver: text(&device.driver),
-            pool: text(&device.pool),
-            device: text(&device.device),
-        })
+        let Device { driver, pool, device, .. } = find_device(&shown.report, id)?;
+        let [driver, pool, device] = [driver, pool, device].map(|text| String::from(&**text));
+        Some(DeviceName { driver, pool, device })
     }
 
     /// The panel about the device of a map cell, and about devices that share counters with it.

@@ -16,9 +16,9 @@ impl<'t> Checker<'t, '_> {
         };
         let (found, message) = match message {
             MessageTypeLookup::Of(found, message) => (found, message),
-            MessageTypeLookup::OtherType(found, message) => {
+            MessageTypeLookup::OtherType(message) => {
                 self.report(id, format!("'{message}' is not a message type"));
-                (found, message)
+                (Type::Error, message)
             }
             MessageTypeLookup::Variable(found, message) => {
                 self.report(id, format!("'{}' is not a type", found.bare_name()));

@@ -6,7 +6,7 @@
 use super::path::{DevicePath, ITEMS, VALUES};
 use super::{Estimator, set_known};
 use crate::overload::{CallStyle, DeclaredType, Overload};
-use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, SizeRange};
+use crate::size::{COST_PER_PATTERN_CHARACTER, SizeRange};
 use crate::tree::NodeId;
 
 /// The cost of a call without its arguments, and the size of its result.
@@ -157,68 +157,57 @@ impl<'t> Estimator<'t> {
     /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
     /// `functionCost`
     fn standard_estimate(&mut self, call: &OverloadCall<'_, 't>) -> Option<Estimate> {
-        let estimate = match (call.function, call.target, call.args) {
-            ("format", Some(text), [_]) => {
-                Estimate::of_unknown_size(size_ignoring_path(text).max_read_cost(COST_PER_CHARACTER))
-            }
-            ("bytes", None, [text]) if call.first_parameter() == Some(DeclaredType::Str) => {
+        let first = call.first_parameter();
+        let cost = match (call.function, call.target, call.args) {
+            ("format", Some(text), [_]) => size_ignoring_path(text).text_read_cost(),
+            ("bytes", None, [text]) if first == Some(DeclaredType::Str) => {
                 let read = size_ignoring_path(text);
                 // Four bytes per character; the server's product wraps around.
                 let result = SizeRange { min: read.min, max: read.max.wrapping_mul(4) };
-                Estimate::of_size(read.max_read_cost(COST_PER_CHARACTER), result)
+                return Some(Estimate::of_size(read.text_read_cost(), result));
             }
-            ("string", None, [bytes]) if call.first_parameter() == Some(DeclaredType::Bytes) => {
+            ("string", None, [bytes]) if first == Some(DeclaredType::Bytes) => {
                 let read = size_ignoring_path(bytes);
-                Estimate::of_size(
-                    read.max_read_cost(COST_PER_CHARACTER),
-                    SizeRange { min: read.min / 4, max: read.max },
-                )
+                let result = SizeRange { min: read.min / 4, max: read.max };
+                return Some(Estimate::of_size(read.text_read_cost(), result));
             }
             ("strings.quote", None, [text]) => {
                 let read = size_ignoring_path(text);
                 let max = read.max.wrapping_mul(2).wrapping_add(2);
-                Estimate::of_size(
-                    read.max_read_cost(COST_PER_CHARACTER),
-                    SizeRange { min: read.min.wrapping_add(2), max },
-                )
+                let result = SizeRange { min: read.min.wrapping_add(2), max };
+                return Some(Estimate::of_size(read.text_read_cost(), result));
             }
-            ("startsWith" | "endsWith", Some(_), [affix]) => {
-                Estimate::of_unknown_size(size_ignoring_path(affix).max_read_cost(COST_PER_CHARACTER))
-            }
+            ("startsWith" | "endsWith", Some(_), [affix]) => size_ignoring_path(affix).text_read_cost(),
             ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(DeclaredType::List(_))) => {
-                Estimate::of_unknown_size(size_ignoring_path(list).max_read_cost(1.0))
+                size_ignoring_path(list).max_read_cost(1.0)
             }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern])
                 if call.target.is_some() || self.env.matches_function_has_cost =>
             {
-                Estimate::of_unknown_size(pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern)))
+                pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern))
             }
-            ("contains", Some(text), [part]) => Estimate::of_unknown_size(
-                size_ignoring_path(text)
-                    .max_read_cost(COST_PER_CHARACTER)
-                    .saturating_mul(size_ignoring_path(part).max_read_cost(COST_PER_CHARACTER)),
-            ),
+            ("contains", Some(text), [part]) => {
+                let part = size_ignoring_path(part).text_read_cost();
+                size_ignoring_path(text).text_read_cost().saturating_mul(part)
+            }
             ("_+_", None, [left, right])
-                if matches!(
-                    call.first_parameter(),
-                    Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))
-                ) =>
+                if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))) =>
             {
                 let result = size_ignoring_path(left).plus(size_ignoring_path(right));
                 self.unite_contents(call.id, left.id, right.id);
                 // Lists are chained, not copied.
-                let is_list = matches!(call.first_parameter(), Some(DeclaredType::List(_)));
-                Estimate::of_size(if is_list { 1 } else { result.max_read_cost(COST_PER_CHARACTER) }, result)
+                let is_list = matches!(first, Some(DeclaredType::List(_)));
+                return Some(Estimate::of_size(if is_list { 1 } else { result.text_read_cost() }, result));
             }
             ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right])
-                if matches!(call.first_parameter(), Some(DeclaredType::Str | DeclaredType::Bytes)) =>
+                if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes)) =>
             {
-                Estimate::of_unknown_size(comparison_cost(left, right))
+                comparison_cost(left, right)
             }
-            ("_==_" | "_!=_", None, [left, right]) => Estimate::of_unknown_size(comparison_cost(left, right)),
+            ("_==_" | "_!=_", None, [left, right]) => comparison_cost(left, right),
             _ => return None,
         };
-        Some(estimate)
+        Some(Estimate::of_unknown_size(cost))
     }
 }
 
@@ -230,14 +219,12 @@ fn size_ignoring_path(operand: &Operand<'_>) -> SizeRange {
 
 /// The cost of comparing two values: that of reading the shorter one.
 fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
-    SizeRange::up_to(size_ignoring_path(left).max.min(size_ignoring_path(right).max))
-        .max_read_cost(COST_PER_CHARACTER)
+    SizeRange::up_to(size_ignoring_path(left).max.min(size_ignoring_path(right).max)).text_read_cost()
 }
 
 /// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty text
 /// has a cost.
 pub(super) fn pattern_cost(text: SizeRange, pattern: SizeRange) -> u64 {
-    text.plus(SizeRange::exactly(1))
-        .max_read_cost(COST_PER_CHARACTER)
-        .saturating_mul(pattern.max_read_cost(COST_PER_PATTERN_CHARACTER))
+    let text = text.plus(SizeRange::exactly(1)).text_read_cost();
+    text.saturating_mul(pattern.max_read_cost(COST_PER_PATTERN_CHARACTER))
 }

@@ -26,63 +26,52 @@ impl Estimator<'_> {
     /// Returns the estimate of Kubernetes for a call, without its arguments; `None` if cel-go's own estimate
     /// applies.
     pub(super) fn kubernetes_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
-        let estimate = match (call.function, call.target, call.args) {
-            ("check", ..) => Estimate::of_unknown_size(AUTHORIZER_CHECK_COST),
-            ("fieldSelector" | "labelSelector", _, [text]) => {
-                Estimate::of_unknown_size(field_or_label_selector_cost(text.size()))
-            }
-            ("includes", Some(_), _) if !self.env.includes_is_traversal => {
-                Estimate::of_unknown_size(MAX_ATTRIBUTE_VALUES)
-            }
+        let cost = match (call.function, call.target, call.args) {
+            ("check", ..) => AUTHORIZER_CHECK_COST,
+            ("fieldSelector" | "labelSelector", _, [text]) => field_or_label_selector_cost(text.size()),
+            ("includes", Some(_), _) if !self.env.includes_is_traversal => MAX_ATTRIBUTE_VALUES,
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
-                Estimate::of_unknown_size(self.traversal_cost(list, call.function == "includes"))
+                self.traversal_cost(list, call.function == "includes")
             }
             ("url", None, [text]) | ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
-                Estimate::of_size(text.size().max_read_cost(COST_PER_CHARACTER), text.size())
+                return Some(Estimate::of_size(text.size().text_read_cost(), text.size()));
             }
             ("replace", Some(text), [old, new, ..]) => {
                 let result = text.size().size_after_replace(old.size(), new.size());
-                Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result)
+                return Some(Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result));
             }
             ("split", Some(text), [_, limit @ ..]) => {
                 let pieces = limit.first().and_then(|limit| self.literal_limit(limit.id));
                 let result = SizeRange::up_to(pieces.unwrap_or(text.size().max));
-                Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result)
+                return Some(Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result));
             }
             ("join", Some(list), separator) => {
                 let result = self.joined_size(list, separator.first());
-                Estimate::of_size(result.max_read_cost(COST_PER_CHARACTER), result)
+                return Some(Estimate::of_size(result.text_read_cost(), result));
             }
             ("find" | "findAll", Some(text), [pattern, ..]) => {
                 let cost = pattern_cost(text.size(), pattern.size());
-                Estimate::of_size(cost, SizeRange::up_to(text.size().max))
+                return Some(Estimate::of_size(cost, SizeRange::up_to(text.size().max)));
             }
             (
                 "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" | "isIP" | "cidr" | "isCIDR",
                 None,
                 [text, ..],
-            ) => Estimate::of_unknown_size(text.size().max_read_cost(COST_PER_CHARACTER)),
+            ) => text.size().text_read_cost(),
             // Parsed, and compared with what it was parsed from.
-            ("ip.isCanonical", None, [text]) => {
-                Estimate::of_unknown_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER))
+            ("ip.isCanonical", None, [text]) => text.size().max_read_cost(COST_PER_COPIED_CHARACTER),
+            ("containsIP", Some(_), [other]) => {
+                address_comparison_cost().saturating_add(address_parsing_cost(call, other))
             }
-            ("containsIP", Some(_), [other]) => Estimate::of_unknown_size(
-                address_comparison_cost().saturating_add(address_parsing_cost(call, other)),
-            ),
             ("containsCIDR", Some(_), [other]) => {
-                let masked = ADDRESS_SIZE.max_read_cost(COST_PER_CHARACTER) + 1;
-                Estimate::of_unknown_size(
-                    (address_comparison_cost() + masked).saturating_add(address_parsing_cost(call, other)),
-                )
+                let masked = ADDRESS_SIZE.text_read_cost() + 1;
+                (address_comparison_cost() + masked).saturating_add(address_parsing_cost(call, other))
             }
-            ("validate", _, [text]) => Estimate::of_unknown_size(scaled(
-                text.size().max_read_cost(COST_PER_CHARACTER),
-                FORMAT_MATCH_COST_FACTOR,
-            )),
-            ("_==_", None, [left, right]) => Estimate::of_unknown_size(self.equality_cost(left, right)?),
+            ("validate", _, [text]) => scaled(text.size().text_read_cost(), FORMAT_MATCH_COST_FACTOR),
+            ("_==_", None, [left, right]) => self.equality_cost(left, right)?,
             _ => return None,
         };
-        Some(estimate)
+        Some(Estimate::of_unknown_size(cost))
     }
 
     /// The cost of `==` between two values of the same library type; `None` for other types. Kubernetes does
@@ -94,9 +83,7 @@ impl Estimator<'_> {
         }
         match found {
             Type::Named(types::FORMAT) => Some(scaled(MAX_FORMAT_NAME_LENGTH, COST_PER_CHARACTER)),
-            Type::Named(types::URL) => {
-                Some(right.known.unwrap_or(SizeRange::exactly(1)).max_read_cost(COST_PER_CHARACTER))
-            }
+            Type::Named(types::URL) => Some(right.known.unwrap_or(SizeRange::exactly(1)).text_read_cost()),
             Type::Named(name) if has_unit_equality_cost(name) => Some(1),
             _ => None,
         }
@@ -106,12 +93,12 @@ impl Estimator<'_> {
     fn traversal_cost(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
         match self.checked.type_of(target.id).parameter() {
             Some(Type::String | Type::Bytes) => {
-                let each = device_item_size(target).max_read_cost(COST_PER_CHARACTER).saturating_add(1);
+                let each = device_item_size(target).text_read_cost().saturating_add(1);
                 target.size().max.saturating_mul(each)
             }
             Some(_) => target.size().max,
             None if is_includes => target.size().max,
-            None => target.size().max_read_cost(COST_PER_CHARACTER),
+            None => target.size().text_read_cost(),
         }
     }
 
@@ -149,18 +136,18 @@ fn has_unit_equality_cost(name: &str) -> bool {
 
 /// The cost of comparing two addresses.
 fn address_comparison_cost() -> u64 {
-    ADDRESS_SIZE.plus(ADDRESS_SIZE).max_read_cost(COST_PER_CHARACTER)
+    ADDRESS_SIZE.plus(ADDRESS_SIZE).text_read_cost()
 }
 
 /// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.
 fn address_parsing_cost(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64 {
     let is_text = call.second_parameter() == Some(DeclaredType::Str);
-    if is_text { other.size().max_read_cost(COST_PER_CHARACTER) } else { 0 }
+    if is_text { other.size().text_read_cost() } else { 0 }
 }
 
 /// The cost of a field or label selector: of parsing it, of a list, and of a requirement (a list and an object) for every
 /// second character.
 fn field_or_label_selector_cost(text: SizeRange) -> u64 {
     let requirements = scaled(text.max_read_cost(0.5), 50.0);
-    text.max_read_cost(COST_PER_CHARACTER).saturating_add(10).saturating_add(requirements)
+    text.text_read_cost().saturating_add(10).saturating_add(requirements)
 }

@@ -2,6 +2,7 @@
 
 use super::Estimator;
 use super::call::{Estimate, OverloadCall};
+use crate::number::double_of_uint;
 use crate::overload::DeclaredType;
 use crate::size::SizeRange;
 use crate::tree::{ExprKind, Literal, NodeId};
@@ -28,7 +29,7 @@ impl Estimator<'_> {
             }
             ("flatten" | "reverse", Some(list), []) => allocating_estimate(1.0, list.size()),
             ("flatten", Some(list), [depth]) => allocating_estimate(
-                count_as_f64(self.literal_count(depth.id).unwrap_or(u64::MAX)),
+                double_of_uint(self.literal_count(depth.id).unwrap_or(u64::MAX)),
                 list.size(),
             ),
             ("lists.range", None, [count]) => {
@@ -58,11 +59,6 @@ impl Estimator<'_> {
 /// The estimate for a function that makes a new list, given the cost per element and the size of the list.
 fn allocating_estimate(factor: f64, list: SizeRange) -> Estimate {
     Estimate::of_size(list.max_read_cost(factor).saturating_add(NEW_LIST_CALL_COST), list)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "the server computes in float64")]
-fn count_as_f64(count: u64) -> f64 {
-    count as f64
 }
 
 /// The cost of sorting per pair of elements: a little more for strings than for numbers.

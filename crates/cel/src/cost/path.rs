@@ -83,52 +83,43 @@ impl<'t> DevicePath<'t> {
 #[derive(Clone, Copy)]
 enum DevicePart {
     Device,
-    Driver,
-    Flag,
     AttributesByDomain,
     Attributes,
-    Attribute,
     CapacitiesByDomain,
     Capacities,
-    Capacity,
-    Domain,
-    Id,
+    /// A part of at most this size that no step leads further into.
+    Leaf(u64),
 }
 
 impl DevicePart {
     /// The part of the device that one step leads to; `None` if it does not exist.
     fn part_after_step(self, step: &str) -> Option<DevicePart> {
-        match (self, step) {
-            (DevicePart::AttributesByDomain, ITEMS | VALUES) => Some(DevicePart::Attributes),
-            (DevicePart::Attributes | DevicePart::Capacities, KEYS) => Some(DevicePart::Id),
-            // Whatever the name: every attribute is as large as any other.
-            (DevicePart::Attributes, _) => Some(DevicePart::Attribute),
-            (DevicePart::CapacitiesByDomain, ITEMS | VALUES) => Some(DevicePart::Capacities),
-            (DevicePart::Capacities, ITEMS | VALUES) => Some(DevicePart::Capacity),
-            (DevicePart::AttributesByDomain | DevicePart::CapacitiesByDomain, KEYS) => {
-                Some(DevicePart::Domain)
+        Some(match (self, step) {
+            (DevicePart::AttributesByDomain, ITEMS | VALUES) => DevicePart::Attributes,
+            (DevicePart::Attributes | DevicePart::Capacities, KEYS) => {
+                DevicePart::Leaf(MAX_ATTRIBUTE_ID_LENGTH)
             }
-            (DevicePart::Device, "driver") => Some(DevicePart::Driver),
-            (DevicePart::Device, "attributes") => Some(DevicePart::AttributesByDomain),
-            (DevicePart::Device, "capacity") => Some(DevicePart::CapacitiesByDomain),
-            (DevicePart::Device, "allowMultipleAllocations") => Some(DevicePart::Flag),
-            _ => None,
-        }
+            // Whatever the name: every attribute is as large as any other.
+            (DevicePart::Attributes, _) => DevicePart::Leaf(MAX_STRING_ATTRIBUTE_LENGTH),
+            (DevicePart::CapacitiesByDomain, ITEMS | VALUES) => DevicePart::Capacities,
+            // Declared without a size, which reads as none.
+            (DevicePart::Capacities, ITEMS | VALUES) => DevicePart::Leaf(0),
+            (DevicePart::AttributesByDomain | DevicePart::CapacitiesByDomain, KEYS)
+            | (DevicePart::Device, "driver") => DevicePart::Leaf(MAX_DOMAIN_LENGTH),
+            (DevicePart::Device, "attributes") => DevicePart::AttributesByDomain,
+            (DevicePart::Device, "capacity") => DevicePart::CapacitiesByDomain,
+            (DevicePart::Device, "allowMultipleAllocations") => DevicePart::Leaf(1),
+            _ => return None,
+        })
     }
 
     /// The declared size of the part.
     fn size(self) -> SizeRange {
         SizeRange::up_to(match self {
-            // Declared without a size, which reads as none.
-            DevicePart::Device | DevicePart::Capacity => 0,
-            DevicePart::Flag => 1,
-            DevicePart::Driver | DevicePart::Domain => MAX_DOMAIN_LENGTH,
-            DevicePart::AttributesByDomain
-            | DevicePart::Attributes
-            | DevicePart::CapacitiesByDomain
-            | DevicePart::Capacities => MAX_ATTRIBUTES_AND_CAPACITIES,
-            DevicePart::Attribute => MAX_STRING_ATTRIBUTE_LENGTH,
-            DevicePart::Id => MAX_ATTRIBUTE_ID_LENGTH,
+            // Declared without a size as well.
+            DevicePart::Device => 0,
+            DevicePart::Leaf(size) => size,
+            _ => MAX_ATTRIBUTES_AND_CAPACITIES,
         })
     }
 }

@@ -130,8 +130,6 @@ fn list_index(key: &Value) -> Result<i64, EvalFailure> {
         Value::Double(index) => compare::lossless_int(*index),
         other => return eval_error(format!("unsupported index type '{}' in list", other.type_name())),
     };
-    match index {
-        Some(index) => Ok(index),
-        None => eval_error(format!("unsupported index value {} in list", library::go_value_text(key))),
-    }
+    let failed = || eval_error(format!("unsupported index value {} in list", library::go_value_text(key)));
+    index.map_or_else(failed, Ok)
 }

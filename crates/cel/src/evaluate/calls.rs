@@ -38,7 +38,7 @@ impl Planner<'_> {
             if let Some(constant) = self.constant_of(*arg).cloned() {
                 let context = CallContext::of(self.behaviour);
                 return match library::call_with_guard(&guard, name, &[constant], &context) {
-                    Ok(value) => Ok(self.add_constant_step(id, value)),
+                    Ok(value) => Ok(self.add(id, StepKind::Constant(value))),
                     Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => Err(text.to_string()),
                     Err(EvalFailure::Unsupported(what)) => Err(what.to_owned()),
                 };

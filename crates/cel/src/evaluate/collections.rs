@@ -63,8 +63,12 @@ impl List {
             List::Items(items) => Ok(Arc::clone(items)),
             List::Growing(items) => Ok(Arc::new(lock(items).clone())),
             List::Joined(sum) if sum.size > MAX_READ_ELEMENTS => Err(cost_limit_exceeded()),
-            List::Joined(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
+            List::Joined(_) => Ok(Arc::new(self.iter().collect())),
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Value> {
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 
     pub(super) fn concat(&self, other: &List) -> Result<List, EvalFailure> {
@@ -214,13 +218,8 @@ impl Map {
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
     pub(super) fn indexed_value_or_default(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
-        let own = self.existing_value(key)?;
-        let is_found = own.is_some() || self.kind != MapKind::Domains;
-        Ok(if is_found {
-            own
-        } else {
-            Some(Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names))))
-        })
+        let default = || Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names)));
+        Ok(self.existing_value(key)?.or_else(|| (self.kind == MapKind::Domains).then(default)))
     }
 
     pub(super) fn entries(&self) -> Vec<(Value, Value)> {

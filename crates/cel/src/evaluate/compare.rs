@@ -84,8 +84,7 @@ fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<boo
         return Ok(false);
     }
     let mut problem = None;
-    for index in 0..left.len() {
-        let (Some(a), Some(b)) = (left.get(index), right.get(index)) else { break };
+    for (a, b) in left.iter().zip(right.iter()) {
         match evaluate_equality(&a, &b, work) {
             Ok(true) => {}
             Err(EvalFailure::Error(text)) => problem = problem.or(Some(text)),

@@ -58,11 +58,12 @@ impl Device {
         let mut list_attribute = None;
         let mut domains: BTreeMap<Arc<str>, Vec<(Arc<str>, Value)>> = BTreeMap::new();
         for (name, value) in attributes {
-            if is_list(&value) && list_attribute.is_none() {
+            let value = attribute_to_value(&value)?;
+            if matches!(value, Value::List(_)) && list_attribute.is_none() {
                 list_attribute = Some(name.to_owned());
             }
             let (domain, id) = domain_and_name(name, &driver);
-            domains.entry(domain).or_default().push((id, attribute_to_value(&value)?));
+            domains.entry(domain).or_default().push((id, value));
         }
         let mut capacities: BTreeMap<Arc<str>, Vec<_>> = BTreeMap::new();
         for (name, amount) in capacity {
@@ -121,16 +122,6 @@ fn domain_and_name(name: &str, driver: &Arc<str>) -> (Arc<str>, Arc<str>) {
         Some((domain, id)) => (domain.into(), id.into()),
         None => (Arc::clone(driver), name.into()),
     }
-}
-
-fn is_list(value: &AttributeValue<'_>) -> bool {
-    matches!(
-        value,
-        AttributeValue::Ints(_)
-            | AttributeValue::Bools(_)
-            | AttributeValue::Strings(_)
-            | AttributeValue::Versions(_)
-    )
 }
 
 fn attribute_to_value(value: &AttributeValue<'_>) -> Option<Value> {

@@ -176,7 +176,7 @@ pub(super) fn go_value_text(value: &Value) -> String {
         Value::Optional(None) => "optional.none()".to_owned(),
         Value::Optional(Some(inner)) => format!("optional({})", go_value_text(inner)),
         Value::Quantity(quantity) => quantity.text(),
-        Value::Semver(version) => version.to_string(),
+        Value::Semver(version) => version.text.clone(),
         Value::Url(url) => url.to_string(),
         _ => conversions::converted_text(value).unwrap_or_default(),
     }

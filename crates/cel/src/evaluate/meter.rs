@@ -6,12 +6,13 @@
 
 use super::plan::{Plan, StepId};
 use super::value::{EvalFailure, Value, cost_limit_exceeded};
+use crate::MAX_COST;
 use crate::tree::NodeId;
 
 /// The cost of an evaluation so far, and the values that cel-go's cost tracker remembers.
+#[derive(Default)]
 pub(super) struct CostMeter {
     cost: u64,
-    limit: u64,
     stack: Vec<RememberedValue>,
     /// For each expression, the positions of its values on the stack.
     places: Vec<Vec<usize>>,
@@ -25,17 +26,13 @@ struct RememberedValue {
 }
 
 impl CostMeter {
-    pub(super) fn new(limit: u64) -> CostMeter {
-        CostMeter { cost: 0, limit, stack: Vec::new(), places: Vec::new() }
-    }
-
     pub(super) fn add(&mut self, cost: u64) {
         self.cost = self.cost.wrapping_add(cost);
     }
 
     /// Fails if a call that costs this much would exceed the remaining budget.
     pub(super) fn check_affordable(&self, cost: u64) -> Result<(), EvalFailure> {
-        if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
+        if self.cost.saturating_add(cost) > MAX_COST { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 
     /// Refunds the cost of a presence test, which is free.
@@ -52,7 +49,7 @@ impl CostMeter {
             places.push(self.stack.len());
         }
         self.stack.push(RememberedValue { id, value: value.cloned() });
-        if self.cost > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
+        self.check_affordable(0)
     }
 
     /// Removes the latest value of each expression, and all values above it.

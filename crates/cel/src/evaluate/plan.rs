@@ -14,7 +14,7 @@ use crate::overload::Overload;
 use crate::tree::NodeId;
 
 /// Index of a step in its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StepId(pub(super) usize);
 
 /// Index of an attribute in its plan.
@@ -142,7 +142,7 @@ pub(super) enum QualifierKey {
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) attributes: Vec<Attribute>,
-    pub(super) root: usize,
+    pub(super) root: StepId,
 }
 
 impl Plan {

@@ -50,9 +50,8 @@ pub(super) fn plan_expression(
 ) -> Result<Plan, String> {
     let planned = vec![None; tree.len()];
     let mut planner = Planner { tree, checked, behaviour, is_run, plan: Plan::default(), planned };
-    let root =
+    planner.plan.root =
         planner.plan(tree.root()).map_err(|problem| format!("program instantiation failed: {problem}"))?;
-    planner.plan.root = root.0;
     Ok(planner.plan)
 }
 
@@ -132,10 +131,6 @@ impl Planner<'_> {
         StepId(self.plan.steps.len() - 1)
     }
 
-    pub(super) fn add_constant_step(&mut self, id: NodeId, value: Value) -> StepId {
-        self.add(id, StepKind::Constant(value))
-    }
-
     pub(super) fn constant_of(&self, id: StepId) -> Option<&Value> {
         match self.plan.step(id).map(|step| &step.kind) {
             Some(StepKind::Constant(value)) => Some(value),
@@ -185,10 +180,10 @@ impl Planner<'_> {
         let plain = name.strip_prefix('.').unwrap_or(name);
         Ok(match self.checked.type_of(id) {
             Type::Meta(_) | Type::AnyMeta => match TYPE_NAMES.iter().find(|name| **name == plain) {
-                Some(name) => self.add_constant_step(id, Value::Type(name)),
+                Some(name) => self.add(id, StepKind::Constant(Value::Type(name))),
                 None => return Err(format!("reference to undefined type: {plain}")),
             },
-            Type::Int if plain == names::NULL_VALUE => self.add_constant_step(id, Value::Int(0)),
+            Type::Int if plain == names::NULL_VALUE => self.add(id, StepKind::Constant(Value::Int(0))),
             _ => {
                 let is_global = plain.len() < name.len() && self.behaviour.env.scoped_names;
                 self.add_attribute_step(id, AttributeBase::Variable { name: plain.into(), is_global })
@@ -269,7 +264,7 @@ impl Planner<'_> {
     fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
         let checked = self.checked;
         let overloads = checked.overloads(id);
-        let Some(first) = overloads.first() else { return Ok(self.add_constant_step(id, Value::Null)) };
+        let Some(first) = overloads.first() else { return Ok(self.add(id, StepKind::Constant(Value::Null))) };
         let target = target.filter(|_| first.is_member());
         let args = target.into_iter().chain(args.iter().copied()).map(|arg| self.plan(arg));
         let args = args.collect::<Result<Vec<StepId>, _>>()?;

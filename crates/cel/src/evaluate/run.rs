@@ -29,13 +29,9 @@ pub(super) struct Evaluation<'p> {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value, limit: u64) -> Evaluation<'p> {
-        let meter = CostMeter::new(limit);
-        Evaluation { plan, context: CallContext::of(behaviour), meter, device, scopes: Vec::new() }
-    }
-
-    pub(super) fn evaluate(&mut self) -> Evaluated {
-        self.eval(StepId(self.plan.root))
+    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value) -> Evaluation<'p> {
+        let (context, meter) = (CallContext::of(behaviour), CostMeter::default());
+        Evaluation { plan, context, meter, device, scopes: Vec::new() }
     }
 
     /// A step's value, reported to the meter.
@@ -163,8 +159,9 @@ impl<'p> Evaluation<'p> {
 
     fn eval_call(&mut self, id: NodeId, call: &Call) -> Evaluated {
         let behaviour = self.context.behaviour;
+        let Call { function, overload, .. } = *call;
         let cost = |args: &[Option<Value>], result: Option<&Value>| {
-            library::cost::call_cost(call.function, call.overload, args, result, behaviour)
+            library::cost::MeteredCall { function, overload, args, result, behaviour }.cost()
         };
         let mut args = Vec::with_capacity(call.args.len());
         let mut problem = None;

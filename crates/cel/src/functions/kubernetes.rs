@@ -26,20 +26,14 @@ macro_rules! of_lists {
     };
 }
 
-const IS_SORTED: [Overload; 8] = of_lists!("isSorted": Int -> Bool, Uint -> Bool, Double -> Bool, Bool -> Bool,
-    Duration -> Bool, Timestamp -> Bool, Str -> Bool, Bytes -> Bool);
-const MIN_OVERLOADS: [Overload; 8] = of_lists!("min": Int -> Int, Uint -> Uint, Double -> Double, Bool -> Bool,
-    Duration -> Duration, Timestamp -> Timestamp, Str -> Str, Bytes -> Bytes);
-const MAX_OVERLOADS: [Overload; 8] = of_lists!("max": Int -> Int, Uint -> Uint, Double -> Double, Bool -> Bool,
-    Duration -> Duration, Timestamp -> Timestamp, Str -> Str, Bytes -> Bytes);
-const SUM_OVERLOADS: [Overload; 4] =
-    of_lists!("sum": Int -> Int, Uint -> Uint, Double -> Double, Duration -> Duration);
-
 pub(super) const OVERLOADS: &[&[Overload]] = &[
-    &IS_SORTED,
-    &MIN_OVERLOADS,
-    &MAX_OVERLOADS,
-    &SUM_OVERLOADS,
+    &of_lists!("isSorted": Int -> Bool, Uint -> Bool, Double -> Bool, Bool -> Bool,
+        Duration -> Bool, Timestamp -> Bool, Str -> Bool, Bytes -> Bool),
+    &of_lists!("min": Int -> Int, Uint -> Uint, Double -> Double, Bool -> Bool,
+        Duration -> Duration, Timestamp -> Timestamp, Str -> Str, Bytes -> Bytes),
+    &of_lists!("max": Int -> Int, Uint -> Uint, Double -> Double, Bool -> Bool,
+        Duration -> Duration, Timestamp -> Timestamp, Str -> Str, Bytes -> Bytes),
+    &of_lists!("sum": Int -> Int, Uint -> Uint, Double -> Double, Duration -> Duration),
     LISTS_AND_REGEX,
     URLS,
     QUANTITIES,

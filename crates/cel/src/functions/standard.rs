@@ -5,41 +5,44 @@ use crate::overload::DeclaredType::{
 };
 use crate::overload::{Overload, RequiredLibrary, global, member};
 
-macro_rules! comparisons {
-    ($name:literal) => {
-        [
-            global($name, &[Bool, Bool], Bool),
-            global($name, &[Int, Int], Bool),
-            global($name, &[Int, Double], Bool),
-            global($name, &[Int, Uint], Bool),
-            global($name, &[Uint, Uint], Bool),
-            global($name, &[Uint, Double], Bool),
-            global($name, &[Uint, Int], Bool),
-            global($name, &[Double, Double], Bool),
-            global($name, &[Double, Int], Bool),
-            global($name, &[Double, Uint], Bool),
-            global($name, &[Str, Str], Bool),
-            global($name, &[Bytes, Bytes], Bool),
-            global($name, &[Timestamp, Timestamp], Bool),
-            global($name, &[Duration, Duration], Bool),
-        ]
-    };
+/// The overloads of an operator that compares two values by their order.
+const fn comparisons(name: &'static str) -> [Overload; 14] {
+    [
+        global(name, &[Bool, Bool], Bool),
+        global(name, &[Int, Int], Bool),
+        global(name, &[Int, Double], Bool),
+        global(name, &[Int, Uint], Bool),
+        global(name, &[Uint, Uint], Bool),
+        global(name, &[Uint, Double], Bool),
+        global(name, &[Uint, Int], Bool),
+        global(name, &[Double, Double], Bool),
+        global(name, &[Double, Int], Bool),
+        global(name, &[Double, Uint], Bool),
+        global(name, &[Str, Str], Bool),
+        global(name, &[Bytes, Bytes], Bool),
+        global(name, &[Timestamp, Timestamp], Bool),
+        global(name, &[Duration, Duration], Bool),
+    ]
 }
-
-const LESS: [Overload; 14] = comparisons!("_<_");
-const LESS_EQUALS: [Overload; 14] = comparisons!("_<=_");
-const GREATER: [Overload; 14] = comparisons!("_>_");
-const GREATER_EQUALS: [Overload; 14] = comparisons!("_>=_");
 
 pub(super) const OVERLOADS: &[&[Overload]] = &[
     OPERATORS,
-    &LESS,
-    &LESS_EQUALS,
-    &GREATER,
-    &GREATER_EQUALS,
+    &comparisons("_<_"),
+    &comparisons("_<=_"),
+    &comparisons("_>_"),
+    &comparisons("_>=_"),
     STRINGS_AND_SIZES,
     CONVERSIONS,
-    TIMES,
+    &time_part("getFullYear"),
+    &time_part("getMonth"),
+    &time_part("getDayOfYear"),
+    &time_part("getDayOfMonth"),
+    &time_part("getDate"),
+    &time_part("getDayOfWeek"),
+    &time_or_duration_part("getHours"),
+    &time_or_duration_part("getMinutes"),
+    &time_or_duration_part("getSeconds"),
+    &time_or_duration_part("getMilliseconds"),
     OPTIONALS,
 ];
 
@@ -150,32 +153,16 @@ const CONVERSIONS: &[Overload] = &[
     global("uint", &[Str], Uint),
 ];
 
-const TIMES: &[Overload] = &[
-    member("getFullYear", &[Timestamp], Int),
-    member("getFullYear", &[Timestamp, Str], Int),
-    member("getMonth", &[Timestamp], Int),
-    member("getMonth", &[Timestamp, Str], Int),
-    member("getDayOfYear", &[Timestamp], Int),
-    member("getDayOfYear", &[Timestamp, Str], Int),
-    member("getDayOfMonth", &[Timestamp], Int),
-    member("getDayOfMonth", &[Timestamp, Str], Int),
-    member("getDate", &[Timestamp], Int),
-    member("getDate", &[Timestamp, Str], Int),
-    member("getDayOfWeek", &[Timestamp], Int),
-    member("getDayOfWeek", &[Timestamp, Str], Int),
-    member("getHours", &[Timestamp], Int),
-    member("getHours", &[Timestamp, Str], Int),
-    member("getHours", &[Duration], Int),
-    member("getMinutes", &[Timestamp], Int),
-    member("getMinutes", &[Timestamp, Str], Int),
-    member("getMinutes", &[Duration], Int),
-    member("getSeconds", &[Timestamp], Int),
-    member("getSeconds", &[Timestamp, Str], Int),
-    member("getSeconds", &[Duration], Int),
-    member("getMilliseconds", &[Timestamp], Int),
-    member("getMilliseconds", &[Timestamp, Str], Int),
-    member("getMilliseconds", &[Duration], Int),
-];
+/// The overloads of a method that reads a part of a time, in UTC or in a time zone.
+const fn time_part(name: &'static str) -> [Overload; 2] {
+    [member(name, &[Timestamp], Int), member(name, &[Timestamp, Str], Int)]
+}
+
+/// The overloads of a method that reads a part of a time, or a duration in whole units.
+const fn time_or_duration_part(name: &'static str) -> [Overload; 3] {
+    let [in_utc, in_zone] = time_part(name);
+    [in_utc, in_zone, member(name, &[Duration], Int)]
+}
 
 const OPTIONALS: &[Overload] = &[
     global("optional.of", &[A], OPT_A),

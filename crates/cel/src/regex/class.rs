@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use super::unicode;
 use super::{PatternError, part_before, pattern_error};
 
+const POSIX_CLASSES: &str =
+    "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit";
 const INVALID_RANGE: &str = "invalid character class range";
 
 /// Checks a class in brackets at the start of a text, and returns what follows it. Its translation is added to `out`.
@@ -91,23 +93,8 @@ fn skip_posix_class(text: &str) -> Result<Option<&str>, PatternError> {
     let Some((inside, rest)) = text.strip_prefix("[:").and_then(|text| text.split_once(":]")) else {
         return Ok(None);
     };
-    let is_known = matches!(
-        inside.strip_prefix('^').unwrap_or(inside),
-        "alnum"
-            | "alpha"
-            | "ascii"
-            | "blank"
-            | "cntrl"
-            | "digit"
-            | "graph"
-            | "lower"
-            | "print"
-            | "punct"
-            | "space"
-            | "upper"
-            | "word"
-            | "xdigit"
-    );
+    let name = inside.strip_prefix('^').unwrap_or(inside);
+    let is_known = POSIX_CLASSES.split(' ').any(|known| known == name);
     if is_known { Ok(Some(rest)) } else { pattern_error(INVALID_RANGE, part_before(text, rest)) }
 }
 

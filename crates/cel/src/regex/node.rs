@@ -17,46 +17,48 @@ pub(super) struct NodeSize {
     pub(super) size: u64,
     /// The most copies that nested repetitions make of something inside.
     pub(super) copies: u64,
-    /// For a literal character, whether it matches in either case; `None` for other parts of a pattern.
-    literal: Option<bool>,
-    /// True if the part matches exactly one character. Alternatives of such parts form one class.
-    is_character: bool,
+    kind: PartKind,
+}
+
+/// How a part of a pattern combines with the parts beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PartKind {
+    /// A literal character, which matches in either case if `folds` is true. Adjacent ones form one part.
+    Literal { folds: bool },
+    /// A part that matches exactly one character. Alternatives of such parts, and of literals, form one class.
+    Class,
+    #[default]
+    Other,
 }
 
 impl NodeSize {
     /// A part that matches no character, such as `^` or `\b`.
     pub(super) fn empty_match() -> NodeSize {
-        NodeSize { height: 1, size: 1, copies: 1, literal: None, is_character: false }
+        NodeSize { height: 1, size: 1, copies: 1, kind: PartKind::Other }
     }
 
     /// Returns the node for a class of characters, such as `[a-z]`.
     pub(super) fn class() -> NodeSize {
-        NodeSize { is_character: true, ..NodeSize::empty_match() }
+        NodeSize { kind: PartKind::Class, ..NodeSize::empty_match() }
     }
 
     /// A literal character. It matches in either case if `folds` is true.
     pub(super) fn literal(folds: bool) -> NodeSize {
-        NodeSize { literal: Some(folds), ..NodeSize::class() }
+        NodeSize { kind: PartKind::Literal { folds }, ..NodeSize::empty_match() }
     }
 
-    pub(super) fn exceeds_max_height(self) -> bool {
-        self.height > MAX_TREE_HEIGHT
-    }
-
-    pub(super) fn is_too_large(self) -> bool {
-        self.size > MAX_PROGRAM_INSTRUCTIONS
+    /// Go's message if the part is beyond its limits.
+    pub(super) fn exceeded_limit(self) -> Option<&'static str> {
+        if self.height > MAX_TREE_HEIGHT {
+            return Some("expression nests too deeply");
+        }
+        (self.size > MAX_PROGRAM_INSTRUCTIONS).then_some("expression too large")
     }
 
     /// The height and size of the part when it is repeated by `*`, `+` or `?`.
     pub(super) fn starred(self, operator: char) -> NodeSize {
         let more = if operator == '*' { 2 } else { 1 };
-        NodeSize {
-            height: self.height + 1,
-            size: self.size + more,
-            literal: None,
-            is_character: false,
-            ..self
-        }
+        NodeSize { height: self.height + 1, size: self.size + more, kind: PartKind::Other, ..self }
     }
 
     /// The part, repeated from `low` to `high` times; without an upper limit if that is `None`.
@@ -67,7 +69,7 @@ impl NodeSize {
             Some(high) => (high.saturating_mul(self.size) + (high - low), high),
         };
         let copies = if high == Some(0) { 1 } else { self.copies.saturating_mul(times.max(1)) };
-        NodeSize { height: self.height + 1, size: size.max(1), copies, literal: None, is_character: false }
+        NodeSize { height: self.height + 1, size: size.max(1), copies, kind: PartKind::Other }
     }
 
     /// Two parts, one after the other or as alternatives.
@@ -76,8 +78,7 @@ impl NodeSize {
             height: self.height.max(other.height),
             size: self.size.saturating_add(other.size),
             copies: self.copies.max(other.copies),
-            literal: None,
-            is_character: false,
+            kind: PartKind::Other,
         }
     }
 }
@@ -87,7 +88,7 @@ impl NodeSize {
 struct Sequence {
     joined: Option<NodeSize>,
     count: u32,
-    run: Option<bool>,
+    run: PartKind,
     last: Option<NodeSize>,
 }
 
@@ -101,10 +102,9 @@ impl Sequence {
     /// Adds the last part to the others.
     fn join_last(&mut self) {
         let Some(node) = self.last.take() else { return };
-        if node.literal.is_none() || node.literal != self.run {
-            self.count += 1;
-        }
-        self.run = node.literal;
+        let continues_run = matches!(node.kind, PartKind::Literal { .. }) && node.kind == self.run;
+        self.count += u32::from(!continues_run);
+        self.run = node.kind;
         self.joined = Some(self.joined.map_or(node, |joined| joined.joined_with(node)));
     }
 
@@ -143,10 +143,11 @@ impl Group {
     /// Ends an alternative and begins the next one.
     pub(super) fn next_alternative(&mut self) {
         let node = std::mem::take(&mut self.sequence).into_node();
-        if self.ends_with_character && node.is_character {
+        let is_character = node.kind != PartKind::Other;
+        if self.ends_with_character && is_character {
             return;
         }
-        self.ends_with_character = node.is_character;
+        self.ends_with_character = is_character;
         self.alternatives = Some(self.alternatives.map_or(node, |before| before.joined_with(node)));
         self.count += 1;
     }
@@ -160,13 +161,7 @@ impl Group {
             node.size = node.size.saturating_add(u64::from(self.count) - 1);
         }
         if self.is_capture {
-            node = NodeSize {
-                height: node.height + 1,
-                size: node.size + 2,
-                literal: None,
-                is_character: false,
-                ..node
-            };
+            node = NodeSize { height: node.height + 1, size: node.size + 2, kind: PartKind::Other, ..node };
         }
         node
     }

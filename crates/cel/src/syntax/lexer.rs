@@ -4,10 +4,16 @@
 //! Invariant: every step moves forward, and tokens and errors begin and end between characters.
 
 use super::token::{Token, TokenKind};
-use crate::scan::Escapes;
+
+/// Whether a backslash in a string starts an escape sequence.
+#[derive(Clone, Copy, PartialEq)]
+enum Escapes {
+    Read,
+    Ignore,
+}
 
 /// A token, or bytes with which no token begins.
-pub(super) enum Lexed {
+pub(crate) enum Lexed {
     Token(Token),
     /// Bytes that no token begins with, which are skipped.
     Unknown {
@@ -17,7 +23,7 @@ pub(super) enum Lexed {
 }
 
 /// Splits a text into tokens, from the byte `at` on.
-pub(super) struct Lexer<'t> {
+pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
 }
@@ -26,12 +32,12 @@ pub(super) struct Lexer<'t> {
 type TokenMatch = Result<(TokenKind, usize), usize>;
 
 impl<'t> Lexer<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Lexer { text, at: 0 }
     }
 
     /// Reads the next token, including white space and the end of the text, or reports invalid characters.
-    pub(super) fn next_token(&mut self) -> Lexed {
+    pub(crate) fn next_token(&mut self) -> Lexed {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
         match longest_token(rest.as_bytes()) {

@@ -1,7 +1,7 @@
 //! The rules of the grammar for operands: members, names, calls, brackets, literals.
 
 use super::operators::{EXPR_START, LITERAL_START, MEMBER_START};
-use super::parser::{EarlyRuleEnd, GrammarPosition, GrammarRule, LimitExceeded, Parser};
+use super::parser::{GrammarPosition, GrammarRule, Parsed, Parser, RuleResult};
 use super::token::{Token, TokenKind, TokenSet};
 use super::tree::{Element, FieldNameToken, MapEntry, MessageField, NameToken, Node, NodeIndex};
 
@@ -20,7 +20,7 @@ const AFTER_ELEMENT: TokenSet = TokenSet::RULE_END.or(TokenSet::from_kinds(&[Com
 
 impl Parser<'_> {
     /// Parses an operand with the selections, calls and indexes after it.
-    pub(super) fn member(&mut self) -> Result<NodeIndex, LimitExceeded> {
+    pub(super) fn member(&mut self) -> Parsed<NodeIndex> {
         self.parse_node_rule(GrammarRule::Member, TokenSet::RULE_END, |parser, found| {
             let mut operand = parser.primary()?;
             *found = Some(operand);
@@ -44,11 +44,7 @@ impl Parser<'_> {
     }
 
     /// Parses `[index]` or `[?index]` after an operand.
-    fn member_index(
-        &mut self,
-        operand: NodeIndex,
-        found: &mut Option<NodeIndex>,
-    ) -> Result<(), EarlyRuleEnd> {
+    fn member_index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
@@ -60,11 +56,7 @@ impl Parser<'_> {
     }
 
     /// Parses `.field` or `.?field` after an operand.
-    fn member_field(
-        &mut self,
-        operand: NodeIndex,
-        found: &mut Option<NodeIndex>,
-    ) -> Result<(), EarlyRuleEnd> {
+    fn member_field(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
         let op = self.take()?.start;
         let optional = self.take_if(Question)?.is_some();
@@ -74,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Parses `.name(args)` after an operand.
-    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
         self.take()?;
         let name = self.take()?;
@@ -87,7 +79,7 @@ impl Parser<'_> {
     }
 
     /// Parses the arguments of a call, which may be none, up to the parenthesis.
-    fn arguments(&mut self) -> Result<Vec<NodeIndex>, LimitExceeded> {
+    fn arguments(&mut self) -> Parsed<Vec<NodeIndex>> {
         if !EXPR_START.has(self.current_kind()?) {
             return Ok(Vec::new());
         }
@@ -106,7 +98,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a field; `follow` is what may come after it.
-    fn field_name(&mut self, follow: TokenSet) -> Result<FieldNameToken, LimitExceeded> {
+    fn field_name(&mut self, follow: TokenSet) -> Parsed<FieldNameToken> {
         let found = FieldNameToken { start: self.token_start()?, token: None };
         self.parse_rule(GrammarRule::EscapeIdent, follow, found, |parser, found| {
             parser.check_expected(GrammarPosition::FieldName, FIELD_NAME_START)?;
@@ -119,7 +111,7 @@ impl Parser<'_> {
     }
 
     /// Parses an operand without what is after it.
-    fn primary(&mut self) -> Result<NodeIndex, LimitExceeded> {
+    fn primary(&mut self) -> Parsed<NodeIndex> {
         self.parse_node_rule(GrammarRule::Primary, AFTER_MEMBER, |parser, found| {
             parser.check_expected(GrammarPosition::Primary, MEMBER_START)?;
             match parser.current_kind()? {
@@ -141,7 +133,7 @@ impl Parser<'_> {
 
     /// Parses a variable or a call, of which it takes the first identifier, or a message, whose name it takes with all its
     /// dots. Each may start with a dot.
-    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let mut end = usize::from(self.current_kind()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
         while self.peek(end)?.kind == Dot && self.peek(end + 1)?.kind == Identifier {
@@ -170,14 +162,14 @@ impl Parser<'_> {
     }
 
     /// Parses an expression in parentheses.
-    fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         self.take()?;
         *found = Some(self.expr(TokenSet::from_kinds(&[RightParen]))?);
         self.expect(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses a list that is written out.
-    fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn list(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBracket]);
         *found = Some(self.add(Node::List { open, elements: Vec::new() }));
@@ -198,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
-    fn take_comma_before_element(&mut self, element: TokenSet) -> Result<bool, LimitExceeded> {
+    fn take_comma_before_element(&mut self, element: TokenSet) -> Parsed<bool> {
         if self.current_kind()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
         }
@@ -206,7 +198,7 @@ impl Parser<'_> {
     }
 
     /// Parses an element, with or without `?` before it.
-    fn optional_expr(&mut self, follow: TokenSet) -> Result<Element, LimitExceeded> {
+    fn optional_expr(&mut self, follow: TokenSet) -> Parsed<Element> {
         let optional = self.current_kind()? == Question;
         let value = self.parse_node_rule(GrammarRule::OptExpr, follow, |parser, found| {
             parser.take_if(Question)?;
@@ -217,7 +209,7 @@ impl Parser<'_> {
     }
 
     /// Parses a map that is written out.
-    fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn map(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Map { open, entries: Vec::new() }));
@@ -243,7 +235,7 @@ impl Parser<'_> {
     }
 
     /// Parses the fields of a message in braces.
-    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> RuleResult {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));
@@ -273,7 +265,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of a field of a message, with or without `?` before it.
-    fn optional_field(&mut self) -> Result<FieldNameToken, LimitExceeded> {
+    fn optional_field(&mut self) -> Parsed<FieldNameToken> {
         let found = FieldNameToken { start: self.token_start()?, token: None };
         self.parse_rule(GrammarRule::OptField, TokenSet::from_kinds(&[Colon]), found, |parser, found| {
             parser.take_if(Question)?;
@@ -283,7 +275,7 @@ impl Parser<'_> {
     }
 
     /// Parses a literal, with the minus of a number.
-    fn literal(&mut self) -> Result<NodeIndex, LimitExceeded> {
+    fn literal(&mut self) -> Parsed<NodeIndex> {
         let start = self.token_start()?;
         self.parse_node_rule(GrammarRule::Literal, TokenSet::RULE_END, |parser, found| {
             if parser.current_kind()? == Minus && !matches!(parser.peek(1)?.kind, Int | Float) {

@@ -1,6 +1,6 @@
 //! The rules of the grammar from the whole expression down to its unary operators.
 
-use super::parser::{EarlyRuleEnd, GrammarPosition, GrammarRule, LimitExceeded, Parser};
+use super::parser::{GrammarPosition, GrammarRule, Parsed, Parser, RuleResult};
 use super::token::{TokenKind, TokenSet};
 use super::tree::{Node, NodeIndex};
 
@@ -30,7 +30,7 @@ const EXTRA_STACK_BYTES: usize = 4 << 20;
 
 impl Parser<'_> {
     /// Parses the whole text as one expression.
-    pub(super) fn whole_text(&mut self) -> Result<NodeIndex, LimitExceeded> {
+    pub(super) fn whole_text(&mut self) -> Parsed<NodeIndex> {
         // Nobody calls the first rule, so nothing follows it.
         self.parse_node_rule(GrammarRule::Start, TokenSet::EMPTY, |parser, root| {
             *root = Some(parser.expr(TokenSet::from_kinds(&[Eof]))?);
@@ -39,12 +39,12 @@ impl Parser<'_> {
     }
 
     /// Parses an expression, on a new piece of stack if little is left; `follow` is what may come after it.
-    pub(super) fn expr(&mut self, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    pub(super) fn expr(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         stacker::maybe_grow(MIN_FREE_STACK_BYTES, EXTRA_STACK_BYTES, || self.expr_on_current_stack(follow))
     }
 
     /// Parses an expression such as `a ? b : c`.
-    fn expr_on_current_stack(&mut self, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn expr_on_current_stack(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         let (op, parts) =
             self.parse_rule(GrammarRule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
                 let [condition, then, otherwise] = parts;
@@ -65,12 +65,12 @@ impl Parser<'_> {
     }
 
     /// Parses a chain of `||`.
-    fn or(&mut self, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn or(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         self.logical_chain(GrammarRule::Or, Or, follow, Self::and)
     }
 
     /// Parses a chain of `&&`.
-    fn and(&mut self, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn and(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         self.logical_chain(GrammarRule::And, And, follow, |parser, follow| parser.relation(0, follow))
     }
 
@@ -80,8 +80,8 @@ impl Parser<'_> {
         rule: GrammarRule,
         operator: TokenKind,
         follow: TokenSet,
-        term: fn(&mut Self, TokenSet) -> Result<NodeIndex, LimitExceeded>,
-    ) -> Result<NodeIndex, LimitExceeded> {
+        term: fn(&mut Self, TokenSet) -> Parsed<NodeIndex>,
+    ) -> Parsed<NodeIndex> {
         // Nearly every operand is read through here and stands alone: one term needs no list.
         let none = (None, Vec::new(), Vec::new());
         let (first, more, ops) = self.parse_rule(rule, follow, none, |parser, (first, more, ops)| {
@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// Parses a chain of relations. Operators below `precedence` are left to the caller.
-    fn relation(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn relation(&mut self, precedence: u8, follow: TokenSet) -> Parsed<NodeIndex> {
         let after = TokenSet::RULE_END.or(RELATION_OPERATORS);
         self.left_associative_chain(GrammarRule::Relation, follow, move |parser, left| {
             let Some(left) = *left else { return parser.arithmetic_chain(0, after).map(Some) };
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// Parses a chain of sums and products. Operators below `precedence` are left to the caller.
-    fn arithmetic_chain(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn arithmetic_chain(&mut self, precedence: u8, follow: TokenSet) -> Parsed<NodeIndex> {
         let after = TokenSet::RULE_END.or(PRODUCT_OPERATORS).or(SUM_OPERATORS);
         self.left_associative_chain(GrammarRule::Calc, follow, move |parser, left| {
             let Some(left) = *left else { return parser.unary(after).map(Some) };
@@ -140,8 +140,8 @@ impl Parser<'_> {
         &mut self,
         rule: GrammarRule,
         follow: TokenSet,
-        next: impl Fn(&mut Self, &Option<NodeIndex>) -> Result<Option<NodeIndex>, LimitExceeded>,
-    ) -> Result<NodeIndex, LimitExceeded> {
+        next: impl Fn(&mut Self, &Option<NodeIndex>) -> Parsed<Option<NodeIndex>>,
+    ) -> Parsed<NodeIndex> {
         self.parse_node_rule(rule, follow, |parser, found| {
             while let Some(more) = next(parser, found)? {
                 *found = Some(more);
@@ -152,13 +152,13 @@ impl Parser<'_> {
 
     /// Counts a rule as left and entered again, as the server does for each operator of a left-recursive
     /// rule.
-    pub(super) fn count_reentry(&mut self, rule: GrammarRule) -> Result<(), LimitExceeded> {
+    pub(super) fn count_reentry(&mut self, rule: GrammarRule) -> Parsed<()> {
         self.count_rule_exit(rule);
         self.count_rule_entry(rule)
     }
 
     /// Parses an operand with the `!` or `-` before it.
-    fn unary(&mut self, follow: TokenSet) -> Result<NodeIndex, LimitExceeded> {
+    fn unary(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         let at = Some(self.token_start()?);
         let found = self.parse_rule(GrammarRule::Unary, follow, None, |parser, found| {
             parser.check_expected(GrammarPosition::Unary, EXPR_START)?;
@@ -177,7 +177,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `!` and their operand.
-    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn not(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let op = self.token_start()?;
         let mut count = 0;
         while self.take_if(Not)?.is_some() {
@@ -190,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `-` and their operand, which is not a number.
-    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd> {
+    fn negation(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let op = self.token_start()?;
         if !MEMBER_START.has(self.peek(1)?.kind) {
             return Err(Self::no_alternative(GrammarPosition::Unary, 1));

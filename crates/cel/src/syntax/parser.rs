@@ -72,6 +72,9 @@ pub(super) enum GrammarPosition {
 #[derive(Debug)]
 pub(super) struct LimitExceeded;
 
+/// What was parsed, unless a limit ended the parse.
+pub(super) type Parsed<T> = Result<T, LimitExceeded>;
+
 /// An error that ends the rule it is found in.
 #[derive(Debug)]
 pub(super) struct RuleError {
@@ -94,6 +97,9 @@ pub(super) enum EarlyRuleEnd {
     Failed(RuleError),
     LimitExceeded,
 }
+
+/// The result of the body of a rule.
+pub(super) type RuleResult = Result<(), EarlyRuleEnd>;
 
 impl From<LimitExceeded> for EarlyRuleEnd {
     fn from(_: LimitExceeded) -> Self {
@@ -152,7 +158,7 @@ impl<'t> Parser<'t> {
     // — tokens —
 
     /// The token `distance` after the current one; the end of the text past the last one.
-    pub(super) fn peek(&mut self, distance: usize) -> Result<Token, LimitExceeded> {
+    pub(super) fn peek(&mut self, distance: usize) -> Parsed<Token> {
         match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
             Some(token) => Ok(*token),
             None => self.read_up_to(distance),
@@ -160,7 +166,7 @@ impl<'t> Parser<'t> {
     }
 
     /// [`Self::peek`] where tokens are still to be read.
-    fn read_up_to(&mut self, distance: usize) -> Result<Token, LimitExceeded> {
+    fn read_up_to(&mut self, distance: usize) -> Parsed<Token> {
         while self.visible.len() <= self.cursor + distance {
             if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
                 && last.kind == TokenKind::Eof
@@ -175,7 +181,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads the next token, and reports what is no token.
-    fn read_token(&mut self) -> Result<(), LimitExceeded> {
+    fn read_token(&mut self) -> Parsed<()> {
         match self.lexer.next_token() {
             Lexed::Token(token) => {
                 if token.kind != TokenKind::Hidden {
@@ -192,23 +198,23 @@ impl<'t> Parser<'t> {
     }
 
     /// The kind of the current token.
-    pub(super) fn current_kind(&mut self) -> Result<TokenKind, LimitExceeded> {
+    pub(super) fn current_kind(&mut self) -> Parsed<TokenKind> {
         Ok(self.peek(0)?.kind)
     }
 
     /// The byte at which the current token starts.
-    pub(super) fn token_start(&mut self) -> Result<usize, LimitExceeded> {
+    pub(super) fn token_start(&mut self) -> Parsed<usize> {
         Ok(self.peek(0)?.start)
     }
 
     /// Consumes the current token, which is known to match.
-    pub(super) fn take(&mut self) -> Result<Token, LimitExceeded> {
+    pub(super) fn take(&mut self) -> Parsed<Token> {
         self.end_recovery();
         self.advance()
     }
 
     /// Moves past the current token and returns it; stays at the end of the text.
-    pub(super) fn advance(&mut self) -> Result<Token, LimitExceeded> {
+    pub(super) fn advance(&mut self) -> Parsed<Token> {
         let token = self.peek(0)?;
         if token.kind != TokenKind::Eof {
             self.cursor += 1;
@@ -218,7 +224,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Consumes the current token if it has this kind; otherwise returns `None`.
-    pub(super) fn take_if(&mut self, kind: TokenKind) -> Result<Option<Token>, LimitExceeded> {
+    pub(super) fn take_if(&mut self, kind: TokenKind) -> Parsed<Option<Token>> {
         if self.current_kind()? == kind { self.take().map(Some) } else { Ok(None) }
     }
 
@@ -231,8 +237,8 @@ impl<'t> Parser<'t> {
         rule: GrammarRule,
         follow: TokenSet,
         mut found: T,
-        body: impl FnOnce(&mut Self, &mut T) -> Result<(), EarlyRuleEnd>,
-    ) -> Result<T, LimitExceeded> {
+        body: impl FnOnce(&mut Self, &mut T) -> RuleResult,
+    ) -> Parsed<T> {
         self.peek(0)?;
         self.follows.push(follow);
         self.count_rule_entry(rule)?;
@@ -254,14 +260,14 @@ impl<'t> Parser<'t> {
         &mut self,
         rule: GrammarRule,
         follow: TokenSet,
-        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), EarlyRuleEnd>,
-    ) -> Result<NodeIndex, LimitExceeded> {
+        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> RuleResult,
+    ) -> Parsed<NodeIndex> {
         let found = self.parse_rule(rule, follow, None, body)?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
     /// Counts entering a rule, or another iteration of it. Fails beyond the depth limit.
-    pub(super) fn count_rule_entry(&mut self, rule: GrammarRule) -> Result<(), LimitExceeded> {
+    pub(super) fn count_rule_entry(&mut self, rule: GrammarRule) -> Parsed<()> {
         let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
         *depth += 1;
         if *depth > MAX_RULE_DEPTH {
@@ -285,12 +291,7 @@ impl<'t> Parser<'t> {
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
     /// token; otherwise fails.
-    pub(super) fn expect(
-        &mut self,
-        place: GrammarPosition,
-        kind: TokenKind,
-        then: TokenSet,
-    ) -> Result<(), EarlyRuleEnd> {
+    pub(super) fn expect(&mut self, place: GrammarPosition, kind: TokenKind, then: TokenSet) -> RuleResult {
         if self.current_kind()? == kind {
             self.take()?;
             return Ok(());
@@ -311,11 +312,7 @@ impl<'t> Parser<'t> {
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
     /// otherwise fails.
-    pub(super) fn check_expected(
-        &mut self,
-        place: GrammarPosition,
-        expected: TokenSet,
-    ) -> Result<(), EarlyRuleEnd> {
+    pub(super) fn check_expected(&mut self, place: GrammarPosition, expected: TokenSet) -> RuleResult {
         if self.recovering || expected.has(self.current_kind()?) || self.skip_extra_token(expected)? {
             return Ok(());
         }
@@ -323,7 +320,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.
-    pub(super) fn skip_unexpected(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
+    pub(super) fn skip_unexpected(&mut self, expected: TokenSet) -> Parsed<()> {
         if self.recovering || expected.has(self.current_kind()?) {
             return Ok(());
         }
@@ -341,7 +338,7 @@ impl<'t> Parser<'t> {
     // — texts —
 
     /// Reports a syntax error; stops the parser if there are too many.
-    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Result<(), LimitExceeded> {
+    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Parsed<()> {
         if self.reports == MAX_REPORTS {
             self.issues.report(at, format!("Syntax error: More than {MAX_REPORTS} syntax errors"));
             return Err(LimitExceeded);

@@ -3,7 +3,7 @@
 //! One token too many is left out and one that is missing is made up; else the rule ends, and tokens are skipped until
 //! one comes with which some rule being read can go on. Until a token matches again, nothing more is reported.
 
-use super::parser::{GrammarPosition, LimitExceeded, Parser, RuleError, RuleErrorKind};
+use super::parser::{GrammarPosition, LimitExceeded, Parsed, Parser, RuleError, RuleErrorKind};
 use super::token::{Token, TokenKind, TokenSet};
 
 /// Maximum number of recoveries, cel-go's `errorRecoveryLimit`.
@@ -19,7 +19,7 @@ impl Parser<'_> {
     }
 
     /// Counts a recovery; stops the parser if there are too many.
-    pub(super) fn count_recovery(&mut self) -> Result<(), LimitExceeded> {
+    pub(super) fn count_recovery(&mut self) -> Parsed<()> {
         if self.recoveries == MAX_RECOVERIES {
             let at = self.token_start()?;
             self.syntax_error(at, &format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}"))?;
@@ -30,7 +30,7 @@ impl Parser<'_> {
     }
 
     /// Reports and skips the current token if the next one is expected; otherwise returns false.
-    pub(super) fn skip_extra_token(&mut self, expected: TokenSet) -> Result<bool, LimitExceeded> {
+    pub(super) fn skip_extra_token(&mut self, expected: TokenSet) -> Parsed<bool> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);
         }
@@ -60,7 +60,7 @@ impl Parser<'_> {
     }
 
     /// Skips to a token with which any rule being parsed can continue.
-    pub(super) fn skip_to_recovery_token(&mut self, place: GrammarPosition) -> Result<(), LimitExceeded> {
+    pub(super) fn skip_to_recovery_token(&mut self, place: GrammarPosition) -> Parsed<()> {
         self.count_recovery()?;
         let mut skipped = 0;
         let mut places = match self.last_fault.take() {
@@ -84,7 +84,7 @@ impl Parser<'_> {
     }
 
     /// Skips a token; stops the parser if there were too many.
-    fn skip_token(&mut self, skipped: &mut usize) -> Result<(), LimitExceeded> {
+    fn skip_token(&mut self, skipped: &mut usize) -> Parsed<()> {
         if *skipped >= MAX_SKIPPED {
             self.issues
                 .report_unpositioned(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}"));
@@ -95,7 +95,7 @@ impl Parser<'_> {
     }
 
     /// Reports an error, unless the parser is still recovering from another one.
-    pub(super) fn report(&mut self, fault: &RuleError) -> Result<(), LimitExceeded> {
+    pub(super) fn report(&mut self, fault: &RuleError) -> Parsed<()> {
         match fault.kind {
             RuleErrorKind::Mismatch(expected) => self
                 .report_token(|token| format!("mismatched input {token} expecting {}", expected.describe())),
@@ -115,17 +115,17 @@ impl Parser<'_> {
     }
 
     /// Reports that the current token is one too many.
-    pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
+    pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Parsed<()> {
         self.report_token(|token| format!("extraneous input {token} expecting {}", expected.describe()))
     }
 
     /// Reports that a token is missing before the current one.
-    pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), LimitExceeded> {
+    pub(super) fn report_missing(&mut self, expected: TokenSet) -> Parsed<()> {
         self.report_token(|token| format!("missing {} at {token}", expected.describe()))
     }
 
     /// Reports an error about the current token, unless the parser is still recovering from another one.
-    fn report_token(&mut self, message: impl FnOnce(&str) -> String) -> Result<(), LimitExceeded> {
+    fn report_token(&mut self, message: impl FnOnce(&str) -> String) -> Parsed<()> {
         if self.recovering {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl Parser<'_> {
     }
 
     /// The text of the tokens from the current one up to `further` after it, without parts that are no tokens.
-    fn upcoming_text(&mut self, further: usize) -> Result<String, LimitExceeded> {
+    fn upcoming_text(&mut self, further: usize) -> Parsed<String> {
         if self.current_kind()? == TokenKind::Eof {
             return Ok("<EOF>".to_owned());
         }

@@ -3,7 +3,7 @@
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     Eof,
     Equals,
     NotEquals,
@@ -87,10 +87,10 @@ const TOKEN_NAMES: [&str; 37] = [
 
 /// A token: the bytes `start..end` of the expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// A set of kinds, and perhaps the end of the rule.

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the recursion is no deeper than the server's own limit allows.
 
-use super::parser::LimitExceeded;
+use super::parser::{LimitExceeded, Parsed};
 use super::token::{Token, TokenKind};
 use super::tree::{FieldNameToken, NameToken, Node, NodeIndex};
 use super::{literal, tree};
@@ -67,19 +67,16 @@ pub(super) struct Visitor<'p, 't> {
 
 impl<'t> Visitor<'_, 't> {
     /// Adds a node and everything below it, on a new piece of stack if little is left; `Missing` for `None`.
-    pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, LimitExceeded> {
+    pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Parsed<NodeId> {
         stacker::maybe_grow(MIN_FREE_STACK_BYTES, EXTRA_STACK_BYTES, || self.visit_on_current_stack(node))
     }
 
-    fn visit_all<const N: usize>(
-        &mut self,
-        nodes: [Option<NodeIndex>; N],
-    ) -> Result<Vec<NodeId>, LimitExceeded> {
+    fn visit_all<const N: usize>(&mut self, nodes: [Option<NodeIndex>; N]) -> Parsed<Vec<NodeId>> {
         nodes.into_iter().map(|node| self.visit(node)).collect()
     }
 
     /// [`Self::visit`] on the present stack; stops at the server's limit of depth.
-    fn visit_on_current_stack(&mut self, node: Option<NodeIndex>) -> Result<NodeId, LimitExceeded> {
+    fn visit_on_current_stack(&mut self, node: Option<NodeIndex>) -> Parsed<NodeId> {
         let nodes = self.nodes;
         let Some(node) = node.and_then(|node| nodes.get(node)) else {
             return Ok(self.add_missing(BEFORE_START));
@@ -103,7 +100,7 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// Adds a node by its kind.
-    fn visit_kind(&mut self, node: &Node) -> Result<NodeId, LimitExceeded> {
+    fn visit_kind(&mut self, node: &Node) -> Parsed<NodeId> {
         match node {
             Node::Broken { at } => Ok(self.add_missing(at.unwrap_or(BEFORE_START))),
             Node::Conditional { op, parts } => {
@@ -192,7 +189,7 @@ impl<'t> Visitor<'_, 't> {
         }
     }
 
-    fn visit_element(&mut self, element: tree::Element) -> Result<Element, LimitExceeded> {
+    fn visit_element(&mut self, element: tree::Element) -> Parsed<Element> {
         Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
@@ -266,7 +263,7 @@ impl<'t> Visitor<'_, 't> {
         function: String,
         target: Option<NodeId>,
         args: &[NodeIndex],
-    ) -> Result<NodeId, LimitExceeded> {
+    ) -> Parsed<NodeId> {
         let args = args.iter().map(|arg| self.visit(Some(*arg))).collect::<Result<Vec<_>, _>>()?;
         let expansion = macros::expand(&mut self.draft, open, &function, target, &args);
         Ok(expansion.unwrap_or_else(|| self.draft.tree.add(open, ExprKind::Call { function, target, args })))

@@ -7,6 +7,7 @@
 #![allow(clippy::indexing_slicing, reason = "domains are places in the list that was made for them")]
 
 use super::catalog::{Catalog, PodClass, PodClassId, TopologyId};
+use super::cycle::SchedulingCycle;
 use super::fit::NodeFitCache;
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
@@ -209,32 +210,6 @@ impl AffinityState {
             existing_anti_affinity: merged_by_topology(all(&plan.existing_anti_affinity)),
         }
     }
-
-    /// Checks the required terms for a node.
-    // upstream v1.37 InterPodAffinity.Filter
-    pub(super) fn check_required_terms(
-        &self,
-        fits: &NodeFitCache<'_, '_>,
-        node: NodeIndex,
-    ) -> Result<(), Rejection> {
-        let is_occupied = |(topology, occupied): &(TopologyId, Vec<bool>)| {
-            fits.domains(*topology).domain_of_node(node).is_some_and(|domain| occupied[domain])
-        };
-        let has_labels = || {
-            self.affinity.iter().all(|(topology, _)| fits.domains(*topology).domain_of_node(node).is_some())
-        };
-        let is_near = self.affinity.iter().all(is_occupied) || (self.can_be_first && has_labels());
-        if !is_near {
-            return Err(Rejection::unresolvable(RejectionReason::PodAffinity));
-        }
-        if self.anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(RejectionReason::PodAntiAffinity));
-        }
-        if self.existing_anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(RejectionReason::ExistingPodAntiAffinity));
-        }
-        Ok(())
-    }
 }
 
 /// Merges the entries of each topology into one.
@@ -249,40 +224,61 @@ fn merged_by_topology(list: OccupiedDomains) -> OccupiedDomains {
     merged
 }
 
-/// The unweighted scores of the nodes by preferred terms; `None` if no term applies.
-// upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
-pub(super) fn affinity_scores(
-    plan: &AffinityPlan,
-    fits: &NodeFitCache<'_, '_>,
-    occupancy: &Occupancy<'_, '_>,
-    nodes: &[NodeIndex],
-) -> Option<Vec<i64>> {
-    let mut sums: Vec<(TopologyId, Vec<i64>)> = Vec::new();
-    for &(topology, class, weight) in &plan.preferred {
-        let domains = fits.domains(topology);
-        for bound in occupancy.pods_of_class(class) {
-            let Some(domain) = domains.domain_of_node(bound.node) else { continue };
-            let place = sums.iter().position(|(known, _)| *known == topology).unwrap_or_else(|| {
-                sums.push((topology, vec![0; domains.count]));
-                sums.len() - 1
-            });
-            sums[place].1[domain] += weight;
+impl SchedulingCycle<'_, '_, '_> {
+    /// Checks the required affinity terms for a node.
+    // upstream v1.37 InterPodAffinity.Filter
+    pub(super) fn check_affinity(&self, node: NodeIndex) -> Result<(), Rejection> {
+        let (state, fits) = (&self.affinity, self.fits);
+        let is_occupied = |(topology, occupied): &(TopologyId, Vec<bool>)| {
+            fits.domains(*topology).domain_of_node(node).is_some_and(|domain| occupied[domain])
+        };
+        let has_labels = || {
+            state.affinity.iter().all(|(topology, _)| fits.domains(*topology).domain_of_node(node).is_some())
+        };
+        let is_near = state.affinity.iter().all(is_occupied) || (state.can_be_first && has_labels());
+        if !is_near {
+            return Err(Rejection::unresolvable(RejectionReason::PodAffinity));
         }
+        if state.anti_affinity.iter().any(is_occupied) {
+            return Err(Rejection::resolvable(RejectionReason::PodAntiAffinity));
+        }
+        if state.existing_anti_affinity.iter().any(is_occupied) {
+            return Err(Rejection::resolvable(RejectionReason::ExistingPodAntiAffinity));
+        }
+        Ok(())
     }
-    if sums.is_empty() {
-        return None;
+
+    /// The unweighted scores of the nodes by preferred affinity terms; `None` if no term applies.
+    // upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
+    pub(super) fn affinity_scores(&self, nodes: &[NodeIndex]) -> Option<Vec<i64>> {
+        let fits = self.fits;
+        let mut sums: Vec<(TopologyId, Vec<i64>)> = Vec::new();
+        for &(topology, class, weight) in &self.plans.affinity.preferred {
+            let domains = fits.domains(topology);
+            for bound in self.occupancy.pods_of_class(class) {
+                let Some(domain) = domains.domain_of_node(bound.node) else { continue };
+                let place = sums.iter().position(|(known, _)| *known == topology).unwrap_or_else(|| {
+                    sums.push((topology, vec![0; domains.count]));
+                    sums.len() - 1
+                });
+                sums[place].1[domain] += weight;
+            }
+        }
+        if sums.is_empty() {
+            return None;
+        }
+        let score = |&node: &NodeIndex| -> i64 {
+            let sums = sums
+                .iter()
+                .filter_map(|(topology, sums)| Some(sums[fits.domains(*topology).domain_of_node(node)?]));
+            sums.sum()
+        };
+        let mut scores: Vec<i64> = nodes.iter().map(score).collect();
+        let least = scores.iter().copied().min().unwrap_or(0);
+        let range = scores.iter().copied().max().unwrap_or(0) - least;
+        for score in &mut scores {
+            *score = if range > 0 { super::score::scaled_to_max_score(*score - least, range) } else { 0 };
+        }
+        Some(scores)
     }
-    let score = |&node: &NodeIndex| -> i64 {
-        let sums = sums
-            .iter()
-            .filter_map(|(topology, sums)| Some(sums[fits.domains(*topology).domain_of_node(node)?]));
-        sums.sum()
-    };
-    let mut scores: Vec<i64> = nodes.iter().map(score).collect();
-    let least = scores.iter().copied().min().unwrap_or(0);
-    let range = scores.iter().copied().max().unwrap_or(0) - least;
-    for score in &mut scores {
-        *score = if range > 0 { super::score::scaled_to_max_score(*score - least, range) } else { 0 };
-    }
-    Some(scores)
 }

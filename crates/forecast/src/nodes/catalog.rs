@@ -120,11 +120,7 @@ impl<'d> Catalog<'d> {
         &self,
         classes: impl IntoIterator<Item = Value<'v>>,
     ) -> ResourcesDelegatedToDevices {
-        let mut delegated = ResourcesDelegatedToDevices::none(&self.resources);
-        for class in classes {
-            delegated.add_class(&self.resources, class);
-        }
-        delegated
+        ResourcesDelegatedToDevices::of_classes(&self.resources, classes)
     }
 
     /// The scheduling requirements of a pod.
@@ -137,7 +133,7 @@ impl<'d> Catalog<'d> {
         let (one, other) = (self.pod_needs(one), self.pod_needs(other));
         one.kind == other.kind
             && one.shape == other.shape
-            && one.requests == other.requests
+            && one.resources.requested == other.resources.requested
             && one.host_ports == other.host_ports
             && one.priority == other.priority
             && one.scheduling_gates == other.scheduling_gates

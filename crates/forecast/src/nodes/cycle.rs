@@ -34,8 +34,8 @@ pub struct SchedulingCycle<'a, 'c, 'd> {
     pub(super) pod: &'c PodNeeds<'d>,
     pub(super) fit: &'a NodeFit,
     pub(super) plans: &'a PodKindPlans,
-    affinity: AffinityState,
-    spread: SpreadState,
+    pub(super) affinity: AffinityState,
+    pub(super) spread: SpreadState,
     /// The nodes on which a host port of the pod is in use, sorted.
     busy: Vec<NodeIndex>,
 }
@@ -75,7 +75,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     /// Number of nodes that this attempt may check.
     pub fn candidate_count(&self) -> usize {
         match &self.fit.candidates {
-            CandidateNodes::Named(nodes, _) => nodes.len(),
+            CandidateNodes::Named(nodes) => nodes.len(),
             _ => self.occupancy.nodes().len(),
         }
     }
@@ -87,7 +87,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         (0..count).map(move |place| {
             let place = (start + place) % count;
             let named = match &self.fit.candidates {
-                CandidateNodes::Named(nodes, _) => nodes.get(place).copied(),
+                CandidateNodes::Named(nodes) => nodes.get(place).copied(),
                 _ => None,
             };
             named.unwrap_or(NodeIndex(u32::try_from(place).unwrap_or(u32::MAX)))
@@ -97,9 +97,9 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     /// The scheduler's message for the nodes that this attempt does not check, and their number.
     pub fn excluded_nodes_message(&self) -> Option<(String, usize)> {
         match &self.fit.candidates {
-            CandidateNodes::Named(nodes, plugin) => {
+            CandidateNodes::Named(nodes) => {
                 let count = self.occupancy.nodes().len() - nodes.len();
-                (count > 0).then(|| (format!("node(s) didn't satisfy plugin(s) [{plugin}]"), count))
+                (count > 0).then(|| ("node(s) didn't satisfy plugin(s) [NodeAffinity]".to_owned(), count))
             }
             _ => None,
         }
@@ -114,14 +114,14 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
             return Err(Rejection::resolvable(RejectionReason::HostPorts));
         }
         self.check_resources(node)?;
-        self.spread.check_required_constraints(&self.plans.spread, self.fits, node)?;
-        self.affinity.check_required_terms(self.fits, node)
+        self.check_spread(node)?;
+        self.check_affinity(node)
     }
 
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
     /// provides them and the node does not.
     pub fn requests_delegated_to_devices(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
-        let scalars = self.pod.requests.scalars.iter();
+        let scalars = self.pod.resources.requested.scalars.iter();
         let delegated = scalars.filter(move |(resource, _)| self.is_delegated_to_devices(node, *resource));
         delegated.map(|&(resource, amount)| (self.occupancy.catalog().resource_name(resource), amount))
     }
@@ -136,11 +136,19 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
         let used = self.occupancy.usage(node);
         let offered = self.occupancy.nodes().allocatable(node);
-        let mut lacking = MissingResources::default();
+        let mut lacking: Option<Rejection> = None;
+        let mut add = |reason: RejectionReason, resolvable: bool| match &mut lacking {
+            None => lacking = Some(Rejection { reasons: Reasons::One(reason), resolvable }),
+            Some(rejection) => {
+                rejection.reasons.push(reason);
+                // Preemption does not help if a request exceeds the total capacity of the node.
+                rejection.resolvable &= resolvable;
+            }
+        };
         if used.pods + 1 > offered.pods {
-            lacking.add(RejectionReason::TooManyPods, true);
+            add(RejectionReason::TooManyPods, true);
         }
-        let requested = &self.pod.requests;
+        let requested = &self.pod.resources.requested;
         let amounts = [
             (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, RejectionReason::InsufficientCpu),
             (requested.memory, offered.memory, used.memory, RejectionReason::InsufficientMemory),
@@ -153,46 +161,16 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         ];
         for (requested, offered, used, reason) in amounts {
             if requested > 0 && requested > offered.wrapping_sub(used) {
-                lacking.add(reason, requested <= offered);
+                add(reason, requested <= offered);
             }
         }
         for &(resource, requested) in &requested.scalars {
             let offered = self.occupancy.nodes().allocatable_amount(node, resource);
             let used = self.occupancy.used_amount(node, resource);
             if requested > offered.wrapping_sub(used) && !self.is_delegated_to_devices(node, resource) {
-                lacking.add(RejectionReason::Insufficient(resource), requested <= offered);
+                add(RejectionReason::Insufficient(resource), requested <= offered);
             }
         }
-        lacking.into_result()
-    }
-}
-
-/// The resources that a node lacks for a pod.
-#[derive(Default)]
-struct MissingResources {
-    first: Option<RejectionReason>,
-    more: Vec<RejectionReason>,
-    /// True if a request exceeds the total capacity of the node.
-    exceeds_node: bool,
-}
-
-impl MissingResources {
-    fn add(&mut self, reason: RejectionReason, resolvable: bool) {
-        match self.first {
-            None => self.first = Some(reason),
-            Some(_) => self.more.push(reason),
-        }
-        self.exceeds_node |= !resolvable;
-    }
-
-    /// The rejection of the node if it lacks any resource.
-    fn into_result(self) -> Result<(), Rejection> {
-        let Some(first) = self.first else { return Ok(()) };
-        let reasons = if self.more.is_empty() {
-            Reasons::One(first)
-        } else {
-            Reasons::Several(std::iter::once(first).chain(self.more).collect())
-        };
-        Err(Rejection { reasons, resolvable: !self.exceeds_node })
+        lacking.map_or(Ok(()), Err)
     }
 }

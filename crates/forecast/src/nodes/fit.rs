@@ -15,6 +15,7 @@ use super::reason::RejectionReason;
 use super::spread::SpreadPlan;
 use std::sync::OnceLock;
 use tollgate_allocator::tolerates;
+use tollgate_api::view::Taint;
 
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
@@ -113,14 +114,13 @@ fn untolerated_taints<'a>(
     info: &'a NodeInfo<'_>,
     pod: &'a PodNeeds<'_>,
     effects: &'a [&str],
-) -> impl Iterator<Item = ()> + 'a {
+) -> impl Iterator<Item = &'a Taint<'a>> {
     let taints = info.taints.iter().filter(|taint| effects.contains(&taint.effect()));
-    let untolerated = taints.filter(|taint| {
+    taints.filter(|taint| {
         let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
         let by_default = effect == "NoExecute" && TOLERATED_BY_DEFAULT.contains(&key);
         !by_default && !pod.tolerations.iter().any(|toleration| tolerates(toleration, key, value, effect))
-    });
-    untolerated.map(|_| ())
+    })
 }
 
 // upstream v1.37 nodeaffinity.RequiredNodeAffinity.Match
@@ -134,9 +134,8 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
 #[derive(Debug)]
 pub(super) enum CandidateNodes {
     All,
-    /// Only these nodes, because the pod or its required node affinity names them. The text is the scheduler's message
-    /// for the others.
-    Named(Vec<NodeIndex>, &'static str),
+    /// Only these nodes, because the required node affinity of the pod names them.
+    Named(Vec<NodeIndex>),
     /// No node can match; with the scheduler's message.
     Rejected(&'static str),
 }
@@ -234,5 +233,5 @@ fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> CandidateNodes {
     let mut found: Vec<NodeIndex> = named.into_iter().filter_map(|name| nodes.find(name)).collect();
     found.sort_unstable();
     found.dedup();
-    CandidateNodes::Named(found, "NodeAffinity")
+    CandidateNodes::Named(found)
 }

@@ -134,14 +134,14 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         let usage = &mut self.usage[node.get()];
         // Sums wrap around as upstream's do, so that a removed pod always leaves what was there before.
         let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount.wrapping_mul(sign));
-        add(&mut usage.milli_cpu, needs.taken.milli_cpu);
-        add(&mut usage.memory, needs.taken.memory);
-        add(&mut usage.ephemeral_storage, needs.taken.ephemeral_storage);
-        for (sum, amount) in usage.counted.iter_mut().zip(needs.counted) {
+        add(&mut usage.milli_cpu, needs.resources.taken.milli_cpu);
+        add(&mut usage.memory, needs.resources.taken.memory);
+        add(&mut usage.ephemeral_storage, needs.resources.taken.ephemeral_storage);
+        for (sum, amount) in usage.counted.iter_mut().zip(needs.resources.counted) {
             add(sum, amount);
         }
         add(&mut usage.pods, 1);
-        for &(resource, amount) in &needs.taken.scalars {
+        for &(resource, amount) in &needs.resources.taken.scalars {
             if let Some(cell) = self.nodes.resource_cell_index(node, resource) {
                 add(&mut self.scalars[cell], amount);
             }

@@ -3,7 +3,7 @@
 use super::affinity::PodAffinityTerms;
 use super::catalog::{Catalog, PodClass, PodClassId, PodKindId, PodShapeId};
 use super::images;
-use super::resources::{PodRequests, Requests, is_sidecar};
+use super::resources::{PodRequests, is_sidecar};
 use super::selector::{Labels, Selector};
 use super::spread::SpreadConstraint;
 use super::unmodelled;
@@ -87,14 +87,7 @@ pub struct PodNeeds<'d> {
     pub(super) class: PodClassId,
     pub(super) kind: PodKindId,
     pub(super) shape: PodShapeId,
-    /// Resources that the pod requests, which filters compare with the free resources of a node.
-    pub requests: Requests,
-    /// Resources that the pod uses on the node it is bound to.
-    pub taken: Requests,
-    /// Milli-cpu and bytes of memory, including defaults for containers without requests. Used for scoring
-    /// nodes and for the usage of the node.
-    pub(super) scored: [i64; 2],
-    pub(super) counted: [i64; 2],
+    pub(crate) resources: PodRequests,
     pub host_ports: Vec<HostPort<'d>>,
     /// `spec.nodeName`. Set if the pod is bound.
     pub node_name: &'d str,
@@ -127,8 +120,7 @@ impl<'d> PodNeeds<'d> {
         let preferred_nodes = preferred
             .map(|term| (term.get("weight").int().unwrap_or(0), NodeTerm::of(term.get("preference"))))
             .collect();
-        let PodRequests { requested, taken, scored, counted } =
-            PodRequests::read(spec, status, &mut catalog.resources);
+        let resources = PodRequests::read(spec, status, &mut catalog.resources);
         let class = intern_pod_class(catalog, source, &labels);
         let images = images::images_of_pod(spec);
         let (shape, kind) = intern_shape_and_kind(catalog, source, class, &images);
@@ -136,10 +128,7 @@ impl<'d> PodNeeds<'d> {
             class,
             kind,
             shape,
-            requests: requested,
-            taken,
-            scored,
-            counted,
+            resources,
             host_ports: host_ports(spec),
             node_name: if source.is_new { "" } else { spec.get("nodeName").str() },
             node_selector: spec.get("nodeSelector"),

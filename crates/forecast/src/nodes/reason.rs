@@ -74,6 +74,13 @@ pub enum Reasons {
 }
 
 impl Reasons {
+    pub(super) fn push(&mut self, reason: RejectionReason) {
+        match self {
+            Reasons::One(first) => *self = Reasons::Several(vec![*first, reason]),
+            Reasons::Several(reasons) => reasons.push(reason),
+        }
+    }
+
     pub fn as_slice(&self) -> &[RejectionReason] {
         match self {
             Reasons::One(reason) => std::slice::from_ref(reason),

@@ -40,16 +40,8 @@ impl<'d> ResourceNames<'d> {
         id
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<ResourceId> {
-        self.by_name.get(name).copied()
-    }
-
     pub(super) fn name(&self, id: ResourceId) -> &'d str {
         self.names.get(id.0 as usize).copied().unwrap_or_default()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.names.len()
     }
 }
 
@@ -188,15 +180,15 @@ enum RequestSource {
 
 /// The requests of a pod for filters, scores and the usage of its node.
 #[derive(Clone, Default, Debug)]
-pub(super) struct PodRequests {
+pub(crate) struct PodRequests {
     /// The amounts that filters compare with the free resources of a node.
-    pub(super) requested: Requests,
+    pub(crate) requested: Requests,
     /// The amounts used on the node. During a resize, the larger of the old and new requests.
-    pub(super) taken: Requests,
+    pub(crate) taken: Requests,
     /// Milli-cpu and bytes of memory, including the scheduler's defaults for containers without requests.
     /// Used for scoring nodes and for the usage of the node.
-    pub(super) scored: [i64; 2],
-    pub(super) counted: [i64; 2],
+    pub(crate) scored: [i64; 2],
+    pub(crate) counted: [i64; 2],
 }
 
 const ASSUMED_REQUESTS: [(&str, i128); 2] =
@@ -350,20 +342,20 @@ pub struct ResourcesDelegatedToDevices {
 }
 
 impl ResourcesDelegatedToDevices {
-    pub(super) fn none(names: &ResourceNames<'_>) -> ResourcesDelegatedToDevices {
-        ResourcesDelegatedToDevices { provided: vec![false; names.len()] }
-    }
-
-    /// Adds the resources of a DeviceClass: its `extendedResourceName`, and the resource named after the
-    /// class.
-    pub(super) fn add_class(&mut self, names: &ResourceNames<'_>, class: Value<'_>) {
-        let name = class.get("metadata").get("name").str();
-        let implicit = format!("{EXTENDED_CLASS_PREFIX}{name}");
-        for resource in [implicit.as_str(), class.get("spec").get("extendedResourceName").str()] {
-            if let Some(provided) = names.get(resource).and_then(|id| self.provided.get_mut(id.0 as usize)) {
-                *provided = true;
+    /// The resources of these DeviceClasses: of each its `extendedResourceName`, and the resource named after it.
+    pub(super) fn of_classes<'v>(
+        names: &ResourceNames<'_>,
+        classes: impl IntoIterator<Item = Value<'v>>,
+    ) -> ResourcesDelegatedToDevices {
+        let mut provided = vec![false; names.names.len()];
+        for class in classes {
+            let implicit = format!("{EXTENDED_CLASS_PREFIX}{}", class.get("metadata").get("name").str());
+            let explicit = class.get("spec").get("extendedResourceName").str();
+            for id in [&*implicit, explicit].into_iter().filter_map(|resource| names.by_name.get(resource)) {
+                provided[id.0 as usize] = true;
             }
         }
+        ResourcesDelegatedToDevices { provided }
     }
 
     /// True if a class provides the resource.

@@ -4,7 +4,6 @@
 
 use super::cycle::SchedulingCycle;
 use super::node::NodeIndex;
-use super::{affinity, spread};
 
 /// Maximum score that a scoring plugin of the scheduler gives a node.
 pub(super) const MAX_SCORE: i64 = 100;
@@ -42,12 +41,10 @@ impl SchedulingCycle<'_, '_, '_> {
         if let Some(images) = &self.fit.images {
             add(weight::IMAGE_LOCALITY, of_nodes(images));
         }
-        if let Some(scores) = spread::spread_scores(&self.plans.spread, self.fits, self.occupancy, nodes) {
+        if let Some(scores) = self.spread_scores(nodes) {
             add(weight::POD_TOPOLOGY_SPREAD, scores);
         }
-        if let Some(scores) =
-            affinity::affinity_scores(&self.plans.affinity, self.fits, self.occupancy, nodes)
-        {
+        if let Some(scores) = self.affinity_scores(nodes) {
             add(weight::INTER_POD_AFFINITY, scores);
         }
         if let Some(devices) = devices {
@@ -63,8 +60,9 @@ impl SchedulingCycle<'_, '_, '_> {
         let offered = self.occupancy.nodes().allocatable(node);
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
-        let left = least_allocated_score(offered, used.counted, self.pod.scored);
-        let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
+        let left = least_allocated_score(offered, used.counted, self.pod.resources.scored);
+        let requested = &self.pod.resources.requested;
+        let requested = [requested.milli_cpu, requested.memory];
         let balance = if requested == [0, 0] {
             0
         } else {

@@ -10,6 +10,7 @@
 )]
 
 use super::catalog::{Catalog, PodClassId, TopologyId};
+use super::cycle::SchedulingCycle;
 use super::fit::{NodeFit, NodeFitCache};
 use super::node::{NodeIndex, TopologyDomains};
 use super::occupancy::{BoundPod, Occupancy};
@@ -209,17 +210,14 @@ impl SpreadState {
         };
         SpreadState { counts: plan.required.iter().map(count).collect() }
     }
+}
 
-    /// Checks the required constraints for a node.
+impl SchedulingCycle<'_, '_, '_> {
+    /// Checks the required topology spread constraints for a node.
     // upstream v1.37 PodTopologySpread.Filter
-    pub(super) fn check_required_constraints(
-        &self,
-        plan: &SpreadPlan,
-        fits: &NodeFitCache<'_, '_>,
-        node: NodeIndex,
-    ) -> Result<(), Rejection> {
-        for (constraint, (pods, least)) in plan.required.iter().zip(&self.counts) {
-            let Some(domain) = fits.domains(constraint.topology).domain_of_node(node) else {
+    pub(super) fn check_spread(&self, node: NodeIndex) -> Result<(), Rejection> {
+        for (constraint, (pods, least)) in self.plans.spread.required.iter().zip(&self.spread.counts) {
+            let Some(domain) = self.fits.domains(constraint.topology).domain_of_node(node) else {
                 return Err(Rejection::unresolvable(RejectionReason::TopologySpreadLabel));
             };
             if pods[domain] + constraint.own - least > constraint.max_skew {
@@ -228,52 +226,50 @@ impl SpreadState {
         }
         Ok(())
     }
-}
 
-/// The unweighted scores of the nodes by preferred constraints; `None` if there are none.
-// upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
-pub(super) fn spread_scores(
-    plan: &SpreadPlan,
-    fits: &NodeFitCache<'_, '_>,
-    occupancy: &Occupancy<'_, '_>,
-    nodes: &[NodeIndex],
-) -> Option<Vec<i64>> {
-    if plan.preferred.is_empty() {
-        return None;
-    }
-    let topologies: Vec<&TopologyDomains> =
-        plan.preferred.iter().map(|constraint| fits.domains(constraint.topology)).collect();
-    let is_ignored = |node: NodeIndex| {
-        plan.needs_all_labels && topologies.iter().any(|domains| domains.domain_of_node(node).is_none())
-    };
-    let scored: Vec<NodeIndex> = nodes.iter().copied().filter(|&node| !is_ignored(node)).collect();
-    let mut sums = vec![0.0; nodes.len()];
-    for (constraint, domains) in plan.preferred.iter().zip(&topologies) {
-        let (counts, size) = count_for_scores(constraint, domains, occupancy, &scored);
-        #[expect(clippy::cast_precision_loss, reason = "upstream computes with floating-point numbers")]
-        let weight = ((size + 2) as f64).ln();
-        for (sum, &node) in sums.iter_mut().zip(nodes) {
-            let place = if constraint.is_hostname { Some(node.get()) } else { domains.domain_of_node(node) };
-            if let (Some(place), Some(_)) = (place, domains.domain_of_node(node)) {
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "upstream computes with floating-point numbers"
-                )]
-                let score = counts[place] as f64 * weight + (constraint.max_skew - 1) as f64;
-                *sum += score;
+    /// The unweighted scores of the nodes by preferred topology spread constraints; `None` if there are none.
+    // upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
+    pub(super) fn spread_scores(&self, nodes: &[NodeIndex]) -> Option<Vec<i64>> {
+        let plan = &self.plans.spread;
+        if plan.preferred.is_empty() {
+            return None;
+        }
+        let topologies: Vec<&TopologyDomains> =
+            plan.preferred.iter().map(|constraint| self.fits.domains(constraint.topology)).collect();
+        let is_ignored = |node: NodeIndex| {
+            plan.needs_all_labels && topologies.iter().any(|domains| domains.domain_of_node(node).is_none())
+        };
+        let scored: Vec<NodeIndex> = nodes.iter().copied().filter(|&node| !is_ignored(node)).collect();
+        let mut sums = vec![0.0; nodes.len()];
+        for (constraint, domains) in plan.preferred.iter().zip(&topologies) {
+            let (counts, size) = count_for_scores(constraint, domains, self.occupancy, &scored);
+            #[expect(clippy::cast_precision_loss, reason = "upstream computes with floating-point numbers")]
+            let weight = ((size + 2) as f64).ln();
+            for (sum, &node) in sums.iter_mut().zip(nodes) {
+                let place =
+                    if constraint.is_hostname { Some(node.get()) } else { domains.domain_of_node(node) };
+                if let (Some(place), Some(_)) = (place, domains.domain_of_node(node)) {
+                    #[expect(
+                        clippy::cast_precision_loss,
+                        reason = "upstream computes with floating-point numbers"
+                    )]
+                    let score = counts[place] as f64 * weight + (constraint.max_skew - 1) as f64;
+                    *sum += score;
+                }
             }
         }
+        #[expect(clippy::cast_possible_truncation, reason = "as upstream converts it")]
+        let raw: Vec<i64> = sums.into_iter().map(|sum: f64| sum.round() as i64).collect();
+        let of_scored =
+            || nodes.iter().zip(&raw).filter(|&(&node, _)| !is_ignored(node)).map(|(_, &raw)| raw);
+        let (least, most) = (of_scored().min().unwrap_or(i64::MAX), of_scored().max().unwrap_or(0).max(0));
+        let normalized = nodes.iter().zip(&raw).map(|(&node, &raw)| match most {
+            _ if is_ignored(node) => 0,
+            0 => super::score::MAX_SCORE,
+            _ => super::score::MAX_SCORE * (most + least - raw) / most,
+        });
+        Some(normalized.collect())
     }
-    #[expect(clippy::cast_possible_truncation, reason = "as upstream converts it")]
-    let raw: Vec<i64> = sums.into_iter().map(|sum: f64| sum.round() as i64).collect();
-    let of_scored = || nodes.iter().zip(&raw).filter(|&(&node, _)| !is_ignored(node)).map(|(_, &raw)| raw);
-    let (least, most) = (of_scored().min().unwrap_or(i64::MAX), of_scored().max().unwrap_or(0).max(0));
-    let normalized = nodes.iter().zip(&raw).map(|(&node, &raw)| match most {
-        _ if is_ignored(node) => 0,
-        0 => super::score::MAX_SCORE,
-        _ => super::score::MAX_SCORE * (most + least - raw) / most,
-    });
-    Some(normalized.collect())
 }
 
 /// The number of selected pods on each node (for a constraint on nodes) or in each domain, and the number of

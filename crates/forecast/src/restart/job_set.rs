@@ -5,15 +5,13 @@
 //! terminated container is unknown.
 
 use super::{GroupEffect, GroupMember, other_pods_phrase};
+use crate::controllers::DEFAULT_BACKOFF_LIMIT;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
 
 const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
-
-/// Default `backoffLimit` of a Job.
-const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
 /// What a JobSet does when one of its Jobs fails.
 enum JobSetAction<'d> {

@@ -10,7 +10,7 @@ use super::{
 use crate::frame::{Frame, ReportSource, counted, grouped};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{DRAIN_PODS, Table};
-use crate::text::{Text, namespaced, unbroken};
+use crate::text::{Text, first_parts, namespaced, unbroken};
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -305,11 +305,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
 fn destination(pod: &Pod, most: usize) -> Markup {
     html! {
         @if pod.nodes.is_empty() { "not known" }
-        @for (index, node) in pod.nodes.iter().take(most).enumerate() {
-            @if index > 0 { " or " }
-            (unbroken(node))
-        }
-        @if pod.nodes.len() > most { " or " (grouped(pod.nodes.len() - most)) " more" }
+        (first_parts(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
     }
 }
 
@@ -319,13 +315,8 @@ fn omitted_count(total: usize, noun: &str) -> Markup {
 }
 
 fn devices(devices: &[Device]) -> Markup {
-    html! {
-        @for (index, device) in devices.iter().take(MAX_NODES).enumerate() {
-            @if index > 0 { ", " }
-            (device.driver) "/" span.w { (device.pool) "/" (device.device) }
-        }
-        @if devices.len() > MAX_NODES { " and " (grouped(devices.len() - MAX_NODES)) " more" }
-    }
+    let name = |device: &Device| html! { (device.driver) "/" span.w { (device.pool) "/" (device.device) } };
+    first_parts(devices.iter().map(name), MAX_NODES, [", ", " and "])
 }
 
 fn pods(plan: &Plan) -> Markup {

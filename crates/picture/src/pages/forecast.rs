@@ -14,7 +14,7 @@ use crate::bars::ClassChange;
 use crate::frame::{Frame, ReportSource, counted, grouped};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED_OBJECTS, Table};
-use crate::text::{Text, unbroken};
+use crate::text::{Text, first_parts, unbroken};
 use crate::timeline::Timeline;
 
 #[derive(Default, Debug, Deserialize)]
@@ -204,8 +204,7 @@ fn pending(forecast: &Forecast) -> Markup {
                 @for (reason, pods) in by_reason.iter().take(MAX_REASONS) {
                     li {
                         strong { (counted(pods.len(), "pod")) } " ("
-                        @for (index, pod) in pods.iter().take(MAX_REASONS).enumerate() { @if index > 0 { "; " } (pod) }
-                        @if pods.len() > MAX_REASONS { "; and " (grouped(pods.len() - MAX_REASONS)) " more" }
+                        (first_parts(pods.iter().cloned(), MAX_REASONS, ["; ", "; and "]))
                         ")"
                         @if !reason.is_empty() { ": " (reason) }
                     }
@@ -254,18 +253,10 @@ fn short_name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
 }
 
 fn lead(forecast: &Forecast) -> Markup {
-    let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = forecast.totals;
-    let parts: Vec<String> = [
-        (fits, "fit"),
-        (sometimes, "fit only sometimes"),
-        (pending, "stay Pending"),
-        (unknown, "have an unknown outcome"),
-        (not_recreated, "are not recreated"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{} {what}", grouped(count)))
-    .collect();
+    let totals = forecast.totals;
+    let parts = [("free", "fit", totals.fits)].into_iter().chain(totals.unfitting_parts());
+    let parts = parts.filter(|(_, _, count)| *count > 0);
+    let parts: Vec<String> = parts.map(|(_, what, count)| format!("{} {what}", grouped(count))).collect();
     html! {
         strong {
             (counted(forecast.evicted.len(), "pod")) @if forecast.evicted.len() == 1 { " is" } @else { " are" } " evicted"
@@ -379,12 +370,9 @@ fn nodes(pod: &Pod, samples: usize, most: usize) -> Markup {
     }
     let mut nodes: Vec<(&Text, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
+    let share = |(node, courses): (&Text, usize)| html! { span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" } };
     html! {
-        @for (index, (node, courses)) in nodes.iter().take(most).enumerate() {
-            @if index > 0 { ", " }
-            span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" }
-        }
-        @if nodes.len() > most { " and " (grouped(nodes.len() - most)) " more" }
+        (first_parts(nodes.into_iter().map(share), most, [", ", " and "]))
         @if pod.placements_omitted > 0 { ", and other placements" }
         @if pod.placements.is_empty() { "–" }
     }

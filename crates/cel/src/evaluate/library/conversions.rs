@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_formats::gotime::{self, Timestamp};
 
+use super::operators::{int_or_overflow, uint_or_overflow};
 use super::times;
 use crate::evaluate::value::{Evaluated, OffsetTimestamp, Value, eval_error};
 use crate::number;
@@ -19,90 +20,50 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
 
 /// Converts a value; `None` if the function is no conversion.
 pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Evaluated> {
-    Some(match function {
-        "bool" => to_bool(value),
-        "bytes" => to_bytes(value),
-        "double" => to_double(value),
-        "int" => to_int(value),
-        "uint" => to_uint(value),
-        "string" => to_string(value),
-        "duration" => to_duration(value),
-        "timestamp" => to_timestamp(value),
+    let to = match function {
+        "bool" | "bytes" | "double" | "int" | "uint" | "string" => function,
+        "duration" => "google.protobuf.Duration",
+        "timestamp" => "google.protobuf.Timestamp",
         _ => return None,
-    })
-}
-
-fn unconvertible(value: &Value, to: &str) -> Evaluated {
-    eval_error(format!("type conversion error from '{}' to '{to}'", value.type_name()))
-}
-
-fn to_bool(value: &Value) -> Evaluated {
-    let found = match value {
-        Value::Bool(value) => Some(*value),
-        Value::String(text) => number::parse_bool(text),
-        _ => None,
     };
-    found.map_or_else(|| unconvertible(value, "bool"), |found| Ok(Value::Bool(found)))
-}
-
-fn to_bytes(value: &Value) -> Evaluated {
-    match value {
-        Value::Bytes(_) => Ok(value.clone()),
-        Value::String(text) => Ok(Value::Bytes(text.as_bytes().into())),
-        _ => unconvertible(value, "bytes"),
+    if value.type_name() == to {
+        return Some(Ok(value.clone()));
     }
-}
-
-fn to_double(value: &Value) -> Evaluated {
-    let found = match value {
-        Value::Double(value) => Some(*value),
-        Value::Int(value) => Some(number::double_of_int(*value)),
-        Value::Uint(value) => Some(number::double_of_uint(*value)),
-        Value::String(text) => number::parse_double(text),
-        _ => None,
-    };
-    found.map_or_else(|| unconvertible(value, "double"), |found| Ok(Value::Double(found)))
-}
-
-fn to_int(value: &Value) -> Evaluated {
-    let found = match value {
-        Value::Int(value) => Some(*value),
-        Value::Uint(value) => i64::try_from(*value).ok(),
-        Value::Double(value) => number::int_of_double(*value),
-        Value::Duration(nanos) => Some(*nanos),
-        Value::Timestamp(moment) => Some(moment.time.seconds),
-        Value::String(text) => {
-            return text.parse().map_or_else(|_| unconvertible(value, "int"), |found| Ok(Value::Int(found)));
-        }
-        _ => return unconvertible(value, "int"),
-    };
-    found.map_or_else(|| eval_error("integer overflow"), |found| Ok(Value::Int(found)))
-}
-
-fn to_uint(value: &Value) -> Evaluated {
-    let found = match value {
-        Value::Uint(value) => Some(*value),
-        Value::Int(value) => u64::try_from(*value).ok(),
-        Value::Double(value) => number::uint_of_double(*value),
-        Value::String(text) => {
-            let found = number::parse_uint(text);
-            return found.map_or_else(|| unconvertible(value, "uint"), |found| Ok(Value::Uint(found)));
-        }
-        _ => return unconvertible(value, "uint"),
-    };
-    found.map_or_else(|| eval_error("unsigned integer overflow"), |found| Ok(Value::Uint(found)))
-}
-
-fn to_string(value: &Value) -> Evaluated {
-    match value {
-        Value::String(_) => Ok(value.clone()),
-        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Value::string(text)),
-            Err(_) => eval_error("invalid UTF-8 in bytes, cannot convert to string"),
+    let converted = match (function, value) {
+        ("bool", Value::String(text)) => number::parse_bool(text).map(Value::Bool),
+        ("bytes", Value::String(text)) => Some(Value::Bytes(text.as_bytes().into())),
+        ("double", Value::Int(value)) => Some(Value::Double(number::double_of_int(*value))),
+        ("double", Value::Uint(value)) => Some(Value::Double(number::double_of_uint(*value))),
+        ("double", Value::String(text)) => number::parse_double(text).map(Value::Double),
+        ("int", Value::Uint(value)) => return Some(int_or_overflow(i64::try_from(*value).ok())),
+        ("int", Value::Double(value)) => return Some(int_or_overflow(number::int_of_double(*value))),
+        ("int", Value::Duration(nanos)) => Some(Value::Int(*nanos)),
+        ("int", Value::Timestamp(moment)) => Some(Value::Int(moment.time.seconds)),
+        ("int", Value::String(text)) => text.parse().ok().map(Value::Int),
+        ("uint", Value::Int(value)) => return Some(uint_or_overflow(u64::try_from(*value).ok())),
+        ("uint", Value::Double(value)) => return Some(uint_or_overflow(number::uint_of_double(*value))),
+        ("uint", Value::String(text)) => number::parse_uint(text).map(Value::Uint),
+        ("string", Value::Bytes(bytes)) => match std::str::from_utf8(bytes) {
+            Ok(text) => Some(Value::string(text)),
+            Err(_) => return Some(eval_error("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        _ => converted_text(value)
-            .map_or_else(|| unconvertible(value, "string"), |text| Ok(Value::string(text))),
-    }
+        ("string", _) => converted_text(value).map(Value::string),
+        ("duration", Value::String(text)) => gotime::parse_duration(text).ok().map(Value::Duration),
+        ("timestamp", Value::Int(seconds)) => {
+            let time = Timestamp { seconds: *seconds, nanos: 0 };
+            return Some(times::timestamp_in_range(OffsetTimestamp { time, offset: 0 }));
+        }
+        ("timestamp", Value::String(text)) => match gotime::parse_rfc3339(text) {
+            Ok(time) => {
+                let offset = parse_utc_offset(text);
+                return Some(times::timestamp_in_range(OffsetTimestamp { time, offset }));
+            }
+            Err(_) => None,
+        },
+        _ => None,
+    };
+    let failed = || eval_error(format!("type conversion error from '{}' to '{to}'", value.type_name()));
+    Some(converted.map_or_else(failed, Ok))
 }
 
 /// Converts a value to a string; `None` if it is a string or has no text.
@@ -119,32 +80,6 @@ pub(super) fn converted_text(value: &Value) -> Option<String> {
         Value::Cidr(prefix) => prefix.to_string(),
         _ => return None,
     })
-}
-
-fn to_duration(value: &Value) -> Evaluated {
-    const TARGET_TYPE: &str = "google.protobuf.Duration";
-    match value {
-        Value::Duration(_) => Ok(value.clone()),
-        Value::String(text) => gotime::parse_duration(text)
-            .map_or_else(|_| unconvertible(value, TARGET_TYPE), |nanos| Ok(Value::Duration(nanos))),
-        _ => unconvertible(value, TARGET_TYPE),
-    }
-}
-
-fn to_timestamp(value: &Value) -> Evaluated {
-    const TO: &str = "google.protobuf.Timestamp";
-    match value {
-        Value::Timestamp(_) => Ok(value.clone()),
-        Value::Int(seconds) => times::timestamp_in_range(OffsetTimestamp {
-            time: Timestamp { seconds: *seconds, nanos: 0 },
-            offset: 0,
-        }),
-        Value::String(text) => match gotime::parse_rfc3339(text) {
-            Ok(time) => times::timestamp_in_range(OffsetTimestamp { time, offset: parse_utc_offset(text) }),
-            Err(_) => unconvertible(value, TO),
-        },
-        _ => unconvertible(value, TO),
-    }
 }
 
 /// The offset at the end of a time that was read, in seconds.

@@ -11,13 +11,8 @@ use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_CO
 
 type TrackedArg = Option<Value>;
 
-fn arg_size(arg: Option<&TrackedArg>) -> u64 {
-    arg.and_then(Option::as_ref).map_or(1, Value::cost_size)
-}
-
 /// The size as cel-go counts it; that of an optional value is the size of its content.
-fn optional_content_size(arg: Option<&TrackedArg>) -> u64 {
-    let mut value = arg.and_then(Option::as_ref);
+fn optional_content_size(mut value: Option<&Value>) -> u64 {
     while let Some(Value::Optional(Some(inner))) = value {
         value = Some(inner);
     }
@@ -35,10 +30,6 @@ fn scale_truncating(size: u64, factor: f64) -> u64 {
     if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
-fn text_cost(arg: Option<&TrackedArg>) -> u64 {
-    scaled(arg_size(arg), COST_PER_CHARACTER)
-}
-
 /// Cost of matching a text with a pattern of the given size.
 fn match_cost(text: u64, pattern: u64) -> u64 {
     let text = scaled(text.saturating_add(1), COST_PER_CHARACTER);
@@ -46,29 +37,11 @@ fn match_cost(text: u64, pattern: u64) -> u64 {
 }
 
 pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[TrackedArg]) -> u64 {
-    let is_opaque = matches!(args.first(), Some(Some(value)) if value.is_opaque());
-    if is_opaque && !is_negated {
+    let (left, right) = (args.first().and_then(Option::as_ref), args.get(1).and_then(Option::as_ref));
+    if left.is_some_and(Value::is_opaque) && !is_negated {
         return 1;
     }
-    scaled(optional_content_size(args.first()).min(optional_content_size(args.get(1))), COST_PER_CHARACTER)
-}
-
-pub(in crate::evaluate) fn call_cost(
-    function: &str,
-    overload: Option<&Overload>,
-    args: &[TrackedArg],
-    result: Option<&Value>,
-    behaviour: &Behaviour,
-) -> Result<u64, EvalFailure> {
-    if let Some(overload) = overload
-        && let Some(cost) = list_call_cost(overload, args, result, behaviour)?
-    {
-        return Ok(cost);
-    }
-    if let Some(cost) = kubernetes_call_cost(function, overload, args, result, behaviour) {
-        return Ok(cost);
-    }
-    Ok(overload.map_or(1, |overload| standard_call_cost(overload, args, behaviour)))
+    scaled(optional_content_size(left).min(optional_content_size(right)), COST_PER_CHARACTER)
 }
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
@@ -77,43 +50,128 @@ pub(in crate::evaluate) fn checks_cost_before_call(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }
 
-/// Cost of a function of the list and set extensions. cel-go inspects arguments that the call may have
-/// rejected, which panics in Go.
-fn list_call_cost(
-    overload: &Overload,
-    args: &[TrackedArg],
-    result: Option<&Value>,
-    behaviour: &Behaviour,
-) -> Result<Option<u64>, EvalFailure> {
-    let cost = match overload.name {
-        "slice" | "lists.range" | "reverse" => {
-            result.map_or(1, Value::cost_size).saturating_add(1 + CREATE_LIST_COST)
-        }
-        "flatten" => {
-            let depth = match args.get(1) {
-                None => 1.0,
-                Some(Some(Value::Int(depth))) => crate::number::double_of_int(*depth),
-                Some(other) => {
-                    let found = go_type(other.as_ref());
-                    return Err(go_panic_failure(&format!(
-                        "interface conversion: ref.Val is {found}, not types.Int"
-                    )));
-                }
-            };
-            let depth = if depth < 0.0 && behaviour.range_is_checked { 1.0 } else { depth };
-            scale_truncating(arg_size(args.first()), depth).wrapping_add(1 + CREATE_LIST_COST)
-        }
-        "distinct" | "sort" => pairwise_comparison_cost(args.first())?,
-        "@sortByAssociatedKeys" => pairwise_comparison_cost(args.get(1))?,
-        "sets.contains" | "sets.intersects" => set_comparison_cost(args, 1.0),
-        "sets.equivalent" => set_comparison_cost(args, 2.0),
-        _ => return Ok(None),
-    };
-    Ok(Some(cost))
+/// A call whose cost is computed. Arguments and results that are errors are `None`.
+pub(in crate::evaluate) struct MeteredCall<'c> {
+    pub(in crate::evaluate) function: &'static str,
+    pub(in crate::evaluate) overload: Option<&'static Overload>,
+    pub(in crate::evaluate) args: &'c [TrackedArg],
+    pub(in crate::evaluate) result: Option<&'c Value>,
+    pub(in crate::evaluate) behaviour: &'c Behaviour,
 }
 
-fn set_comparison_cost(args: &[TrackedArg], factor: f64) -> u64 {
-    1_u64.saturating_add(scale_truncating(arg_size(args.first()).wrapping_mul(arg_size(args.get(1))), factor))
+impl MeteredCall<'_> {
+    pub(in crate::evaluate) fn cost(&self) -> Result<u64, EvalFailure> {
+        let Some(overload) = self.overload else { return Ok(self.kubernetes_cost().unwrap_or(1)) };
+        if let Some(cost) = self.list_cost(overload)? {
+            return Ok(cost);
+        }
+        Ok(self.kubernetes_cost().unwrap_or_else(|| self.standard_cost(overload)))
+    }
+
+    fn arg(&self, index: usize) -> Option<&Value> {
+        self.args.get(index)?.as_ref()
+    }
+
+    fn arg_size(&self, index: usize) -> u64 {
+        self.arg(index).map_or(1, Value::cost_size)
+    }
+
+    fn text_cost(&self, index: usize) -> u64 {
+        scaled(self.arg_size(index), COST_PER_CHARACTER)
+    }
+
+    fn result_size(&self) -> u64 {
+        self.result.map_or(1, Value::cost_size)
+    }
+
+    /// Cost of a function of the list and set extensions. cel-go inspects arguments that the call may have
+    /// rejected, which panics in Go.
+    fn list_cost(&self, overload: &Overload) -> Result<Option<u64>, EvalFailure> {
+        let cost = match overload.name {
+            "slice" | "lists.range" | "reverse" => self.result_size().saturating_add(1 + CREATE_LIST_COST),
+            "flatten" => {
+                let depth = match self.args.get(1) {
+                    None => 1.0,
+                    Some(Some(Value::Int(depth))) => crate::number::double_of_int(*depth),
+                    Some(other) => {
+                        let found = go_type(other.as_ref());
+                        return Err(go_panic_failure(&format!(
+                            "interface conversion: ref.Val is {found}, not types.Int"
+                        )));
+                    }
+                };
+                let depth = if depth < 0.0 && self.behaviour.range_is_checked { 1.0 } else { depth };
+                scale_truncating(self.arg_size(0), depth).wrapping_add(1 + CREATE_LIST_COST)
+            }
+            "distinct" | "sort" => pairwise_comparison_cost(self.arg(0))?,
+            "@sortByAssociatedKeys" => pairwise_comparison_cost(self.arg(1))?,
+            "sets.contains" | "sets.intersects" => self.set_comparison_cost(1.0),
+            "sets.equivalent" => self.set_comparison_cost(2.0),
+            _ => return Ok(None),
+        };
+        Ok(Some(cost))
+    }
+
+    fn set_comparison_cost(&self, factor: f64) -> u64 {
+        1_u64.saturating_add(scale_truncating(self.arg_size(0).wrapping_mul(self.arg_size(1)), factor))
+    }
+
+    fn kubernetes_cost(&self) -> Option<u64> {
+        let copied_cost = |size: u64| scaled(size.saturating_mul(2), COST_PER_CHARACTER);
+        Some(match self.function {
+            "includes" if !self.behaviour.env.includes_is_traversal => return None,
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
+                self.args.first().map_or(0, |arg| traversal_cost(arg.as_ref()))
+            }
+            "ip" if self.overload.is_some_and(Overload::is_member) => 1,
+            "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
+            | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => self.text_cost(0),
+            "replace" | "split" | "ip.isCanonical" => copied_cost(self.arg_size(0)),
+            "join" => copied_cost(self.result_size()),
+            "find" | "findAll" => match_cost(self.arg_size(0), self.arg_size(1)),
+            "containsIP" | "containsCIDR" => {
+                let network = self.arg_size(0);
+                let compared = scaled(network + network, COST_PER_CHARACTER);
+                let is_masked = self.function == "containsCIDR";
+                let masked = if is_masked { scaled(network, COST_PER_CHARACTER) + 1 } else { 0 };
+                let second = self.overload.and_then(|overload| overload.params.get(1));
+                let parsed = if second == Some(&DeclaredType::Str) { self.text_cost(1) } else { 0 };
+                compared + masked + parsed
+            }
+            "validate" => match self.arg(0) {
+                Some(Value::Format(format)) => match_cost(self.arg_size(1), format.pattern_size),
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn standard_cost(&self, overload: &Overload) -> u64 {
+        let (first, second) = (optional_content_size(self.arg(0)), optional_content_size(self.arg(1)));
+        match (overload.name, overload.params) {
+            ("startsWith" | "endsWith", _) => {
+                let read = if self.behaviour.affix_costs_its_own_size { second } else { first };
+                scaled(read, COST_PER_CHARACTER)
+            }
+            ("bytes", [DeclaredType::Str])
+            | ("string", [DeclaredType::Bytes])
+            | ("strings.quote" | "format", _) => scaled(first, COST_PER_CHARACTER),
+            ("@in", [_, DeclaredType::List(_)]) => second,
+            ("_<_" | "_<=_" | "_>_" | "_>=_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+                scaled(first.min(second), COST_PER_CHARACTER)
+            }
+            ("_+_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+                scaled(first.saturating_add(second), COST_PER_CHARACTER)
+            }
+            ("matches", _) if overload.is_member() || self.behaviour.env.matches_function_has_cost => {
+                match_cost(first, second)
+            }
+            ("contains", _) => {
+                scaled(first, COST_PER_CHARACTER).wrapping_mul(scaled(second, COST_PER_CHARACTER))
+            }
+            _ => 1,
+        }
+    }
 }
 
 fn go_type(value: Option<&Value>) -> &'static str {
@@ -121,8 +179,7 @@ fn go_type(value: Option<&Value>) -> &'static str {
 }
 
 /// Cost of comparing every element with every other.
-fn pairwise_comparison_cost(arg: Option<&TrackedArg>) -> Result<u64, EvalFailure> {
-    let value = arg.and_then(Option::as_ref);
+fn pairwise_comparison_cost(value: Option<&Value>) -> Result<u64, EvalFailure> {
     let Some(Value::List(list)) = value else {
         let missing = if value.is_some_and(Value::has_add) { "Contains" } else { "Add" };
         let found = go_type(value);
@@ -134,42 +191,6 @@ fn pairwise_comparison_cost(arg: Option<&TrackedArg>) -> Result<u64, EvalFailure
     let size = list.len() as u64;
     let factor = if is_text { 2.0 + COST_PER_CHARACTER } else { 2.0 };
     Ok(scale_truncating(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST_COST))
-}
-
-fn kubernetes_call_cost(
-    function: &str,
-    overload: Option<&Overload>,
-    args: &[TrackedArg],
-    result: Option<&Value>,
-    behaviour: &Behaviour,
-) -> Option<u64> {
-    let takes_text = overload.is_some_and(|overload| overload.params.get(1) == Some(&DeclaredType::Str));
-    Some(match function {
-        "includes" if !behaviour.env.includes_is_traversal => return None,
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
-            args.first().map_or(0, |arg| traversal_cost(arg.as_ref()))
-        }
-        "ip" if overload.is_some_and(Overload::is_member) => 1,
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text_cost(args.first()),
-        "replace" | "split" | "ip.isCanonical" => {
-            scaled(arg_size(args.first()).saturating_mul(2), COST_PER_CHARACTER)
-        }
-        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), COST_PER_CHARACTER),
-        "find" | "findAll" => match_cost(arg_size(args.first()), arg_size(args.get(1))),
-        "containsIP" | "containsCIDR" => {
-            let network = arg_size(args.first());
-            let compared = scaled(network + network, COST_PER_CHARACTER);
-            let masked = if function == "containsCIDR" { scaled(network, COST_PER_CHARACTER) + 1 } else { 0 };
-            let parsed = if takes_text { text_cost(args.get(1)) } else { 0 };
-            compared + masked + parsed
-        }
-        "validate" => match args.first() {
-            Some(Some(Value::Format(format))) => match_cost(arg_size(args.get(1)), format.pattern_size),
-            _ => return None,
-        },
-        _ => return None,
-    })
 }
 
 /// Cost of reading a value completely.
@@ -186,31 +207,6 @@ fn traversal_cost(value: Option<&Value>) -> u64 {
         Some(Value::Map(map)) => map.entries().iter().fold(0, |sum, (key, value)| {
             u64::saturating_add(sum, traversal_cost(Some(key)).saturating_add(traversal_cost(Some(value))))
         }),
-        _ => 1,
-    }
-}
-
-fn standard_call_cost(overload: &Overload, args: &[TrackedArg], behaviour: &Behaviour) -> u64 {
-    let (first, second) = (optional_content_size(args.first()), optional_content_size(args.get(1)));
-    match (overload.name, overload.params) {
-        ("startsWith" | "endsWith", _) => {
-            let read = if behaviour.affix_costs_its_own_size { second } else { first };
-            scaled(read, COST_PER_CHARACTER)
-        }
-        ("bytes", [DeclaredType::Str])
-        | ("string", [DeclaredType::Bytes])
-        | ("strings.quote" | "format", _) => scaled(first, COST_PER_CHARACTER),
-        ("@in", [_, DeclaredType::List(_)]) => second,
-        ("_<_" | "_<=_" | "_>_" | "_>=_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
-            scaled(first.min(second), COST_PER_CHARACTER)
-        }
-        ("_+_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
-            scaled(first.saturating_add(second), COST_PER_CHARACTER)
-        }
-        ("matches", _) if overload.is_member() || behaviour.env.matches_function_has_cost => {
-            match_cost(first, second)
-        }
-        ("contains", _) => scaled(first, COST_PER_CHARACTER).wrapping_mul(scaled(second, COST_PER_CHARACTER)),
         _ => 1,
     }
 }

@@ -184,12 +184,9 @@ fn min_or_max(list: &List, name: &str, worse: Ordering) -> Evaluated {
 
 fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext<'_>) -> Evaluated {
     let items = list.items()?;
-    let indexes: Box<dyn Iterator<Item = usize>> =
-        if is_last { Box::new((0..items.len()).rev()) } else { Box::new(0..items.len()) };
-    for index in indexes {
-        if let Some(found) = items.get(index)
-            && compare::is_equal(found, item, &context.work)?
-        {
+    let mut places = items.iter().enumerate();
+    while let Some((index, found)) = if is_last { places.next_back() } else { places.next() } {
+        if compare::is_equal(found, item, &context.work)? {
             return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
         }
     }
@@ -197,21 +194,14 @@ fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext
 }
 
 fn includes(list: &List, item: &Value, context: &CallContext<'_>) -> Evaluated {
-    for index in 0..list.len() {
-        if let Some(limit) = context.behaviour.includes_limit
-            && index >= limit
-        {
-            return eval_error(format!(
-                "'includes' function cannot be applied to lists longer than {limit} values"
-            ));
-        }
-        if let Some(found) = list.get(index)
-            && compare::is_equal(&found, item, &context.work)?
-        {
-            return Ok(Value::Bool(true));
-        }
+    let limit = context.behaviour.includes_limit.unwrap_or(usize::MAX);
+    let found = any(list.iter().take(limit), |found| compare::is_equal(&found, item, &context.work))?;
+    if !found && list.len() > limit {
+        return eval_error(format!(
+            "'includes' function cannot be applied to lists longer than {limit} values"
+        ));
     }
-    Ok(Value::Bool(false))
+    Ok(Value::Bool(found))
 }
 
 /// Implements `sets.contains`, `sets.equivalent` and `sets.intersects`.

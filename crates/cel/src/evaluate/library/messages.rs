@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
 use super::times;
-use crate::evaluate::collections::{List, Map};
+use crate::evaluate::collections::Map;
 use crate::evaluate::value::{Evaluated, OffsetTimestamp, Value, eval_error};
 
 pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> Evaluated {
@@ -14,7 +14,8 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
         Some(Value::Int(value)) => *value,
         _ => 0,
     };
-    let value = fields.get("value").cloned();
+    let given = |field: &str| fields.get(field).cloned();
+    let value = given("value");
     Ok(match name.strip_prefix("google.protobuf.").unwrap_or(name) {
         "Duration" => {
             let seconds = int("seconds").checked_mul(1_000_000_000);
@@ -30,13 +31,8 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
         "DoubleValue" | "FloatValue" => value.unwrap_or(Value::Double(0.0)),
         "StringValue" => value.unwrap_or_else(|| Value::string("")),
         "BytesValue" => value.unwrap_or_else(|| Value::Bytes([].into())),
-        "ListValue" => {
-            fields.get("values").cloned().unwrap_or_else(|| Value::List(List::from_items(Vec::new())))
-        }
-        "Struct" => fields
-            .get("fields")
-            .cloned()
-            .unwrap_or_else(|| Value::Map(Arc::new(Map::new_growing().to_fixed()))),
+        "ListValue" => given("values").unwrap_or_else(|| Value::list(Vec::new())),
+        "Struct" => given("fields").unwrap_or_else(|| Value::Map(Arc::new(Map::new_growing().to_fixed()))),
         "Value" => fields.values().next().cloned().unwrap_or(Value::Null),
         other => return eval_error(format!("unknown type: {other}")),
     })

@@ -1,20 +1,24 @@
 //! Reads addresses and prefixes as Go's `net/netip` does, with its errors.
 //!
 //! Stricter than `tollgate_formats::netaddr`, which reads what older releases stored, and with zones, which the callers
-//! refuse. std's parsers accept the same texts but do not say what is wrong.
+//! refuse. std's parsers accept the same texts but do not say what is wrong, so they read what passes the checks here.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use tollgate_formats::gofmt::quote;
 
 /// Parses an IP address, and the zone that it was written with.
 pub(super) fn parse_address(text: &str) -> Result<(IpAddr, Option<&str>), String> {
     match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
-        Some(b'.') => ipv4_octets(text, text).map(|octets| (IpAddr::V4(Ipv4Addr::from(octets)), None)),
+        Some(b'.') => check_ipv4(text, text).and_then(|()| Ok((parse_checked(text)?, None))),
         Some(b':') => parse_ipv6(text),
         Some(_) => parse_error(text, "missing IPv6 address", None),
         None => parse_error(text, "unable to parse IP", None),
     }
+}
+
+fn parse_checked(text: &str) -> Result<IpAddr, String> {
+    text.parse().or_else(|_| parse_error(text, "unable to parse IP", None))
 }
 
 /// An address and a number of bits.
@@ -44,9 +48,8 @@ fn parse_error<T>(whole: &str, what: &str, at: Option<&str>) -> Result<T, String
     Err(format!("ParseAddr({}): {what}{}", quote(whole), at.unwrap_or_default()))
 }
 
-/// Parses four decimal fields of an IPv4 address.
-fn ipv4_octets(whole: &str, text: &str) -> Result<[u8; 4], String> {
-    let mut octets = [0; 4];
+/// Checks the four decimal fields of an IPv4 address.
+fn check_ipv4(whole: &str, text: &str) -> Result<(), String> {
     let (mut value, mut position, mut digits) = (0_u32, 0, 0);
     let bytes = text.as_bytes();
     for (index, &byte) in bytes.iter().enumerate() {
@@ -70,20 +73,13 @@ fn ipv4_octets(whole: &str, text: &str) -> Result<[u8; 4], String> {
                 if position == 3 {
                     return parse_error(whole, "IPv4 address too long", None);
                 }
-                if let Some(octet) = octets.get_mut(position) {
-                    *octet = u8::try_from(value).unwrap_or_default();
-                }
                 (value, digits) = (0, 0);
                 position += 1;
             }
             _ => return parse_error(whole, "unexpected character", rest()),
         }
     }
-    if position < 3 {
-        return parse_error(whole, "IPv4 address too short", None);
-    }
-    octets[3] = u8::try_from(value).unwrap_or_default();
-    Ok(octets)
+    if position < 3 { parse_error(whole, "IPv4 address too short", None) } else { Ok(()) }
 }
 
 fn parse_ipv6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
@@ -92,34 +88,22 @@ fn parse_ipv6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
         Some((text, zone)) => (text, Some(zone)),
         None => (whole, None),
     };
-    let (groups, ellipsis) = ipv6_groups(whole, text)?;
-    let mut octets = [0_u8; 16];
-    let missing = 16_usize.saturating_sub(groups.len());
-    let ellipsis = match (missing, ellipsis) {
-        (0, Some(_)) => {
-            return parse_error(whole, "the :: must expand to at least one field of zeros", None);
-        }
-        (1.., None) => return parse_error(whole, "address string too short", None),
-        (_, ellipsis) => ellipsis.unwrap_or(16),
-    };
-    for (index, octet) in groups.into_iter().enumerate() {
-        let index = if index < ellipsis { index } else { index + missing };
-        if let Some(slot) = octets.get_mut(index) {
-            *slot = octet;
-        }
+    match check_ipv6_groups(whole, text)? {
+        (16, true) => parse_error(whole, "the :: must expand to at least one field of zeros", None),
+        (0..16, false) => parse_error(whole, "address string too short", None),
+        _ => Ok((parse_checked(text)?, zone)),
     }
-    Ok((IpAddr::V6(Ipv6Addr::from(octets)), zone))
 }
 
-/// Parses the groups of an IPv6 address. Returns their bytes, and the number of bytes before the ellipsis (`::`).
-fn ipv6_groups(whole: &str, text: &str) -> Result<(Vec<u8>, Option<usize>), String> {
-    let mut octets = Vec::with_capacity(16);
-    let (mut rest, mut ellipsis) = match text.strip_prefix("::") {
-        Some("") => return Ok((octets, Some(0))),
-        Some(rest) => (rest, Some(0)),
-        None => (text, None),
+/// Checks the groups of an IPv6 address. Returns the number of their bytes, and whether there is an ellipsis (`::`).
+fn check_ipv6_groups(whole: &str, text: &str) -> Result<(usize, bool), String> {
+    let mut octets = 0;
+    let (mut rest, mut has_ellipsis) = match text.strip_prefix("::") {
+        Some("") => return Ok((octets, true)),
+        Some(rest) => (rest, true),
+        None => (text, false),
     };
-    while octets.len() < 16 {
+    while octets < 16 {
         let length = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
         if length > 4 {
             return parse_error(whole, "each group must have 4 or less digits", Some(rest));
@@ -128,34 +112,34 @@ fn ipv6_groups(whole: &str, text: &str) -> Result<(Vec<u8>, Option<usize>), Stri
             let what = "each colon-separated field must have at least one digit";
             return parse_error(whole, what, Some(rest));
         }
-        let (group, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        let after = rest.get(length..).unwrap_or_default();
         if after.starts_with('.') {
-            if ellipsis.is_none() && octets.len() != 12 {
+            if !has_ellipsis && octets != 12 {
                 let what = "embedded IPv4 address must replace the final 2 fields of the address";
                 return parse_error(whole, what, Some(rest));
             }
-            if octets.len() + 4 > 16 {
+            if octets + 4 > 16 {
                 let what = "too many hex fields to fit an embedded IPv4 at the end of the address";
                 return parse_error(whole, what, Some(rest));
             }
-            octets.extend(ipv4_octets(whole, rest)?);
-            return Ok((octets, ellipsis));
+            check_ipv4(whole, rest)?;
+            return Ok((octets + 4, has_ellipsis));
         }
-        octets.extend(u16::from_str_radix(group, 16).unwrap_or_default().to_be_bytes());
+        octets += 2;
         rest = match after.strip_prefix(':') {
-            None if after.is_empty() => return Ok((octets, ellipsis)),
+            None if after.is_empty() => return Ok((octets, has_ellipsis)),
             None => return parse_error(whole, "unexpected character, want colon", Some(after)),
             Some("") => return parse_error(whole, "colon must be followed by more characters", Some(after)),
             Some(behind) => behind,
         };
         if let Some(behind) = rest.strip_prefix(':') {
-            if ellipsis.is_some() {
+            if has_ellipsis {
                 return parse_error(whole, "multiple :: in address", Some(rest));
             }
-            ellipsis = Some(octets.len());
+            has_ellipsis = true;
             rest = behind;
             if rest.is_empty() {
-                return Ok((octets, ellipsis));
+                return Ok((octets, has_ellipsis));
             }
         }
     }

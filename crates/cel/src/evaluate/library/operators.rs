@@ -1,7 +1,8 @@
 //! Operators on numbers, texts, lists and times. Nothing wraps: what does not fit is an error.
 
+use std::cmp::Ordering;
+
 use super::{CallContext, lists, times};
-use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
 
@@ -17,30 +18,30 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("-_", [Value::Duration(value)]) => times::duration_value(value.checked_neg()),
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("@not_strictly_false", _) => Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
-        ("_<_", [left, right]) => {
-            compare::compare_values(left, right).map(|order| Value::Bool(order.is_lt()))
+        ("_<_", [left, right]) => compare_by(left, right, Ordering::is_lt),
+        ("_<=_", [left, right]) => compare_by(left, right, Ordering::is_le),
+        ("_>_", [left, right]) => compare_by(left, right, Ordering::is_gt),
+        ("_>=_", [left, right]) => compare_by(left, right, Ordering::is_ge),
+        ("@in", [element, Value::List(list)]) => {
+            let is_found = |item: Value| compare::is_equal(element, &item, &context.work);
+            lists::any(list.iter(), is_found).map(Value::Bool)
         }
-        ("_<=_", [left, right]) => {
-            compare::compare_values(left, right).map(|order| Value::Bool(order.is_le()))
-        }
-        ("_>_", [left, right]) => {
-            compare::compare_values(left, right).map(|order| Value::Bool(order.is_gt()))
-        }
-        ("_>=_", [left, right]) => {
-            compare::compare_values(left, right).map(|order| Value::Bool(order.is_ge()))
-        }
-        ("@in", [element, Value::List(list)]) => eval_in(element, list, context),
         ("@in", [key, Value::Map(map)]) => map.existing_value(key).map(|found| Value::Bool(found.is_some())),
         ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
     })
 }
 
-fn int_or_overflow(found: Option<i64>) -> Evaluated {
+/// Whether the order of two values is one that `holds` accepts.
+fn compare_by(left: &Value, right: &Value, holds: fn(Ordering) -> bool) -> Evaluated {
+    compare::compare_values(left, right).map(|order| Value::Bool(holds(order)))
+}
+
+pub(super) fn int_or_overflow(found: Option<i64>) -> Evaluated {
     found.map_or_else(|| eval_error("integer overflow"), |value| Ok(Value::Int(value)))
 }
 
-fn uint_or_overflow(found: Option<u64>) -> Evaluated {
+pub(super) fn uint_or_overflow(found: Option<u64>) -> Evaluated {
     found.map_or_else(|| eval_error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
 }
 
@@ -106,9 +107,4 @@ fn modulo(left: &Value, right: &Value) -> Evaluated {
         (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_rem(*b)),
         _ => no_such_overload(),
     }
-}
-
-fn eval_in(element: &Value, list: &List, context: &CallContext<'_>) -> Evaluated {
-    let items = (0..list.len()).filter_map(|index| list.get(index));
-    lists::any(items, |item| compare::is_equal(element, &item, &context.work)).map(Value::Bool)
 }

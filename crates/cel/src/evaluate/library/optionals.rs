@@ -15,11 +15,10 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
         ("value", [Value::Optional(None)]) => eval_error("optional.none() dereference"),
         ("hasValue", [Value::Optional(inner)]) => Ok(Value::Bool(inner.is_some())),
         ("first", [Value::List(list)]) => Ok(list.get(0).map_or(Value::OPTIONAL_NONE, Value::optional_of)),
-        ("last", [Value::List(list)]) => Ok(list
-            .len()
-            .checked_sub(1)
-            .and_then(|last| list.get(last))
-            .map_or(Value::OPTIONAL_NONE, Value::optional_of)),
+        ("last", [Value::List(list)]) => {
+            let last = list.len().checked_sub(1).and_then(|last| list.get(last));
+            Ok(last.map_or(Value::OPTIONAL_NONE, Value::optional_of))
+        }
         _ => return None,
     })
 }

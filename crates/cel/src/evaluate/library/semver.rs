@@ -4,7 +4,6 @@
 //! looked at. Build metadata is kept for the text and not compared.
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::sync::Arc;
 
 use tollgate_formats::gofmt;
@@ -14,9 +13,10 @@ use crate::evaluate::value::{Evaluated, Value, eval_error};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct Semver {
+    /// The version as it was written, which is also how it is printed.
+    pub(in crate::evaluate) text: String,
     numbers: [u64; 3],
     pre_release: Vec<Identifier>,
-    build: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,22 +77,22 @@ impl Semver {
         let [major, minor, patch] = parts.as_slice() else {
             return Err("No Major.Minor.Patch elements found".to_owned());
         };
-        let (major, minor) = (version_number(major, "major")?, version_number(minor, "minor")?);
+        let major = version_number(major, ["major", "Major number"])?;
+        let minor = version_number(minor, ["minor", "Minor number"])?;
         let (front, build) = split_optional(patch, '+');
         let (patch, pre_release) = split_optional(front, '-');
-        let patch = version_number(patch, "patch")?;
+        let patch = version_number(patch, ["patch", "Patch number"])?;
         let pre_release = pre_release.into_iter().flat_map(|part| part.split('.')).map(parse_identifier);
         let pre_release = pre_release.collect::<Result<Vec<_>, _>>()?;
-        let build = build.into_iter().flat_map(|part| part.split('.')).map(|part| {
+        for part in build.into_iter().flat_map(|part| part.split('.')) {
             if part.is_empty() {
-                Err("Build meta data is empty".to_owned())
-            } else if part.chars().all(is_semver_identifier_char) {
-                Ok(part.to_owned())
-            } else {
-                Err(format!("Invalid character(s) found in build meta data {}", gofmt::quote(part)))
+                return Err("Build meta data is empty".to_owned());
             }
-        });
-        Ok(Semver { numbers: [major, minor, patch], pre_release, build: build.collect::<Result<_, _>>()? })
+            if !part.chars().all(is_semver_identifier_char) {
+                return Err(format!("Invalid character(s) found in build meta data {}", gofmt::quote(part)));
+            }
+        }
+        Ok(Semver { text: text.to_owned(), numbers: [major, minor, patch], pre_release })
     }
 
     pub(in crate::evaluate) fn order(&self, other: &Semver) -> Ordering {
@@ -105,39 +105,18 @@ impl Semver {
     }
 }
 
-impl fmt::Display for Semver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [major, minor, patch] = self.numbers;
-        write!(f, "{major}.{minor}.{patch}")?;
-        for (index, part) in self.pre_release.iter().enumerate() {
-            f.write_str(if index == 0 { "-" } else { "." })?;
-            match part {
-                Identifier::Number(number) => write!(f, "{number}")?,
-                Identifier::Text(text) => f.write_str(text)?,
-            }
-        }
-        for (index, part) in self.build.iter().enumerate() {
-            f.write_str(if index == 0 { "+" } else { "." })?;
-            f.write_str(part)?;
-        }
-        Ok(())
-    }
-}
-
-fn version_number(part: &str, name: &str) -> Result<u64, String> {
+fn version_number(part: &str, [name, what]: [&str; 2]) -> Result<u64, String> {
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("Invalid character(s) found in {name} number {}", gofmt::quote(part)));
     }
-    if part.len() > 1 && part.starts_with('0') {
-        let name: String =
-            name.chars().take(1).map(|c| c.to_ascii_uppercase()).chain(name.chars().skip(1)).collect();
-        return Err(format!("{name} number must not contain leading zeroes {}", gofmt::quote(part)));
-    }
-    parse_uint(part)
+    parse_uint(part, what)
 }
 
-/// Parses digits like Go's `strconv.ParseUint`.
-fn parse_uint(digits: &str) -> Result<u64, String> {
+/// Parses digits like Go's `strconv.ParseUint`, but without leading zeros. `what` they are is for the error.
+fn parse_uint(digits: &str, what: &str) -> Result<u64, String> {
+    if digits.len() > 1 && digits.starts_with('0') {
+        return Err(format!("{what} must not contain leading zeroes {}", gofmt::quote(digits)));
+    }
     digits.parse().ok().ok_or_else(|| {
         let problem = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
         format!("strconv.ParseUint: parsing {}: {problem}", gofmt::quote(digits))
@@ -149,13 +128,7 @@ fn parse_identifier(part: &str) -> Result<Identifier, String> {
         return Err("Prerelease is empty".to_owned());
     }
     if part.bytes().all(|byte| byte.is_ascii_digit()) {
-        if part.len() > 1 && part.starts_with('0') {
-            return Err(format!(
-                "Numeric PreRelease version must not contain leading zeroes {}",
-                gofmt::quote(part)
-            ));
-        }
-        return parse_uint(part).map(Identifier::Number);
+        return parse_uint(part, "Numeric PreRelease version").map(Identifier::Number);
     }
     if part.chars().all(is_semver_identifier_char) {
         return Ok(Identifier::Text(part.to_owned()));

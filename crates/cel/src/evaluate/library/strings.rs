@@ -2,39 +2,49 @@
 //! characters.
 
 use super::{CallContext, MAX_CREATED_TEXT_BYTES, formatting};
-use crate::evaluate::value::{
-    EvalFailure, Evaluated, Value, cost_limit_exceeded, eval_error, no_such_overload,
-};
+use crate::evaluate::collections::List;
+use crate::evaluate::value::{EvalFailure, Evaluated, Value, cost_limit_exceeded, eval_error};
 
 pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
-    Some(match (name, args) {
-        ("contains", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
-        ("startsWith", [Value::String(text), Value::String(part)]) => {
+    // The last argument of most functions is a number, or left out.
+    let (args, number) = match args {
+        [front @ .., Value::Int(number)] => (front, Some(*number)),
+        all => (all, None),
+    };
+    Some(match (name, args, number) {
+        ("contains", [Value::String(text), Value::String(part)], None) => {
+            Ok(Value::Bool(text.contains(&**part)))
+        }
+        ("startsWith", [Value::String(text), Value::String(part)], None) => {
             Ok(Value::Bool(text.starts_with(&**part)))
         }
-        ("endsWith", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
-        ("charAt", [Value::String(text), Value::Int(index)]) => char_at(text, *index),
-        ("lowerAscii", [Value::String(text)]) => Ok(Value::string(text.to_ascii_lowercase())),
-        ("upperAscii", [Value::String(text)]) => Ok(Value::string(text.to_ascii_uppercase())),
-        ("trim", [Value::String(text)]) => Ok(Value::string(text.trim())),
-        ("replace", _) => replace(args),
-        ("split", _) => split(args),
-        ("substring", _) => substring(args),
-        ("join", _) => join(args),
-        ("indexOf", [Value::String(text), Value::String(part)]) => index_of(text, part, None, context),
-        ("indexOf", [Value::String(text), Value::String(part), Value::Int(offset)]) => {
-            index_of(text, part, Some(*offset), context)
+        ("endsWith", [Value::String(text), Value::String(part)], None) => {
+            Ok(Value::Bool(text.ends_with(&**part)))
         }
-        ("lastIndexOf", [Value::String(text), Value::String(part)]) => {
-            last_index_of(text, part, None, context)
+        ("charAt", [Value::String(text)], Some(index)) => char_at(text, index),
+        ("lowerAscii", [Value::String(text)], None) => Ok(Value::string(text.to_ascii_lowercase())),
+        ("upperAscii", [Value::String(text)], None) => Ok(Value::string(text.to_ascii_uppercase())),
+        ("trim", [Value::String(text)], None) => Ok(Value::string(text.trim())),
+        ("replace", [Value::String(text), Value::String(old), Value::String(new)], count) => {
+            replace(text, old, new, count)
         }
-        ("lastIndexOf", [Value::String(text), Value::String(part), Value::Int(offset)]) => {
-            last_index_of(text, part, Some(*offset), context)
+        ("split", [Value::String(text), Value::String(separator)], count) => {
+            Ok(split(text, separator, count))
         }
-        ("format", [Value::String(format), Value::List(list)]) => {
+        ("substring", [Value::String(text)], Some(start)) => substring(text, start, None),
+        ("substring", [Value::String(text), Value::Int(start)], end) => substring(text, *start, end),
+        ("join", [Value::List(list)], None) => join(list, ""),
+        ("join", [Value::List(list), Value::String(separator)], None) => join(list, separator),
+        ("indexOf", [Value::String(text), Value::String(part)], offset) => {
+            index_of(text, part, offset, context)
+        }
+        ("lastIndexOf", [Value::String(text), Value::String(part)], offset) => {
+            last_index_of(text, part, offset, context)
+        }
+        ("format", [Value::String(format), Value::List(list)], None) => {
             formatting::format_string(format, list).map(Value::string)
         }
-        ("strings.quote", [Value::String(text)]) => Ok(Value::string(quote(text))),
+        ("strings.quote", [Value::String(text)], None) => Ok(Value::string(quote(text))),
         _ => return None,
     })
 }
@@ -56,23 +66,15 @@ fn char_at(text: &str, index: i64) -> Evaluated {
     Ok(Value::string(rest.chars().next().map(String::from).unwrap_or_default()))
 }
 
-fn substring(args: &[Value]) -> Evaluated {
-    let (text, start, end) = match args {
-        [Value::String(text), Value::Int(start)] => (text, start, None),
-        [Value::String(text), Value::Int(start), Value::Int(end)] => (text, start, Some(end)),
-        _ => return no_such_overload(),
-    };
+fn substring(text: &str, start: i64, end: Option<i64>) -> Evaluated {
     if let Some(end) = end
         && start > end
     {
         return eval_error(format!("invalid substring range. start: {start}, end: {end}"));
     }
-    let Some(from) = byte_offset_of_char(text, *start) else { return out_of_range(*start) };
+    let Some(from) = byte_offset_of_char(text, start) else { return out_of_range(start) };
     let to = match end {
-        Some(end) => match byte_offset_of_char(text, *end) {
-            Some(to) => to,
-            None => return out_of_range(*end),
-        },
+        Some(end) => byte_offset_of_char(text, end).map_or_else(|| out_of_range(end), Ok)?,
         None => text.len(),
     };
     Ok(Value::string(text.get(from..to).unwrap_or_default()))
@@ -138,38 +140,24 @@ fn index_of_empty_text(text: &str, offset: i64, context: &CallContext<'_>) -> Ev
     if offset < 0 { out_of_range(offset) } else { Ok(Value::Int(offset.min(char_count(text)))) }
 }
 
-fn replace(args: &[Value]) -> Evaluated {
-    let (text, old, new, count) = match args {
-        [Value::String(text), Value::String(old), Value::String(new)] => (text, old, new, -1),
-        [Value::String(text), Value::String(old), Value::String(new), Value::Int(count)] => {
-            (text, old, new, *count)
-        }
-        _ => return no_such_overload(),
-    };
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
+/// Replaces the first `count` places; all of them if it is negative or left out.
+fn replace(text: &str, old: &str, new: &str, count: Option<i64>) -> Evaluated {
+    let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
     let places = if old.is_empty() { text.chars().count() + 1 } else { text.len() / old.len() };
     if text.len().saturating_add(places.min(count).saturating_mul(new.len())) > MAX_CREATED_TEXT_BYTES {
         return Err(cost_limit_exceeded());
     }
-    Ok(Value::string(text.replacen(&**old, new, count)))
+    Ok(Value::string(text.replacen(old, new, count)))
 }
 
-fn split(args: &[Value]) -> Evaluated {
-    let (text, separator, count) = match args {
-        [Value::String(text), Value::String(separator)] => (text, separator, -1),
-        [Value::String(text), Value::String(separator), Value::Int(count)] => (text, separator, *count),
-        _ => return no_such_overload(),
-    };
-    let count = match usize::try_from(count) {
-        Ok(0) => return Ok(Value::list(Vec::new())),
-        Ok(count) => count,
-        Err(_) => usize::MAX,
-    };
-    if !separator.is_empty() {
-        return Ok(Value::strings(text.splitn(count, &**separator)));
+/// Splits a text into at most `count` parts; into all of them if it is negative or left out.
+fn split(text: &str, separator: &str, count: Option<i64>) -> Value {
+    let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
+    if count == 0 || !separator.is_empty() {
+        return Value::strings(text.splitn(count, separator));
     }
     // Into characters; the last part is the rest.
-    let mut rest = &**text;
+    let mut rest = text;
     let mut parts = Vec::new();
     while let Some(first) = rest.chars().next() {
         if parts.len() + 1 == count {
@@ -180,15 +168,10 @@ fn split(args: &[Value]) -> Evaluated {
         parts.push(head);
         rest = tail;
     }
-    Ok(Value::strings(parts))
+    Value::strings(parts)
 }
 
-fn join(args: &[Value]) -> Evaluated {
-    let (list, separator) = match args {
-        [Value::List(list)] => (list, ""),
-        [Value::List(list), Value::String(separator)] => (list, &**separator),
-        _ => return no_such_overload(),
-    };
+fn join(list: &List, separator: &str) -> Evaluated {
     let mut joined = String::new();
     for (index, item) in list.items()?.iter().enumerate() {
         if index > 0 {
