@@ -1,23 +1,23 @@
 //! The shapes behind upstream's expressions, as byte loops.
 //!
 //! Yes or no only: which text a failure prints is decided by the checks. None of them allocates. Names are most of what a
-//! slice consists of, so bytes are tested in blocks: without a branch for each byte, compilers test a block at once. No
-//! shape admits a non-ASCII byte except the caseless subdomain.
+//! slice consists of, so bytes are tested in blocks. No shape admits a non-ASCII byte except the caseless subdomain.
 
 /// Number of bytes that are tested at once.
 const BLOCK: usize = 16;
 const HALF_BLOCK: usize = BLOCK / 2;
 
 fn is_lower_or_digit(byte: u8) -> bool {
-    byte.is_ascii_lowercase() | byte.is_ascii_digit()
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// True for the letters, digits and separators of label values.
+/// True for the letters, digits and separators of label values. Not `matches!`: compilers look it up in a table of bits,
+/// one byte at a time.
 fn is_label_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() | (byte == b'-') | (byte == b'.') | (byte == b'_')
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.' || byte == b'_'
 }
 
-/// True if all bytes pass the test, which should have no branches.
+/// True if all bytes pass the test, which only compares: compilers turn that into one test of a whole block.
 #[inline]
 fn all_bytes(bytes: &[u8], test: impl Fn(u8) -> bool + Copy) -> bool {
     // The last block overlaps the one before, so that no bytes are left to be tested one by one.
@@ -47,7 +47,7 @@ fn is_good_block(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> bool {
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn has_dns_label_shape(value: &str) -> bool {
-    has_valid_edges(value, is_lower_or_digit, |byte| is_lower_or_digit(byte) | (byte == b'-'))
+    has_valid_edges(value, is_lower_or_digit, |byte| is_lower_or_digit(byte) || byte == b'-')
 }
 
 /// True if `value` is a DNS-1123 subdomain: labels joined by single dots. Neither they nor the value have a length
@@ -91,7 +91,7 @@ pub(super) fn is_qualified_name_part(value: &str) -> bool {
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && all_bytes(bytes, |byte| byte.is_ascii_alphanumeric() | (byte == b'_'))
+        && all_bytes(bytes, |byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// True if `value` is a condition reason. The error text is
