@@ -46,6 +46,12 @@ impl NameSelector {
         *self == NameSelector::default()
     }
 
+    /// True if the selector matches the device with these names.
+    pub fn matches(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let fits = |wanted: &Option<String>, found| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        fits(&self.driver, driver) && fits(&self.pool, pool) && fits(&self.device, device)
+    }
+
     /// Returns the names that are set, each with the name of its field.
     pub fn set_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
