@@ -59,6 +59,18 @@ impl NameSelector {
     }
 }
 
+/// Writes `DRIVER[/POOL[/DEVICE]]`, as [`DeviceTarget::parse`] reads it, with `*` for any name.
+impl std::fmt::Display for NameSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
+        f.write_str(&part(&self.driver))?;
+        if self.pool.is_some() || self.device.is_some() {
+            write!(f, "/{}", part(&self.pool))?;
+        }
+        self.device.iter().try_for_each(|device| write!(f, "/{device}"))
+    }
+}
+
 impl DeviceTarget {
     /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, with `*` for any name. Pool names can contain slashes:
     /// with more than three parts, everything between the first and the last part is the pool.
