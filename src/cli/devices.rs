@@ -288,14 +288,9 @@ impl Arguments {
 
 /// True if a device matches the names of a target, or belongs to its node.
 fn is_in_target(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
-    let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
     match target {
         DeviceTarget::Node(node) => device.node == Some(node),
-        DeviceTarget::Devices(names) => {
-            is(&names.driver, device.driver)
-                && is(&names.pool, device.pool)
-                && is(&names.device, device.device)
-        }
+        DeviceTarget::Devices(names) => names.matches(device.driver, device.pool, device.device),
     }
 }
 

@@ -45,7 +45,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_drain::DEFAULT_KEY;
-use tollgate_engine::impact::target::{DeviceTarget, ResolvedTarget};
+use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
@@ -200,6 +200,15 @@ impl Arguments {
         reporter.report_texts(texts, &StateSource::for_page_part())
     }
 
+    /// Reports each limit of `--max` that an impact exceeds; `who` names the change. Returns their number.
+    fn report_exceeded_limits(&self, who: &str, extent: ImpactCounts, console: &mut Console) -> usize {
+        let excesses = self.max.as_ref().map_or(Vec::new(), |max| exceeded_limit_messages(max, extent));
+        for excess in &excesses {
+            console.error(&format!("{who}: {excess}"));
+        }
+        excesses.len()
+    }
+
     /// Returns manifests of DeviceTaintRules for the devices of `--target`.
     fn rule_manifests_of_targets(
         &self,
@@ -210,12 +219,8 @@ impl Arguments {
         let mut rules = Vec::new();
         let effect = self.effect.as_deref().unwrap_or("NoExecute");
         for target in &self.target {
-            let ResolvedTarget { devices, notes } = target.resolve(snapshot).map_err(Failure::Usage)?;
-            for note in &notes {
-                console.note(note);
-            }
-            for names in &devices {
-                rules.push(taint::rule_manifest_for(names, &self.key, effect, profiles)?);
+            for names in taint::resolve_in_state(target, snapshot, console)? {
+                rules.push(taint::rule_manifest_for(&names, &self.key, effect, profiles)?);
             }
         }
         Ok(rules)
@@ -386,14 +391,12 @@ impl<'r> ImpactReporter<'r> {
                 self.console.write_text(&format!("{apart}{text}"))
             }
         }?;
-        for excess in
-            self.arguments.max.iter().flat_map(|limits| {
-                exceeded_limit_messages(limits, ImpactCounts::from_assessment(&assessment))
-            })
-        {
-            self.tally.denied += 1;
-            self.console.error(&format!("{}: {excess}", sanitize::sanitize_line(change.name())));
-        }
+        let name = sanitize::sanitize_line(change.name());
+        self.tally.denied += self.arguments.report_exceeded_limits(
+            &name,
+            ImpactCounts::from_assessment(&assessment),
+            self.console,
+        );
         if !self.sums.iter().any(|sum| sum.profile.name == profile.name) {
             self.sums.push(TotalImpact::new(profile, at));
         }
@@ -402,7 +405,7 @@ impl<'r> ImpactReporter<'r> {
         }
         let elsewhere = assessment.elsewhere;
         if is_forecast {
-            self.report_pending_over_limit(&sanitize::sanitize_line(change.name()), elsewhere.as_ref());
+            self.report_pending_over_limit(&name, elsewhere.as_ref());
         }
         Ok(())
     }
@@ -428,16 +431,9 @@ impl<'r> ImpactReporter<'r> {
                     self.console.write_text(&format!("\n{text}{sentence}{again}"))?;
                 }
             }
-            self.report_pending_over_limit(
-                &format!("the sum of {}", sum.change_count_text()),
-                elsewhere.as_ref(),
-            );
-            for excess in
-                self.arguments.max.iter().flat_map(|limits| exceeded_limit_messages(limits, sum.counts()))
-            {
-                self.tally.denied += 1;
-                self.console.error(&format!("the sum of {}: {excess}", sum.change_count_text()));
-            }
+            let who = format!("the sum of {}", sum.change_count_text());
+            self.report_pending_over_limit(&who, elsewhere.as_ref());
+            self.tally.denied += self.arguments.report_exceeded_limits(&who, sum.counts(), self.console);
         }
         Ok(())
     }

@@ -188,24 +188,24 @@ impl SelectionArgs {
             ))),
             // Without any slice, nothing is known about names.
             (DeviceTarget::Devices(names), Some(state)) if must_exist && state.device_count() > 0 => {
-                self.resolve_in_state(state, console).map(|_| vec![names.clone()])
+                resolve_in_state(&self.target, state, console).map(|_| vec![names.clone()])
             }
             (DeviceTarget::Devices(names), _) => Ok(vec![names.clone()]),
-            (DeviceTarget::Node(_), Some(state)) => self.resolve_in_state(state, console),
+            (DeviceTarget::Node(_), Some(state)) => resolve_in_state(&self.target, state, console),
         }
     }
+}
 
-    fn resolve_in_state(
-        &self,
-        state: &Snapshot,
-        console: &mut Console,
-    ) -> Result<Vec<NameSelector>, Failure> {
-        let ResolvedTarget { devices, notes } = self.target.resolve(state).map_err(Failure::Usage)?;
-        for note in notes {
-            console.note(&note);
-        }
-        Ok(devices)
-    }
+/// Returns the selectors for the devices of a target in a cluster state, and prints notes about devices that are not
+/// included.
+pub(super) fn resolve_in_state(
+    target: &DeviceTarget,
+    state: &Snapshot,
+    console: &mut Console,
+) -> Result<Vec<NameSelector>, Failure> {
+    let ResolvedTarget { devices, notes } = target.resolve(state).map_err(Failure::Usage)?;
+    notes.iter().for_each(|note| console.note(note));
+    Ok(devices)
 }
 
 impl Taint {

@@ -2,7 +2,7 @@
 //!
 //! Not the reason why a connection cannot be set up, which is an error with its causes from `kubeconfig` or `client`.
 
-use tollgate_document::doc;
+use tollgate_document::doc::{self, Value};
 
 /// The reason why a request to the API server failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +62,12 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
     let said = status.as_ref().map_or("", |status| status.root().get("message").str());
     let message = if said.is_empty() { text.lines().next().unwrap_or_default() } else { said };
     ApiError::Status { code, message: message.chars().take(500).collect() }
+}
+
+/// The error in an event of a watch, from its `Status` object.
+pub(super) fn event_error(status: Value<'_>) -> ApiError {
+    let code = status.get("code").int().and_then(|code| u16::try_from(code).ok());
+    status_error(code.unwrap_or(500), &status.to_json())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::client::{ApiClient, FULL_OBJECTS};
 use super::listed_kind::ListedKind;
 use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
-use super::watch::percent_encode;
+use super::watch::{namespace_and_name, percent_encode};
 use tollgate_document::doc::{self, KeptFields, ObjectWithDeferredMember, Value, ValueKind};
 use tollgate_engine::impact::{DetailsToStore, SnapshotKind};
 
@@ -239,8 +239,7 @@ fn pass_on_new_items(
         let part = part.map_err(|_error| ApiError::not_json())?;
         count += 1;
         let object = part.doc.root();
-        let metadata = object.get("metadata");
-        let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+        let (namespace, name) = namespace_and_name(object);
         if !seen.insert(namespace, name) {
             continue;
         }

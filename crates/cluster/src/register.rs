@@ -29,9 +29,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::api_error::{ApiError, status_error};
+use super::api_error::{ApiError, event_error};
 use super::client::{ApiClient, FULL_OBJECTS};
 use super::retry::{Backoff, Timing};
+use super::watch::watch_query;
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedRegistrationStatus};
 pub(super) use compare::with_member;
@@ -228,11 +229,8 @@ impl Registrar {
             return Ok(ReconcileEnd::OwnerMissing(stored.exists()));
         }
         if !stored.exists() {
-            match &self.applied {
-                Some(applied) if applied.exists && applied.owner == owner => {
-                    return Ok(ReconcileEnd::Deleted);
-                }
-                Some(_) | None => {}
+            if self.applied.as_ref().is_some_and(|applied| applied.exists && applied.owner == owner) {
+                return Ok(ReconcileEnd::Deleted);
             }
             // The API server does not call the webhook before it is registered.
             self.status.update(|state| state.settled = true);
@@ -272,11 +270,7 @@ impl Registrar {
                 StoredConfigState::NotNeeded => "not registered: no policy needs it".to_owned(),
             };
         });
-        let seconds = self.timing.watch_timeout.as_secs().max(1);
-        let list = self.target.list_path();
-        let path = format!(
-            "{list}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
-        );
+        let path = format!("{}&{}", self.target.list_path(), watch_query(version, self.timing));
         let lines = self.client.watch(&path, FULL_OBJECTS).await?;
         self.watch_for_drift(lines, desired, owner).await
     }
@@ -396,10 +390,7 @@ impl Registrar {
                         "ERROR" if object.get("code").int() == Some(410) => {
                             return Ok(ReconcileEnd::Recheck);
                         }
-                        _ => {
-                            let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
-                            return Err(status_error(code.unwrap_or(500), &object.to_json()));
-                        }
+                        _ => return Err(event_error(object)),
                     }
                 }
                 Ok(Ok(None)) => return Ok(ReconcileEnd::Recheck),

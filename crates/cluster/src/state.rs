@@ -20,7 +20,7 @@ use super::client::FULL_OBJECTS;
 use super::listed_kind::{
     DEVICE_TAINT_RULES, ListedKind, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
 };
-use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource, namespace_and_name};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
 use tollgate_engine::Timestamp;
@@ -175,8 +175,7 @@ struct SnapshotSink {
 impl ObjectSink for SnapshotSink {
     fn put(&self, api_version: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let SnapshotResource { kind, resource } = self.own.watched;
-        let metadata = object.get("metadata");
-        let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+        let (namespace, name) = namespace_and_name(object);
         let (applied, is_stored, left_out) = self.state.change_snapshot(|snapshot| {
             let applied = snapshot.apply_as_type(api_version, resource.kind.kind, object);
             let is_stored = snapshot.has(kind, namespace, name);

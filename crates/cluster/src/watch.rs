@@ -15,7 +15,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
-use super::api_error::{ApiError, status_error};
+use super::api_error::{ApiError, event_error};
 use super::client::{ApiClient, FULL_OBJECTS, Page};
 use super::list::check_list;
 use super::listed_kind::ListedKind;
@@ -251,11 +251,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     /// Opens a watch at a position and reads it to its end.
     async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
-        let seconds = self.timing.watch_timeout.as_secs().max(1);
-        let (path, version) = (&position.path, &position.version);
-        let query = format!(
-            "{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
-        );
+        let query = format!("{}?{}", position.path, watch_query(&position.version, self.timing));
         let lines = match self.client.watch(&query, self.resource.accept_watch).await {
             Err(error) if matches!(error.code(), 404 | 410) => return Ok(WatchEnd::Expired),
             answer => answer?,
@@ -327,12 +323,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     let status = event
                         .read_deferred_member(&KeptFields::All, self.resource.max_nodes)
                         .map_err(not_json)?;
-                    let status = status.doc.root();
-                    let code = status.get("code").int().and_then(|code| u16::try_from(code).ok());
-                    return match code.unwrap_or(500) {
-                        410 => Ok(WatchEnd::Expired),
-                        code => Err(status_error(code, &status.to_json())),
-                    };
+                    let error = event_error(status.doc.root());
+                    return if error.code() == 410 { Ok(WatchEnd::Expired) } else { Err(error) };
                 }
             }
             if !version.is_empty() {
@@ -401,6 +393,12 @@ where
     }
 }
 
+/// Returns the query of a watch that starts at a resourceVersion.
+pub(super) fn watch_query(version: &str, timing: Timing) -> String {
+    let seconds = timing.watch_timeout.as_secs().max(1);
+    format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}")
+}
+
 /// True if a resourceVersion is older than another. They are numbers in every API server of Kubernetes; others say
 /// nothing about their order.
 fn is_older_version(version: &str, than: &str) -> bool {
@@ -411,7 +409,7 @@ fn is_older_version(version: &str, than: &str) -> bool {
 }
 
 /// Namespace and name of an object.
-fn namespace_and_name(object: Value<'_>) -> (&str, &str) {
+pub(super) fn namespace_and_name(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
 }

@@ -42,7 +42,7 @@ impl<'r> SelectedDevices<'r> {
     pub(crate) fn selects_device(&self, driver: &str, pool: &str, device: &str) -> bool {
         let known = self.pools.get(&(driver, pool));
         known.is_some_and(|pool| pool.is_whole || pool.devices.contains(device))
-            || self.others.iter().any(|names| selector_matches(names, driver, pool, device))
+            || self.others.iter().any(|names| names.matches(driver, pool, device))
     }
 
     /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
@@ -51,15 +51,4 @@ impl<'r> SelectedDevices<'r> {
         let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
         is_held.then(|| DeviceId::new(driver, pool, device))
     }
-}
-
-/// True if the selector matches the device.
-pub(crate) fn selector_matches(names: &NameSelector, driver: &str, pool: &str, device: &str) -> bool {
-    pool_matches(names, driver, pool) && names.device.as_ref().is_none_or(|wanted| wanted == device)
-}
-
-/// True if the driver and pool of the selector match the pool.
-pub(crate) fn pool_matches(names: &NameSelector, driver: &str, pool: &str) -> bool {
-    names.driver.as_ref().is_none_or(|wanted| wanted == driver)
-        && names.pool.as_ref().is_none_or(|wanted| wanted == pool)
 }

@@ -7,7 +7,7 @@
 use crate::name::rule_name;
 use crate::outcome::{DeviceId, PlannedRule};
 use crate::request::DrainRequest;
-use crate::selection::{SelectedDevices, pool_matches, selector_matches};
+use crate::selection::SelectedDevices;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
@@ -108,7 +108,7 @@ pub(crate) fn resolve_targets(
 /// The rule for a selector, with its name and the number of published devices that it selects.
 fn planned_rule(names: NameSelector, request: &DrainRequest, published: &DevicesByPool<'_>) -> PlannedRule {
     let count = matching_pools(published, &names).map(|(driver, pool, devices)| {
-        devices.iter().filter(|device| selector_matches(&names, driver, pool, device)).count()
+        devices.iter().filter(|device| names.matches(driver, pool, device)).count()
     });
     PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
 }
@@ -118,8 +118,9 @@ fn matching_pools<'p, 'd>(
     pools: &'p DevicesByPool<'d>,
     names: &'p NameSelector,
 ) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
+    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
-    pools.filter(|(driver, pool, _)| pool_matches(names, driver, pool))
+    pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
 }
 
 /// True if the selector matches one of these devices.

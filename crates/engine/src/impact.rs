@@ -49,7 +49,7 @@ pub use forgotten::ForgottenRule;
 pub use kinds::SnapshotKind;
 use kinds::resource_group_version;
 pub use partitions::Partition;
-pub use read::{UnreadableObject, unreadable_object};
+pub use read::{UnreadableObject, check_schema_without, unreadable_object};
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
 pub use record::{Rule, Toleration};

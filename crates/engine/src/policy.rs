@@ -38,7 +38,7 @@ mod toleration;
 
 pub use conditions::evaluate_expression;
 pub use deadlines::{EnforcementStart, EntryExpiry, ExpiringEntry};
-pub use diff::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
+pub use diff::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff, verdict_word};
 pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;

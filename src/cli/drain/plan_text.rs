@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use super::PlanReport;
 use crate::cli::table;
 use tollgate_drain::{DeviceId, DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
-use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::sanitize_line;
@@ -124,25 +123,13 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
     let rows: Vec<Vec<String>> = plan
         .rules
         .iter()
-        .map(|rule| vec![rule.name.clone(), selector_as_target(&rule.selects), rule.published.to_string()])
+        .map(|rule| vec![rule.name.clone(), rule.selects.to_string(), rule.published.to_string()])
         .collect();
     format!(
         "\nDeviceTaintRules with the taint {}:NoSchedule:\n{}",
         sanitize_line(key),
         table::format_table(&["RULE", "SELECTS", "DEVICES"], &rows)
     )
-}
-
-/// Returns a device selector in the form of a target: `gpu.example.com/gpu-node-03`.
-pub(super) fn selector_as_target(names: &NameSelector) -> String {
-    let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
-    let parts = [part(&names.driver), part(&names.pool), part(&names.device)];
-    let parts = match (&names.pool, &names.device) {
-        (_, Some(_)) => parts.as_slice(),
-        (Some(_), None) => parts.get(..2).unwrap_or_default(),
-        (None, None) => parts.get(..1).unwrap_or_default(),
-    };
-    parts.join("/")
 }
 
 /// Returns the table of pods that move, one row each, and the limits that keep waves small.

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::limits::{ImpactCounts, exceeded_limit_messages};
+use super::limits::ImpactCounts;
 use super::{Arguments, Assessment, assess_impact, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -101,12 +101,7 @@ pub(super) fn report_slice_patch_impact(
             console.write_text(&out)?;
         }
     }
-    let excesses: Vec<String> =
-        arguments.max.iter().flat_map(|limits| exceeded_limit_messages(limits, extent)).collect();
-    for excess in &excesses {
-        console.error(&format!("{}: {excess}", sanitize_line(name)));
-    }
-    Ok(excesses.len())
+    Ok(arguments.report_exceeded_limits(&sanitize_line(name), extent, console))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::super::to_json;
+use crate::report::record::record;
 use tollgate_formats::sanitize;
 
 /// Maximum size in bytes of the results in an answer, near the limits of the models that read it.
@@ -26,17 +27,6 @@ pub(super) struct CommandOutput {
     pub(super) exit_code: i32,
     pub(super) stdout: String,
     pub(super) stderr: String,
-}
-
-/// The structured content of the answer to a tool call.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolResult<'a> {
-    notice: &'static str,
-    exit_code: i32,
-    notes: Vec<String>,
-    omitted: Vec<ShortenedList>,
-    results: Vec<ResultValue<'a>>,
 }
 
 /// A list of the result that was shortened, with the number of shown and of all items.
@@ -86,8 +76,13 @@ pub(super) fn result_json(
         return Err(format!("exit code {}\n{}", output.exit_code, notes.join("\n")));
     }
     let omitted = shorten_lists(&mut results, narrow)?;
-    let answer =
-        ToolResult { notice: UNTRUSTED_TEXT_NOTICE, exit_code: output.exit_code, notes, omitted, results };
+    let answer = record! {
+        "notice": UNTRUSTED_TEXT_NOTICE,
+        "exitCode": output.exit_code,
+        "notes": notes,
+        "omitted": omitted,
+        "results": results,
+    };
     to_json(&answer).map_err(|error| error.message())
 }
 

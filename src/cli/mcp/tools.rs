@@ -10,16 +10,15 @@
 mod table;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jsonschema::Validator;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
+use crate::report::record::{Json, JsonObjectBuilder, record};
 pub(super) use table::ALL_TOOLS;
 use tollgate_api::profile::Profile;
-use tollgate_formats::gofmt::json_string;
 
 /// Maximum number of characters of an argument with objects. Messages also have a limit in bytes.
 const MAX_MANIFEST_CHARS: usize = 2 << 20;
@@ -98,6 +97,47 @@ const fn required_arg(row: ToolArg) -> ToolArg {
     ToolArg { required: true, ..row }
 }
 
+impl ToolArg {
+    /// Returns the JSON Schema of the argument.
+    fn schema(&self) -> Json {
+        let text = |about: Option<&str>, pattern: &str| {
+            record! {
+                "description" if given: about,
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_TEXT_CHARS,
+                "pattern": pattern,
+            }
+        };
+        let about = self.about;
+        match &self.form {
+            ArgType::Switch => record! { "description": about, "type": "boolean" },
+            ArgType::Number(least, most) => {
+                record! { "description": about, "type": "integer", "minimum": least, "maximum": most }
+            }
+            ArgType::OneOf(words) => record! { "description": about, "enum": words },
+            ArgType::Profile => {
+                let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
+                record! { "description": about, "enum": names }
+            }
+            ArgType::Text(pattern) => text(Some(about), pattern),
+            ArgType::Texts => record! {
+                "description": about,
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_LIST_ENTRIES,
+                "items": text(None, PLAIN_TEXT_PATTERN),
+            },
+            ArgType::Manifest => record! {
+                "description": about,
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_MANIFEST_CHARS,
+            },
+        }
+    }
+}
+
 /// The flags that the MCP server was started with and passes to commands.
 #[derive(Default, Debug)]
 pub(super) struct PassedFlags(pub(super) Vec<(InheritedFlag, OsString)>);
@@ -125,7 +165,7 @@ pub(super) struct OfferedTool {
 
 impl OfferedTool {
     pub(super) fn new(spec: &'static ToolSpec) -> Result<OfferedTool, anyhow::Error> {
-        let input: JsonObject = serde_json::from_str(&spec.input_schema())?;
+        let input: JsonObject = serde_json::from_str(spec.input_schema().get())?;
         let validator = jsonschema::validator_for(&Value::Object(input.clone()))?;
         let annotations = ToolAnnotations::with_title(spec.title)
             .read_only(true)
@@ -172,50 +212,16 @@ fn shortened(text: &str) -> String {
 
 impl ToolSpec {
     /// Returns the JSON Schema of the arguments.
-    fn input_schema(&self) -> String {
-        let mut properties = String::new();
-        let mut required = String::new();
-        for row in self.rows {
-            if !properties.is_empty() {
-                properties.push(',');
-            }
-            _ = write!(properties, "{}:{{\"description\":{},", json_string(row.name), json_string(row.about));
-            match &row.form {
-                ArgType::Switch => properties.push_str(r#""type":"boolean""#),
-                ArgType::Number(least, most) => {
-                    _ = write!(properties, r#""type":"integer","minimum":{least},"maximum":{most}"#);
-                }
-                ArgType::OneOf(words) => {
-                    _ = write!(properties, r#""enum":[{}]"#, quoted_list(words.iter().copied()))
-                }
-                ArgType::Profile => {
-                    let names = Profile::ALL.iter().map(|profile| profile.name);
-                    _ = write!(properties, r#""enum":[{}]"#, quoted_list(names));
-                }
-                ArgType::Text(pattern) => _ = write!(properties, "{}", text_schema(pattern)),
-                ArgType::Texts => {
-                    let items = text_schema(PLAIN_TEXT_PATTERN);
-                    _ = write!(
-                        properties,
-                        r#""type":"array","minItems":1,"maxItems":{MAX_LIST_ENTRIES},"items":{{{items}}}"#
-                    );
-                }
-                ArgType::Manifest => {
-                    _ = write!(
-                        properties,
-                        r#""type":"string","minLength":1,"maxLength":{MAX_MANIFEST_CHARS}"#
-                    );
-                }
-            }
-            properties.push('}');
+    fn input_schema(&self) -> Json {
+        let mut properties = JsonObjectBuilder::default();
+        self.rows.iter().for_each(|row| properties.add_json_member(row.name, row.schema().get()));
+        let required = self.rows.iter().filter(|row| row.required).map(|row| row.name);
+        record! {
+            "type": "object",
+            "additionalProperties": false,
+            "required": required.collect::<Vec<_>>(),
+            "properties": properties.finish(),
         }
-        for row in self.rows.iter().filter(|row| row.required) {
-            required.push_str(if required.is_empty() { "" } else { "," });
-            required.push_str(&json_string(row.name));
-        }
-        format!(
-            r#"{{"type":"object","additionalProperties":false,"required":[{required}],"properties":{{{properties}}}}}"#
-        )
     }
 
     /// Returns the JSON Schema of a result, which contains the schema of each line that the command prints.
@@ -329,14 +335,3 @@ const RESULT_SCHEMA: &str = r#"{
         "results": {"description": "What the command printed", "type": "array"}
     }
 }"#;
-
-fn text_schema(pattern: &str) -> String {
-    format!(
-        r#""type":"string","minLength":1,"maxLength":{MAX_TEXT_CHARS},"pattern":{}"#,
-        json_string(pattern)
-    )
-}
-
-fn quoted_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    words.map(json_string).collect::<Vec<_>>().join(",")
-}

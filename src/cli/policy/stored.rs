@@ -20,8 +20,8 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
-use tollgate_engine::policy::PolicySet;
-use tollgate_engine::rules::{FindingLevel, RuleSet};
+use tollgate_engine::policy::{PolicySet, verdict_word};
+use tollgate_engine::rules::RuleSet;
 
 /// The stored objects about which two policy sets decide differently, and how many were checked.
 #[derive(Debug, Default, Serialize)]
@@ -118,19 +118,10 @@ impl<'n> PolicySetComparison<'n> {
             kind: text(object.get("kind")),
             namespace: text(metadata.get("namespace")),
             name: text(metadata.get("name")),
-            before: verdict_name(before),
-            after: verdict_name(after),
+            before: verdict_word(before),
+            after: verdict_word(after),
             policies: policies.into_iter().collect(),
         });
-    }
-}
-
-fn verdict_name(level: Option<FindingLevel>) -> &'static str {
-    match level {
-        None => "allowed",
-        Some(FindingLevel::Audit) => "audited",
-        Some(FindingLevel::Warn) => "warned",
-        Some(FindingLevel::Deny) => "denied",
     }
 }
 

@@ -108,14 +108,11 @@ pub(in crate::cli) fn missing_kinds_message(kinds: &[String]) -> Option<String> 
 impl DumpInventory {
     /// Records the kinds in one document of a dump, and truncated lists that impact reads.
     pub(in crate::cli) fn add_document(&mut self, file: &str, root: Value<'_>) {
-        for partial in list::all_lists(root) {
-            let (version, kind) =
-                (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
-            if let Some(kind) =
-                kind.strip_suffix("List").and_then(|kind| SnapshotKind::from_type_meta(version, kind))
-            {
-                self.add_kind(kind);
-            }
+        for kind in list::all_lists(root)
+            .into_iter()
+            .filter_map(|list| typed_list_kind(list, SnapshotKind::from_type_meta))
+        {
+            self.add_kind(kind);
         }
         for omission in truncated_list_messages(file, root, is_list_read_by_impact) {
             if !self.omissions.contains(&omission) {
@@ -137,14 +134,12 @@ impl DumpInventory {
     /// Records the lists in one document of a dump whose objects are all read. A typed list says that its kind
     /// was dumped, even if it is empty.
     pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
-        for partial in list::all_lists(root) {
-            let (version, kind) =
-                (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
-            let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::from_type_meta(version, kind));
-            if let Some(kind) = kind {
-                self.add_object_kind(kind);
-                self.listed_kinds.push(kind);
-            }
+        for kind in list::all_lists(root)
+            .into_iter()
+            .filter_map(|list| typed_list_kind(list, ObjectKind::from_type_meta))
+        {
+            self.add_object_kind(kind);
+            self.listed_kinds.push(kind);
         }
         for cut in list::all_lists(root).into_iter().filter(|list| is_truncated(*list)) {
             let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
@@ -206,7 +201,7 @@ impl DumpInventory {
 
     /// Returns context and address of the cluster that the dump names; `None` if it names none or several.
     pub(in crate::cli) fn cluster(&self) -> Option<&str> {
-        only_value(&self.clusters)
+        only_value(&self.clusters).map(String::as_str)
     }
 
     /// Returns when the cluster was read, if the dump says so; of several times the earliest.
@@ -216,7 +211,7 @@ impl DumpInventory {
 
     /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
     pub(in crate::cli) fn release(&self) -> Option<&str> {
-        only_value(&self.releases)
+        only_value(&self.releases).map(String::as_str)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
@@ -238,10 +233,7 @@ impl DumpInventory {
 
     /// Returns the API server that the dump records; `None` if it records none or several.
     pub(in crate::cli) fn server(&self) -> Option<&RecordedServer> {
-        match self.servers.as_slice() {
-            [only] => Some(only),
-            _ => None,
-        }
+        only_value(&self.servers)
     }
 
     /// Records that a file is empty, as after a command that failed.
@@ -264,17 +256,20 @@ impl DumpInventory {
     /// Returns what the dump lacks for an impact. With `assume_complete`, a kind without objects does not count
     /// as missing.
     pub(in crate::cli) fn impact_omissions(self, assume_complete: bool) -> DumpOmissions {
-        let missing: Vec<&str> = REQUIRED_KINDS
-            .into_iter()
-            .filter(|(kind, _)| !assume_complete && !self.kinds.contains(kind))
-            .map(|(_, name)| name)
-            .collect();
-        let kinds = (!missing.is_empty()).then(|| format!("the dump contains no {}", join_with_or(&missing)));
+        let missing = REQUIRED_KINDS.into_iter().filter(|(kind, _)| !self.kinds.contains(kind));
+        let missing: Vec<String> = missing.map(|(_, name)| name.to_owned()).collect();
+        let kinds = missing_kinds_message(&missing).filter(|_| !assume_complete);
         DumpOmissions { parts: self.omissions, kinds }
     }
 }
 
-fn only_value(values: &[String]) -> Option<&str> {
+/// Returns the kind of the items of a typed list; `None` for a plain `List`, and for kinds that `find` does not know.
+fn typed_list_kind<K>(list: Value<'_>, find: fn(&str, &str) -> Option<K>) -> Option<K> {
+    let kind = list::last_member(list, "kind").str().strip_suffix("List")?;
+    find(list::last_member(list, "apiVersion").str(), kind)
+}
+
+fn only_value<T>(values: &[T]) -> Option<&T> {
     match values {
         [only] => Some(only),
         _ => None,

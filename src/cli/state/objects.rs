@@ -12,9 +12,7 @@ use super::{DumpInventory, KUBECTL_FORECAST_DUMP};
 use crate::cli::outcome::Failure;
 #[cfg(feature = "cluster")]
 use crate::cluster::WatchedObject;
-use tollgate_api::conform::{Schema, decode_by_schema};
-use tollgate_api::fields;
-use tollgate_api::profile::{self, ApiKind, Version};
+use tollgate_api::profile::{ApiKind, Version};
 #[cfg(feature = "cluster")]
 use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
@@ -23,7 +21,7 @@ use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, LineIndex, documents};
 #[cfg(feature = "ui")]
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
-use tollgate_engine::impact::{UnreadableObject, unreadable_object};
+use tollgate_engine::impact::{UnreadableObject, check_schema_without, unreadable_object};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Owns the documents of a dump, from which [`StateObjects::state`] borrows.
@@ -227,11 +225,7 @@ fn check_decodes_as(
         _ => Version::V1,
     };
     if let Some(kind) = ApiKind::from_group_and_name(group, kind) {
-        let root = fields::root_struct(kind, version);
-        let schema = Schema { root, version, fields: profile::DEFAULT.fields, unread: &FIELDS_NOT_DECODED };
-        if let Some(error) = decode_by_schema(object, schema).errors.into_iter().next() {
-            return Err(unreadable_object(kind.name(), object, error.at, &error.detail));
-        }
+        check_schema_without(&FIELDS_NOT_DECODED, kind, version, object)?;
     }
     check_name_and_namespace(known, object)?;
     Ok(Some(known))

@@ -250,12 +250,7 @@ fn drain_targets_of(text: &str) -> Vec<String> {
             if names.driver.is_none() || !is_by_name {
                 return Vec::new();
             }
-            let part = |name: Option<String>| name.unwrap_or_else(|| "*".to_owned());
-            let mut parts = [part(names.driver), part(names.pool), part(names.device)].to_vec();
-            while parts.last().is_some_and(|part| part == "*") {
-                parts.pop();
-            }
-            targets.push(parts.join("/"));
+            targets.push(names.to_string());
         }
     }
     targets

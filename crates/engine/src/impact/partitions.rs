@@ -69,13 +69,9 @@ pub(super) fn partitions_left_untainted_by_change<'s>(
 /// Returns the partitions of the devices with these names, including tainted ones, without the devices
 /// themselves.
 pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector]) -> Vec<Partition<'s>> {
-    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
-        targets.iter().any(|names| {
-            fits(&names.driver, device.names.driver)
-                && fits(&names.pool, device.names.pool)
-                && fits(&names.device, device.names.device)
-        })
+        let Partition { driver, pool, device } = device.names;
+        targets.iter().any(|names| names.matches(driver, pool, device))
     };
     find_partitions(snapshot, is_selected, |_, _| false)
 }

@@ -64,7 +64,7 @@ pub(super) fn check_schema(
 }
 
 /// Checks that an object decodes with the schema of its kind, without the fields in `unread`; returns its first error.
-pub(super) fn check_schema_without(
+pub fn check_schema_without(
     unread: &'static NameSet,
     kind: ApiKind,
     version: Version,

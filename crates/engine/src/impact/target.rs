@@ -46,10 +46,28 @@ impl NameSelector {
         *self == NameSelector::default()
     }
 
+    /// True if the selector matches the device with these names.
+    pub fn matches(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let fits = |wanted: &Option<String>, found| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        fits(&self.driver, driver) && fits(&self.pool, pool) && fits(&self.device, device)
+    }
+
     /// Returns the names that are set, each with the name of its field.
     pub fn set_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
         all.into_iter().filter_map(|(field, value)| value.as_deref().map(|value| (field, value)))
+    }
+}
+
+/// Writes `DRIVER[/POOL[/DEVICE]]`, as [`DeviceTarget::parse`] reads it, with `*` for any name.
+impl std::fmt::Display for NameSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
+        f.write_str(&part(&self.driver))?;
+        if self.pool.is_some() || self.device.is_some() {
+            write!(f, "/{}", part(&self.pool))?;
+        }
+        self.device.iter().try_for_each(|device| write!(f, "/{device}"))
     }
 }
 

@@ -17,6 +17,7 @@ mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use aspects::verdict_word;
 pub(super) use aspects::{ComparedAspect, SampleContext, sample_drivers, sample_keys};
 use aspects::{FoundDifference, compare_aspects};
 use contexts::{RequestGroup, SampleRequests};

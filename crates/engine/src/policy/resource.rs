@@ -220,24 +220,25 @@ fn compile_resource(resource: &PolicyResource) -> ResourceState {
 
 /// Returns the errors because of which a resource would be [`Acceptance::Rejected`].
 pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
-    let mut faults = PolicyFaults::default();
-    compile_policy(kind, root, &mut faults);
-    let errors = faults.0.iter().filter(|fault| !fault.is_warning);
-    errors.take(MAX_KEPT_ERRORS).map(field_error).collect()
+    rejecting_faults(kind, root).map(|fault| field_error(&fault)).collect()
 }
 
 /// Returns a finding for each error because of which a resource would be rejected. For the webhook, which checks
 /// policies when they are written.
 pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
-    let mut faults = PolicyFaults::default();
-    compile_policy(kind, root, &mut faults);
-    let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_KEPT_ERRORS);
     let finding = |fault: PolicyFault| {
         let PolicyFault { at, on_key, message, .. } = fault;
         let finding = Finding::new(INVALID_POLICY, at, ErrorType::Invalid, BadValue::Omitted, message);
         Finding { on_key, ..finding }
     };
-    errors.map(finding).collect()
+    rejecting_faults(kind, root).map(finding).collect()
+}
+
+/// Returns the faults because of which a resource would be rejected, at most [`MAX_KEPT_ERRORS`].
+fn rejecting_faults(kind: PolicyKind, root: Value<'_>) -> impl Iterator<Item = PolicyFault> {
+    let mut faults = PolicyFaults::default();
+    compile_policy(kind, root, &mut faults);
+    faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_KEPT_ERRORS)
 }
 
 /// Compiles the policy in a resource and reports its errors; `None` if fields have the wrong types.

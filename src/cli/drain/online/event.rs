@@ -10,6 +10,13 @@ pub(super) struct PodRef {
     pub(super) name: String,
 }
 
+/// Writes `inference/chat-0`.
+impl std::fmt::Display for PodRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 /// An event of a drain, as it is printed and written as a line of JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]

@@ -13,9 +13,10 @@ use super::event::Event;
 use super::halt::StopReason;
 use super::rule_object::{RuleMetadata, rule_json, string_members};
 use super::run::{POLL_INTERVAL, Run};
+use super::server::ServerResponse;
 use super::time::seconds_between;
 use crate::cluster::DrainApiRequest;
-use tollgate_document::doc::{self, Value};
+use tollgate_document::doc::{self, Doc, Value};
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
 };
@@ -88,6 +89,11 @@ pub(super) fn foreign_rule_message(rule: Value<'_>) -> String {
         "rule {name} belongs to the drain of {target}; end that drain first with `tollgate undrain {target}`, or choose \
          another key with --key"
     )
+}
+
+/// Parses a rule that the API server returned.
+fn parse_rule(body: &str) -> Result<Doc<'_>, StopReason> {
+    doc::parse(body).map_err(|_error| StopReason::internal("the rule is not JSON"))
 }
 
 /// Returns the device selector of a stored rule.
@@ -229,7 +235,7 @@ impl Run<'_> {
                 answer.message()
             )));
         };
-        let stored = doc::parse(&body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
+        let stored = parse_rule(&body)?;
         stored.root().get("metadata").get("uid").str().clone_into(&mut rule.uid);
         let devices = planned.published;
         self.notify_observer(&Event::RuleCreated { rule: rule.name.clone(), devices });
@@ -250,9 +256,10 @@ impl Run<'_> {
             (FLAGS_ANNOTATION, flags),
             (rule_annotations::REASON, notes.reason.as_ref()),
             (rule_annotations::OWNER, notes.owner.as_ref()),
+            (rule_annotations::EXPIRES, notes.expires.as_ref()),
         ];
-        let optional = optional.into_iter().chain([(rule_annotations::EXPIRES, notes.expires.as_ref())]);
-        all.extend(optional.filter_map(|(name, text)| Some((name.to_owned(), text?.clone()))));
+        let optional = optional.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.clone())));
+        all.extend(optional);
         all
     }
 
@@ -260,7 +267,8 @@ impl Run<'_> {
     /// proves that the cluster acts on rules.
     fn wait_for_conditions(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         let since = self.server.now();
-        let mut left: Vec<String> = self.names_of_effect_none_rules();
+        let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
+        let mut left: Vec<String> = open.map(|rule| rule.name.clone()).collect();
         while !left.is_empty() {
             self.refresh_objects()?;
             let mut unseen = Vec::new();
@@ -290,12 +298,6 @@ impl Run<'_> {
             self.wait_and_refresh_objects(POLL_INTERVAL)?;
         }
         Ok(())
-    }
-
-    /// Names of the rules that still have the effect None.
-    fn names_of_effect_none_rules(&self) -> Vec<String> {
-        let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
-        open.map(|rule| rule.name.clone()).collect()
     }
 
     /// Returns the message that the eviction controller wrote about the current generation of a rule; `None` if it
@@ -363,7 +365,7 @@ impl Run<'_> {
         let (version, key) = (self.settings.rule_version, self.settings.request.key.clone());
         for _ in 0..MAX_CONFLICTS {
             let body = self.get_own_rule(name)?;
-            let stored = doc::parse(&body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
+            let stored = parse_rule(&body)?;
             let (metadata, before) =
                 (stored.root().get("metadata"), self.rules.iter().find(|rule| rule.name == name));
             let taint = stored.root().get("spec").get("taint");
@@ -399,15 +401,19 @@ impl Run<'_> {
         Err(StopReason::Stopped(format!("rule {name} is changed by others all the time")))
     }
 
+    /// Gets the rule of that name.
+    fn get_rule(&mut self, name: &str) -> Result<ServerResponse, StopReason> {
+        let version = self.settings.rule_version;
+        self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })
+    }
+
     /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain.
     fn get_own_rule(&mut self, name: &str) -> Result<String, StopReason> {
-        let request = DrainApiRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
-        let answer = self.send_with_retries(&request)?;
+        let answer = self.get_rule(name)?;
         if !answer.is_success() {
             return Err(StopReason::Stopped(format!("cannot read rule {name}: {}", answer.message())));
         }
-        let stored =
-            doc::parse(&answer.body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
+        let stored = parse_rule(&answer.body)?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
         if id != drain_id(&self.settings.request) {
             return Err(StopReason::Stopped(foreign_rule_message(stored.root())));
@@ -419,13 +425,11 @@ impl Run<'_> {
     pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), StopReason> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_CONFLICTS {
-            let answer =
-                self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })?;
+            let answer = self.get_rule(name)?;
             if answer.code == 404 {
                 return Ok(());
             }
-            let stored =
-                doc::parse(&answer.body).map_err(|_error| StopReason::internal("the rule is not JSON"))?;
+            let stored = parse_rule(&answer.body)?;
             let metadata = stored.root().get("metadata");
             if metadata.get("uid").str() != uid {
                 return Ok(());
@@ -451,11 +455,8 @@ impl Run<'_> {
 
     /// Waits until a deleted rule is gone, because a finalizer can keep it.
     fn wait_until_deleted(&mut self, name: &str) -> Result<(), StopReason> {
-        let version = self.settings.rule_version;
         for _ in 0..MAX_DELETION_CHECKS {
-            let answer =
-                self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })?;
-            if answer.code == 404 {
+            if self.get_rule(name)?.code == 404 {
                 self.notify_observer(&Event::RuleDeleted { rule: name.to_owned() });
                 return Ok(());
             }

@@ -76,7 +76,7 @@ impl Run<'_> {
     /// fit.
     pub(super) fn wait_until_gone(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
-        let pods = pods.iter().map(MovedPod::from).collect();
+        let pods = pods.iter().map(|pod| MovedPod::from_planned_pod(pod, None)).collect();
         let record = WaveRecord { wave: self.next_wave.saturating_sub(1), pods, ready: Vec::new(), grace };
         let deadline = add_duration(self.server.now(), self.wave_timeout(grace));
         let mut progress = WaveProgress::default();
@@ -169,7 +169,7 @@ impl Run<'_> {
         let mut stuck = Vec::new();
         let is_first = !std::mem::replace(&mut progress.has_looked, true);
         for pod in self.touched.iter().flat_map(|workload| workloads.pods(workload)) {
-            let reference = || PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() };
+            let reference = || pod.reference.clone();
             // Pods that were there when the wave was first looked at are not replacements, unless they are not bound
             // yet.
             if is_first && !pod.node.is_empty() {
@@ -189,7 +189,7 @@ impl Run<'_> {
             };
             let since = *progress.unschedulable.entry(pod.uid.clone()).or_insert(now);
             if seconds_between(since, now) >= MAX_UNSCHEDULABLE_SECONDS {
-                stuck.push(format!("{}/{}: {message}", pod.namespace, pod.name));
+                stuck.push(format!("{}: {message}", pod.reference));
             }
         }
         for event in events {
@@ -211,10 +211,7 @@ impl Run<'_> {
             if !self.known_pods.contains(&pod.uid)
                 && holders.iter().any(|holder| holder.pods.contains(&pod.uid))
             {
-                self.check_new_pod_on_devices(&PodRef {
-                    namespace: pod.namespace.clone(),
-                    name: pod.name.clone(),
-                })?;
+                self.check_new_pod_on_devices(&pod.reference)?;
                 self.known_pods.insert(pod.uid.clone());
             }
         }
@@ -231,10 +228,8 @@ impl Run<'_> {
             return Ok(());
         }
         Err(StopReason::Stopped(format!(
-            "pod {}/{} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
+            "pod {pod} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
              a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
-            pod.namespace,
-            pod.name,
             duration_text(Duration::from_secs(since.unsigned_abs()))
         )))
     }

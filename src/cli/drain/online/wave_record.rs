@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::halt::StopReason;
 use super::rules::WAVE_ANNOTATION;
 use super::run::Run;
-use super::workloads::PodsByWorkload;
 use tollgate_drain::{PlannedPod, STARTED_ANNOTATION};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -49,19 +48,13 @@ pub(super) struct ReadyPodsBeforeWave {
 
 impl MovedPod {
     /// Creates the record of a pod, with its workload if something has to replace the pod.
-    pub(super) fn from_planned_pod(pod: &PlannedPod, workloads: &PodsByWorkload) -> MovedPod {
-        MovedPod { workload: workloads.workload_of(&pod.uid).unwrap_or_default(), ..MovedPod::from(pod) }
-    }
-}
-
-impl From<&PlannedPod> for MovedPod {
-    fn from(pod: &PlannedPod) -> MovedPod {
+    pub(super) fn from_planned_pod(pod: &PlannedPod, workload: Option<String>) -> MovedPod {
         MovedPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             claims: pod.claims.clone(),
-            workload: String::new(),
+            workload: workload.unwrap_or_default(),
         }
     }
 }

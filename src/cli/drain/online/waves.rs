@@ -135,8 +135,8 @@ impl Run<'_> {
         let wave = self.next_wave;
         let workloads =
             PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, self.server.now());
-        let pods: Vec<(MovedPod, &PlannedPod)> =
-            pods.iter().map(|pod| (MovedPod::from_planned_pod(pod, &workloads), pod)).collect();
+        let moved = |pod| MovedPod::from_planned_pod(pod, workloads.workload_of(&pod.uid));
+        let pods: Vec<(MovedPod, &PlannedPod)> = pods.iter().map(|pod| (moved(pod), pod)).collect();
         let names: BTreeSet<&str> =
             pods.iter().map(|(moved, _)| moved.workload.as_str()).filter(|name| !name.is_empty()).collect();
         let ready = names.into_iter().map(|workload| {
@@ -181,18 +181,15 @@ impl Run<'_> {
             self.refresh_objects()?;
             self.check_lock_and_rules()?;
             let answer = self.send_with_retries(&request)?;
+            // With 409, another pod has the name, or two evictions met at a PDB.
+            let is_gone = answer.code == 404 || answer.code == 409 && !self.is_not_deleted(pod);
             match answer.code {
                 _ if answer.is_success() => {
                     self.evicted += 1;
                     self.notify_observer(&Event::PodEvicted { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }
-                404 => {
-                    self.notify_observer(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
-                    return Ok(());
-                }
-                // Another pod has the name, or two evictions met at a PDB.
-                409 if !self.is_not_deleted(pod) => {
+                _ if is_gone => {
                     self.notify_observer(&Event::PodGone { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::event::PodRef;
 use super::settings::WaitFor;
 use super::time::seconds_between;
 use super::wave_record::ReadyPodsBeforeWave;
@@ -15,8 +16,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// A pod of a workload, and whether it counts as a replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WorkloadPod {
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(super) reference: PodRef,
     pub(super) uid: String,
     /// When it was created, as the API server writes it.
     created: String,
@@ -158,8 +158,7 @@ impl WorkloadPod {
             && scheduled.get("status").str() == "False"
             && scheduled.get("reason").str() == "Unschedulable";
         WorkloadPod {
-            namespace: pod.namespace().to_owned(),
-            name: pod.name().to_owned(),
+            reference: PodRef { namespace: pod.namespace().to_owned(), name: pod.name().to_owned() },
             uid: pod.uid().to_owned(),
             created: pod.value.get("metadata").get("creationTimestamp").str().to_owned(),
             node: node.to_owned(),

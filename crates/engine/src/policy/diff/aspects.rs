@@ -88,12 +88,17 @@ pub(in crate::policy) trait ComparedAspect<'s>: Sized {
 
     /// Returns the word for the result of a request at this level, such as `denied`.
     fn result_word(level: Option<FindingLevel>) -> &'static str {
-        match level {
-            None => "allowed",
-            Some(FindingLevel::Audit) => "audited",
-            Some(FindingLevel::Warn) => "warned",
-            Some(FindingLevel::Deny) => "denied",
-        }
+        verdict_word(level)
+    }
+}
+
+/// Returns the word for the result of a request of which the most severe finding has this level, such as `denied`.
+pub fn verdict_word(level: Option<FindingLevel>) -> &'static str {
+    match level {
+        None => "allowed",
+        Some(FindingLevel::Audit) => "audited",
+        Some(FindingLevel::Warn) => "warned",
+        Some(FindingLevel::Deny) => "denied",
     }
 }
 

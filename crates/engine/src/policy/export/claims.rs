@@ -5,7 +5,6 @@
 //! change, so there are no stored violations.
 
 use super::super::entries::TolerationEntry;
-use super::super::kind::PolicySpec;
 use super::draft::{PolicyDraft, PolicyInDraft};
 use super::taints::{permanent_deny_entries, unexpired_allow_entries};
 use super::text::{BoolExpr, string_literal};
@@ -37,11 +36,15 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     );
     draft.declare_variable("requests", requests);
     draft.declare_variable("tolerations", TOLERATIONS_EXPRESSION);
-    let policies: Vec<PolicyInDraft<'_>> =
-        draft.policies.iter().filter(|bound| toleration_policy(bound).is_some()).cloned().collect();
+    let policies: Vec<PolicyInDraft<'_>> = draft
+        .policies
+        .iter()
+        .filter(|bound| bound.source.policy.spec.toleration().is_some())
+        .cloned()
+        .collect();
     require_allow_entry(draft, &policies);
     for bound in &policies {
-        let Some(policy) = toleration_policy(bound) else { continue };
+        let Some(policy) = bound.source.policy.spec.toleration() else { continue };
         let entries = permanent_deny_entries(draft, bound.source, &policy.deny, |entry| &entry.terms);
         let denied = BoolExpr::any(entries.into_iter().map(|entry| is_denied(&entry)));
         require_for_tolerations(
@@ -63,12 +66,6 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     }
 }
 
-fn toleration_policy<'s>(
-    bound: &PolicyInDraft<'s>,
-) -> Option<&'s super::super::toleration::TolerationPolicy> {
-    if let PolicySpec::Toleration(policy) = &bound.source.policy.spec { Some(policy) } else { None }
-}
-
 /// Requires that a test is true for every toleration `t`, if the policies bind.
 fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: BoolExpr, test: BoolExpr, message: String) {
     let every = match test {
@@ -86,7 +83,7 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
     let mut grants: Vec<(BoolExpr, TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
     for bound in policies {
-        let Some(policy) = toleration_policy(bound) else { continue };
+        let Some(policy) = bound.source.policy.spec.toleration() else { continue };
         let entries: Vec<TolerationEntry> = policy.allowed_entries().cloned().collect();
         for entry in unexpired_allow_entries(draft, bound.source, &entries, |entry| &entry.terms) {
             grants.push((bound.matches.clone(), entry));
@@ -129,10 +126,7 @@ fn grouped_key_tests<'e>(
     for (matches, TolerationEntry { entry, .. }) in entries {
         let values = match &entry.values {
             None => BoolExpr::Always,
-            Some(values) => {
-                let values: Vec<&str> = values.iter().map(|value| &**value).collect();
-                BoolExpr::from_call("!t.any").and(BoolExpr::is_in("t.value", &values))
-            }
+            Some(values) => BoolExpr::from_call("!t.any").and(BoolExpr::is_in("t.value", values)),
         };
         let seconds = match entry.seconds.filter(|_| limited) {
             None => BoolExpr::Always,
@@ -146,13 +140,14 @@ fn grouped_key_tests<'e>(
         }
     }
     let in_group = |(terms, keys): (BoolExpr, Vec<&KeyPattern>)| {
-        let exact = |keys: &&KeyPattern| matches!(keys, KeyPattern::Exact(_));
-        let (exact, open): (Vec<&KeyPattern>, Vec<&KeyPattern>) = keys.into_iter().partition(exact);
-        let exact: Vec<&str> = exact
-            .into_iter()
-            .filter_map(|keys| if let KeyPattern::Exact(key) = keys { Some(&**key) } else { None })
-            .collect();
-        terms.and(BoolExpr::is_in("t.key", &exact).or(BoolExpr::any(open.into_iter().map(matches_key))))
+        let (mut exact, mut open) = (Vec::new(), Vec::new());
+        for keys in keys {
+            match keys {
+                KeyPattern::Exact(key) => exact.push(key),
+                KeyPattern::Any | KeyPattern::Prefix(_) => open.push(matches_key(keys)),
+            }
+        }
+        terms.and(BoolExpr::is_in("t.key", &exact).or(BoolExpr::any(open)))
     };
     groups.into_iter().map(in_group).collect()
 }
@@ -183,10 +178,7 @@ fn is_denied(entry: &TolerationEntry) -> BoolExpr {
     };
     let values = match &entry.values {
         None => BoolExpr::Always,
-        Some(values) => {
-            let values: Vec<&str> = values.iter().map(|value| &**value).collect();
-            BoolExpr::from_call("t.any").or(BoolExpr::is_in("t.value", &values))
-        }
+        Some(values) => BoolExpr::from_call("t.any").or(BoolExpr::is_in("t.value", values)),
     };
     BoolExpr::all([keys, values, effects])
 }

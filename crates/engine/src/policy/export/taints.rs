@@ -185,7 +185,7 @@ impl ExportedTaintPolicy<'_> {
 fn includes_value_and_effect(entry: &TaintEntry) -> BoolExpr {
     let values = match &entry.terms.values {
         None => BoolExpr::Always,
-        Some(values) => BoolExpr::is_in("t.value", &values.iter().map(|value| &**value).collect::<Vec<_>>()),
+        Some(values) => BoolExpr::is_in("t.value", values),
     };
     let effects = if entry.terms.effects.contains(EffectSet::ALL) {
         BoolExpr::Always

@@ -83,12 +83,13 @@ impl BoolExpr {
     }
 
     /// Tests whether an expression equals one of several string literals.
-    pub(super) fn is_in(subject: &str, texts: &[&str]) -> BoolExpr {
+    pub(super) fn is_in(subject: &str, texts: &[impl AsRef<str>]) -> BoolExpr {
         match texts {
             [] => BoolExpr::Never,
-            [only] => BoolExpr::equals_literal(subject, only),
+            [only] => BoolExpr::equals_literal(subject, only.as_ref()),
             several => {
-                BoolExpr::from_comparison(format!("{subject} in {}", string_list(several.iter().copied())))
+                let list = string_list(several.iter().map(AsRef::as_ref));
+                BoolExpr::from_comparison(format!("{subject} in {list}"))
             }
         }
     }

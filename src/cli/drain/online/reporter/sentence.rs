@@ -29,32 +29,27 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         Event::PlanChanged { differences } => {
             return differences.iter().map(|what| format!("plan changed: {what}")).collect();
         }
-        Event::PodJoined { pod } => format!(
-            "pod {} got a selected device while the devices were being closed; it is drained, too",
-            pod_ref_name(pod)
-        ),
-        Event::WaveStarted { wave, pods } => format!("wave {wave} starts: {}", pod_ref_names(pods)),
-        Event::PodEvicted { wave, pod } => format!("wave {wave}: pod {} evicted", pod_ref_name(pod)),
-        Event::PodWaits { wave, pod, why } => {
-            format!("wave {wave}: pod {} is not evicted yet: {why}", pod_ref_name(pod))
+        Event::PodJoined { pod } => {
+            format!("pod {pod} got a selected device while the devices were being closed; it is drained, too")
         }
-        Event::PodGone { wave, pod } => {
-            format!("wave {wave}: pod {} was gone before it was evicted", pod_ref_name(pod))
-        }
+        Event::WaveStarted { wave, pods } => format!("wave {wave} starts: {}", join_pods(pods)),
+        Event::PodEvicted { wave, pod } => format!("wave {wave}: pod {pod} evicted"),
+        Event::PodWaits { wave, pod, why } => format!("wave {wave}: pod {pod} is not evicted yet: {why}"),
+        Event::PodGone { wave, pod } => format!("wave {wave}: pod {pod} was gone before it was evicted"),
         Event::DeletionWaits { pods, seconds } => format!(
             "not evicted: {}; will be deleted in {}, because of --force-after",
-            pod_ref_names(pods),
+            join_pods(pods),
             kubectl_duration(*seconds)
         ),
-        Event::PodDeleted { pod } => format!("pod {} deleted, because of --force-after", pod_ref_name(pod)),
+        Event::PodDeleted { pod } => format!("pod {pod} deleted, because of --force-after"),
         Event::PodReleased { wave, pod } => {
-            format!("wave {wave}: pod {} ended, and its claims released their devices", pod_ref_name(pod))
+            format!("wave {wave}: pod {pod} ended, and its claims released their devices")
         }
         Event::ReplacementBound { wave, pod, node } => {
-            format!("wave {wave}: new pod {} is bound to {node}", pod_ref_name(pod))
+            format!("wave {wave}: new pod {pod} is bound to {node}")
         }
         Event::ReplacementReady { wave, pod, node } => {
-            format!("wave {wave}: new pod {} is Ready on {node}", pod_ref_name(pod))
+            format!("wave {wave}: new pod {pod} is Ready on {node}")
         }
         Event::WaveFinished { wave, seconds } => {
             format!("wave {wave} finished after {}", kubectl_duration(*seconds))
@@ -137,13 +132,8 @@ fn claims_still_hold_text(holding: &[HoldingClaim]) -> String {
     format!("{} still {hold} devices", count_with_noun(holding.len(), "claim"))
 }
 
-/// Returns namespace and name of a pod: `inference/chat-0`.
-pub(super) fn pod_ref_name(pod: &PodRef) -> String {
-    format!("{}/{}", pod.namespace, pod.name)
-}
-
-fn pod_ref_names(pods: &[PodRef]) -> String {
-    pods.iter().map(pod_ref_name).collect::<Vec<_>>().join(", ")
+fn join_pods(pods: &[PodRef]) -> String {
+    pods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a duration in the form of kubectl: `1h2m3s`.

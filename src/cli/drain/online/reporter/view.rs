@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
-use super::sentence::{kubectl_duration, pod_ref_name};
+use super::sentence::kubectl_duration;
 use crate::cli::drain::online::event::{Event, PodRef};
 use tollgate_drain::{DrainPlan, PodDecision};
 use tollgate_formats::sanitize;
@@ -136,7 +136,7 @@ impl TerminalSummary {
                 .pods
                 .iter()
                 .filter(|(_, known)| *known == state)
-                .map(|(pod, _)| pod_ref_name(pod))
+                .map(|(pod, _)| pod.to_string())
                 .collect();
             if !pods.is_empty() {
                 lines.push(format!("  {words:8} {:3}  {}", pods.len(), pods.join(", ")));
