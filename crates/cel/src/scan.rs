@@ -129,7 +129,10 @@ impl Scanner {
                 self.level.multiplicative += 1;
                 self.after_operand = false;
             }
-            In | Equals | NotEquals | Less | LessEquals | Greater | GreaterEquals => self.count_relation(),
+            In => self.count_relation(),
+            Equals | NotEquals | Less | LessEquals | Greater | GreaterEquals if self.after_operand => {
+                self.count_relation();
+            }
             Question if self.after_operand => {
                 self.level.reset_chains();
                 self.level.ternary += 1;
@@ -140,6 +143,7 @@ impl Scanner {
                 self.after_operand = false;
             }
             Not | Plus | Minus | Star | Slash | Percent | Question | Eof => {}
+            Equals | NotEquals | Less | LessEquals | Greater | GreaterEquals => {}
             _ => self.count_operand(),
         }
         self.after_dot = kind == Dot;

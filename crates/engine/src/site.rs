@@ -69,8 +69,8 @@ pub struct LocatedTaint<'d> {
     pub key: &'d str,
     /// `timeAdded` as it was written; empty if it is absent.
     pub written_time: &'d str,
-    /// True if the taint has fields that only drafts define, such as `data`.
-    pub has_draft_fields: bool,
+    /// False if the taint surely has no fields that only drafts define, such as `data`.
+    pub may_have_draft_fields: bool,
     /// Name of the device; empty for a rule or a patch.
     pub device: &'d str,
     old: Option<Object<'d>>,
@@ -94,8 +94,8 @@ impl<'d> LocatedTaint<'d> {
         let [key, _, _, time] = fields;
         // A field is two nodes: its name and its value.
         let nodes_of_fields = 2 * fields.into_iter().filter(|field| field.exists()).count();
-        let has_draft_fields = taint.json().node_count() > 1 + nodes_of_fields;
-        LocatedTaint { taint, key: key.str(), written_time: time.str(), has_draft_fields, device, old }
+        let may_have_draft_fields = taint.json().node_count() > 1 + nodes_of_fields;
+        LocatedTaint { taint, key: key.str(), written_time: time.str(), may_have_draft_fields, device, old }
     }
 
     /// Returns the taint with the same key, value and effect on the same device of the stored object; `None` if there

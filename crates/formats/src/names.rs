@@ -95,7 +95,7 @@ pub fn is_label_key(value: &str) -> bool {
 }
 
 /// Checks the domains of many names. Names beside each other usually have the same domain, so it is compared with the
-/// last valid one first.
+/// last valid one first. One value is for one kind of names: how long their domains may be is not remembered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastDomain<'a>(&'a str);
 

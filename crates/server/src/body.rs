@@ -12,7 +12,7 @@ use actix_web::web::{Bytes, Payload};
 use futures_core::Stream as _;
 
 use super::connection::Connection;
-use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
+use super::limiter::{BodyReservation, LimitReached, LoadLimiter, MAX_SMALL_BODY_BYTES, RequestPermit};
 use tollgate_formats::gotime;
 
 /// Maximum time in which a small body must arrive to be counted as prompt. An API server sends head and body
@@ -248,8 +248,11 @@ impl<'g> BodyBuffer<'g> {
     /// Gets memory for a body of which `length` bytes have arrived, in more than one chunk.
     fn start_joining(&mut self, length: usize) -> Result<(), BodyError> {
         let spare = SPARE.take();
-        if spare.capacity() >= self.limits.content_length.unwrap_or(usize::MAX).max(length) && !self.is_slow {
-            self.grow_to(spare.capacity())?;
+        // A small body has a budget of its own, which is too small for the spare memory.
+        let is_large = self.limits.content_length.is_some_and(|expected| {
+            (MAX_SMALL_BODY_BYTES + 1..=spare.capacity()).contains(&expected) && length <= expected
+        });
+        if is_large && !self.is_slow && self.grow_to(spare.capacity()).is_ok() {
             self.joined = spare;
             return Ok(());
         }
@@ -276,6 +279,10 @@ impl<'g> BodyBuffer<'g> {
         self.is_slow = true;
         if !self.whole.is_empty() {
             self.whole = Bytes::copy_from_slice(&self.whole);
+        }
+        // The rest may never come.
+        if self.joined.capacity() > self.joined.len().saturating_mul(4) {
+            self.joined = self.joined.as_slice().to_vec();
         }
         let bytes = self.whole.len() + self.joined.capacity();
         self.reservation.mark_slow(bytes).map_err(|LimitReached| BodyError::TooBusy)
@@ -371,6 +378,43 @@ mod tests {
         assert!(late.joined.capacity() < 100, "Content-Length is not trusted");
         assert_eq!(*late.into_body().0, *b"{}");
         assert_eq!(shares(&limiter), (0, 0));
+    }
+
+    #[test]
+    fn only_large_prompt_bodies_use_the_memory_of_one_before() {
+        let plan = MemoryPlan {
+            connections: 1,
+            common: 1 << 20,
+            small: 1 << 20,
+            working: 0,
+            small_working: 0,
+            one_peer: 0,
+        };
+        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let begin = |length: usize, piece: usize| {
+            let limits =
+                BodyLimits { max_bytes: 1 << 20, content_length: Some(length), timeout: Duration::ZERO };
+            let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
+            for _ in 0..2 {
+                buffer.add(Bytes::from(vec![b' '; piece])).expect("within the limits");
+            }
+            buffer
+        };
+        drop(begin(400_000, 200_000).into_body());
+        assert_eq!(shares(&limiter), (0, 0));
+        let large = begin(80_000, 40_000);
+        assert_eq!((large.joined.capacity(), shares(&limiter)), (400_000, (400_000, 0)));
+        drop(large.into_body());
+        let small = begin(20_000, 10_000);
+        assert_eq!((small.joined.capacity(), shares(&limiter)), (20_000, (0, 20_000)));
+        drop(small.into_body());
+        let mut slow = begin(100_000, 10);
+        assert_eq!(slow.joined.capacity(), 400_000, "a small body left it as it was");
+        slow.mark_slow().expect("within the limits");
+        assert_eq!(shares(&limiter), (20 + SLOW_REQUEST_OVERHEAD_BYTES, 0));
+        drop(slow);
+        let first = begin(100_000, 10);
+        assert_eq!(first.joined.capacity(), 80, "a slow body gives it back to the system");
     }
 
     #[test]

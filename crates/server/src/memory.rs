@@ -9,7 +9,8 @@ use tollgate_engine::engine::memory_needed;
 use super::limiter::MAX_SMALL_BODY_BYTES;
 use super::settings::Limits;
 
-/// Memory of the process itself: program, policies, tables, buffered log lines, and fragmentation of the allocator.
+/// Memory of the process itself: program, policies, tables, buffered log lines, what workers keep for their next request,
+/// and fragmentation of the allocator.
 const BASE_MEMORY: usize = 40 << 20;
 /// Memory of one connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
 const CONNECTION_BYTES: usize = 20 << 10;

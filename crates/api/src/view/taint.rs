@@ -59,7 +59,8 @@ const IDENTITY_FIELDS: [FieldName; 3] =
     [FieldName::from_text("key"), FieldName::from_text("value"), FieldName::from_text("effect")];
 
 impl<'d> Taint<'d> {
-    /// `key`, `value` and `effect`, found in one pass: a slice can have a thousand taints.
+    /// `key`, `value` and `effect`, found in one pass: a slice can have a thousand taints. The same as the three accessors
+    /// in a document without duplicate keys.
     #[inline]
     pub fn key_value_effect(self) -> [&'d str; 3] {
         self.0.fields(IDENTITY_FIELDS).map(Value::str)

@@ -48,6 +48,11 @@ fn expressions_are_shown_as_they_were_written() {
         "{field:?}"
     );
 
+    let both = format!("{more} && object.spec.devices.requests.size() < 4");
+    let added = diff(&policy(more, "Fail"), &policy(&both, "Fail"));
+    let what: Vec<&str> = added.differences.iter().map(|difference| &*difference.what).collect();
+    assert_eq!(what, [format!("requests that violate a part of the validation `{both}`")]);
+
     let ignored = diff(&policy(few, "Fail"), &policy(few, "Ignore"));
     let what: Vec<&str> = ignored.differences.iter().map(|difference| &*difference.what).collect();
     assert_eq!(what, [format!("requests for which the expression `{shown}` cannot be evaluated")]);

@@ -1,6 +1,6 @@
 //! The shapes behind upstream's expressions, as byte loops.
 //!
-//! Yes or no only: which text a failure prints is decided by the checks. None of them allocates. Names are most of what a
+//! Yes or no only: which text a failure prints is decided by the checks. No shape allocates. Names are most of what a
 //! slice consists of, so bytes are tested in blocks. No shape admits a non-ASCII byte except the caseless subdomain.
 
 /// Number of bytes that are tested at once.

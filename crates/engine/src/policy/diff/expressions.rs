@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::{ComparedAspect, SampleContext, level_at};
 use crate::policy::cel::canonical;
@@ -23,7 +24,9 @@ pub(super) struct ExpressionPart {
     /// The canonical text of the part, by which parts are compared.
     canonical: String,
     /// The whole expression as the user wrote it, on one line.
-    written: String,
+    written: Rc<str>,
+    /// True if the part is the whole expression.
+    is_whole: bool,
 }
 
 impl PartialEq for ExpressionPart {
@@ -52,11 +55,14 @@ fn conjuncts_of(policy: &Policy, list: &str) -> BTreeSet<ExpressionPart> {
     let mut parts = BTreeSet::new();
     for item in document.root().get("spec").get(list).items() {
         let text = item.get("expression").str();
-        let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let written: Rc<str> = text.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().into();
         let conjuncts = canonical::conjuncts(text).unwrap_or_else(|| [text.to_owned()].into());
-        parts.extend(
-            conjuncts.into_iter().map(|canonical| ExpressionPart { canonical, written: written.clone() }),
-        );
+        let is_whole = conjuncts.len() == 1;
+        parts.extend(conjuncts.into_iter().map(|canonical| ExpressionPart {
+            canonical,
+            written: Rc::clone(&written),
+            is_whole,
+        }));
     }
     parts
 }
@@ -150,9 +156,13 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
 
     fn describe(sample: &SampleOutcome) -> String {
         match sample {
-            SampleOutcome::Fails(part) => format!("requests that violate the validation `{}`", part.written),
+            SampleOutcome::Fails(part) => {
+                let which = if part.is_whole { "the validation" } else { "a part of the validation" };
+                format!("requests that violate {which} `{}`", part.written)
+            }
             SampleOutcome::CannotEvaluate(part) => {
-                format!("requests for which the expression `{}` cannot be evaluated", part.written)
+                let which = if part.is_whole { "the expression" } else { "a part of the expression" };
+                format!("requests for which {which} `{}` cannot be evaluated", part.written)
             }
         }
     }

@@ -119,7 +119,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
 fn shorten_value(value: Value<'_>) -> Option<String> {
     // Expressions are strings, and Go's JSON writes their `<` and `&` as escapes.
     let text = match value.kind() {
-        ValueKind::String => serde_json::to_string(value.text()).unwrap_or_default(),
+        ValueKind::String => gofmt::quote(value.text()),
         _ => value.to_json(),
     };
     value.exists().then(|| gofmt::shorten(&text, MAX_SHOWN_CHARS).into_owned())

@@ -7,7 +7,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
-    if !placed.has_draft_fields {
+    if !placed.may_have_draft_fields {
         return;
     }
     let (taint, documented) = (placed.taint, cx.profile.documented);

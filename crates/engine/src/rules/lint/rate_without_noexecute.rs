@@ -9,7 +9,7 @@ use tollgate_document::finding::BadValue;
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
     // An effect that is missing or unknown is reported by itself.
-    if placed.has_draft_fields
+    if placed.may_have_draft_fields
         && let Some(rate) = taint.evictions_per_second()
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())

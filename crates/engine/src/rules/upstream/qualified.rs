@@ -36,8 +36,8 @@ pub fn check_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pat
 }
 
 /// A fast check: true only for names that [`check_qualified_name`] accepts in every release. It can be false
-/// for valid names, for which the caller then calls [`check_qualified_name`]. `domains` is for names that are checked here
-/// only, because these domains are shorter than others may be.
+/// for valid names, for which the caller then calls [`check_qualified_name`]. Only this function may fill
+/// `domains`: it remembers domains of at most [`MAX_DRIVER_BYTES`], and a remembered domain is not measured again.
 pub fn is_surely_valid<'d>(name: &'d str, domains: &mut LastDomain<'d>) -> bool {
     let is_id = |id: &str| id.len() <= MAX_ATTRIBUTE_ID_BYTES && names::is_c_identifier(id);
     if domains.name_after(name).is_some_and(is_id) {
