@@ -142,8 +142,8 @@ impl Scanner {
                 self.level.reset_chains();
                 self.after_operand = false;
             }
-            Not | Plus | Minus | Star | Slash | Percent | Question | Eof => {}
-            Equals | NotEquals | Less | LessEquals | Greater | GreaterEquals => {}
+            Not | Plus | Minus | Star | Slash | Percent | Question | Equals | NotEquals | Less
+            | LessEquals | Greater | GreaterEquals | Eof => {}
             _ => self.count_operand(),
         }
         self.after_dot = kind == Dot;
