@@ -204,7 +204,9 @@ pub(super) fn resolve_in_state(
     console: &mut Console,
 ) -> Result<Vec<NameSelector>, Failure> {
     let ResolvedTarget { devices, notes } = target.resolve(state).map_err(Failure::Usage)?;
-    notes.iter().for_each(|note| console.note(note));
+    for note in &notes {
+        console.note(note);
+    }
     Ok(devices)
 }
 
