@@ -345,6 +345,11 @@ mod tests {
     use crate::limiter::SLOW_REQUEST_OVERHEAD_BYTES;
     use crate::memory::MemoryPlan;
 
+    fn limiter(common: usize, small: usize) -> LoadLimiter {
+        let plan = MemoryPlan { connections: 1, common, small, working: 0, small_working: 0, one_peer: 0 };
+        LoadLimiter::new(1, plan, Gauge::default(), Counter::default())
+    }
+
     fn shares(limiter: &LoadLimiter) -> (usize, usize) {
         (limiter.common.used(), limiter.small.used())
     }
@@ -352,15 +357,7 @@ mod tests {
     #[test]
     fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
-        let plan = MemoryPlan {
-            connections: 1,
-            common: 1 << 20,
-            small: 1 << 20,
-            working: 0,
-            small_working: 0,
-            one_peer: 0,
-        };
-        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limiter = limiter(1 << 20, 1 << 20);
         let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
         let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         for piece in ["{\"a\"", ":", "["] {
@@ -382,15 +379,7 @@ mod tests {
 
     #[test]
     fn only_large_prompt_bodies_use_the_memory_of_one_before() {
-        let plan = MemoryPlan {
-            connections: 1,
-            common: 1 << 20,
-            small: 1 << 20,
-            working: 0,
-            small_working: 0,
-            one_peer: 0,
-        };
-        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limiter = limiter(1 << 20, 1 << 20);
         let begin = |length: usize, piece: usize| {
             let limits =
                 BodyLimits { max_bytes: 1 << 20, content_length: Some(length), timeout: Duration::ZERO };
@@ -419,15 +408,7 @@ mod tests {
 
     #[test]
     fn room_is_counted_before_it_is_used() {
-        let plan = MemoryPlan {
-            connections: 1,
-            common: 200_000,
-            small: 100_000,
-            working: 0,
-            small_working: 0,
-            one_peer: 0,
-        };
-        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limiter = limiter(200_000, 100_000);
         let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
         let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         let piece = Bytes::from(vec![b' '; 30_000]);
