@@ -311,10 +311,11 @@ impl<'d> Value<'d> {
     /// The members of an object, in document order, duplicates included; none for anything else.
     pub fn members(self) -> Members<'d> {
         let end = match self.node() {
-            Some(node) if node.kind == ValueKind::Object => node.next,
-            _ => self.at + 1,
+            Some(node) if node.kind == ValueKind::Object => node.next as usize,
+            _ => 0,
         };
-        Members { doc: self.doc, at: self.at + 1, end }
+        let nodes = self.doc.nodes.get(..end).unwrap_or_default();
+        Members { doc: self.doc, at: self.at + 1, nodes }
     }
 
     /// The key and the value of the member `key`, the last one if it is there more than once; `None` if there is none.
@@ -331,6 +332,22 @@ impl<'d> Value<'d> {
     /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
     /// faster.
     pub fn field(self, name: FieldName) -> Value<'d> {
+        let mut members = self.members();
+        while let Some((at, key)) = members.next_key() {
+            if key.name == 0 {
+                return self.field_by_text(name);
+            }
+            if usize::from(key.name) == name.number() {
+                return Value { doc: self.doc, at: at + 1 };
+            }
+        }
+        Value::absent()
+    }
+
+    /// [`Value::field`] for an object with a key that has no number. A function of its own, so that the usual search
+    /// needs no registers for comparing texts.
+    #[cold]
+    fn field_by_text(self, name: FieldName) -> Value<'d> {
         let mut members = self.members();
         while let Some((at, key)) = members.next_key() {
             if self.doc.key_has_name(at, key, name) {

@@ -37,7 +37,10 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
 /// bytes of text, a hostile text one for two.
 pub fn parse_with_node_limit(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
     let mut reader = Reader { most: nodes, ..Reader::from_source(source) };
-    let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
+    let mut out = Builder::new(source, Syntax::Json);
+    if source.len() >= MIN_COPIED_SOURCE_BYTES {
+        out = out.with_repeat_copying();
+    }
     reader.read_document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
     match reader.peek() {
@@ -56,6 +59,10 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     reader.read_document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
 }
+
+/// Length of the shortest text in which repeated parts are copied. In a shorter one, such as a claim, looking for them
+/// takes longer than reading them.
+const MIN_COPIED_SOURCE_BYTES: usize = 16 << 10;
 
 /// The error of the reader, boxed to keep `Result` small.
 type BoxedSyntaxError = Box<SyntaxError>;
@@ -108,20 +115,25 @@ impl<'a> Reader<'a> {
 
     /// Reads the value at the current position, with everything in it.
     pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
+        if out.copies_repeats { self.read_tokens::<true>(out) } else { self.read_tokens::<false>(out) }
+    }
+
+    /// Reads the value at the current position; looks for templates if `COPIES` is true.
+    fn read_tokens<const COPIES: bool>(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
         let mut next = ExpectedToken::Value;
         // In the order in which one comes after the other: most steps fall through to the next.
         loop {
             if matches!(next, ExpectedToken::Key) {
-                next = self.read_key(out)?;
+                next = self.read_key::<COPIES>(out)?;
             }
             if matches!(next, ExpectedToken::Value) {
-                next = self.copy_from_template(out);
+                next = if COPIES { self.copy_from_template(out) } else { ExpectedToken::UnlikeTemplate };
             }
             if matches!(next, ExpectedToken::UnlikeTemplate) {
-                next = self.parse_value(out)?;
+                next = self.parse_value::<COPIES>(out)?;
             }
             if matches!(next, ExpectedToken::After) {
-                let Some(after) = self.read_separator(out)? else { return Ok(()) };
+                let Some(after) = self.read_separator::<COPIES>(out)? else { return Ok(()) };
                 next = after;
             }
         }
@@ -131,7 +143,10 @@ impl<'a> Reader<'a> {
     /// last value.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<ExpectedToken>, BoxedSyntaxError> {
+    fn read_separator<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+    ) -> Result<Option<ExpectedToken>, BoxedSyntaxError> {
         loop {
             let Some(inside) = out.innermost_kind().filter(|_| out.depth() > self.base) else {
                 return Ok(None);
@@ -139,15 +154,16 @@ impl<'a> Reader<'a> {
             if out.len() > self.most {
                 return Err(Box::new(self.too_many_nodes_error()));
             }
-            self.skip_space();
-            match (inside, self.peek()) {
+            match (inside, self.peek_token()) {
                 (ValueKind::Object, Some(b',')) => {
                     self.at += 1;
                     return Ok(Some(ExpectedToken::Key));
                 }
                 (ValueKind::Array, Some(b',')) => {
                     self.at += 1;
-                    self.template = out.item_template();
+                    if COPIES {
+                        self.template = out.item_template();
+                    }
                     return Ok(Some(ExpectedToken::Value));
                 }
                 (ValueKind::Array, Some(b']')) | (ValueKind::Object, Some(b'}')) => self.close(out),
@@ -180,15 +196,18 @@ impl<'a> Reader<'a> {
     /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, BoxedSyntaxError> {
-        self.skip_space();
+    fn parse_value<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+    ) -> Result<ExpectedToken, BoxedSyntaxError> {
+        let first = self.peek_token();
         let start = self.at;
-        match self.peek() {
+        match first {
             Some(b'"') => self.read_string(out)?,
             Some(byte @ (b'{' | b'[')) => {
                 let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
-                self.open_within_depth(out, kind)?;
-                return Ok(self.enter_container(out, kind));
+                self.open_within_depth::<COPIES>(out, kind)?;
+                return Ok(self.enter_container::<COPIES>(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.skip_number()?;
@@ -200,7 +219,7 @@ impl<'a> Reader<'a> {
             Some(b'n') => self.read_literal(out, ValueKind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
-        if self.template == repeat_template::NO_TEMPLATE {
+        if !COPIES || self.template == repeat_template::NO_TEMPLATE {
             return Ok(ExpectedToken::After);
         }
         Ok(self.reuse_template_nodes(out, out.run_after_value(self.template)).unwrap_or(ExpectedToken::After))
@@ -230,7 +249,7 @@ impl<'a> Reader<'a> {
         self.at = (resume.at + offset) as usize;
         Some(match resume.next {
             NextToken::After => ExpectedToken::After,
-            NextToken::Inside(kind) => self.enter_container(out, kind),
+            NextToken::Inside(kind) => self.enter_container::<true>(out, kind),
             NextToken::Value(template) => {
                 self.template = template;
                 ExpectedToken::UnlikeTemplate
@@ -239,32 +258,49 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an opening bracket; an error if the containers are nested too deeply.
-    fn open_within_depth(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), BoxedSyntaxError> {
+    #[inline]
+    fn open_within_depth<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+        kind: ValueKind,
+    ) -> Result<(), BoxedSyntaxError> {
         if out.depth() >= MAX_DEPTH {
-            return Err(Box::new(SyntaxError {
-                at: self.at,
-                detail: "exceeded max depth".to_owned(),
-                is_too_dense: false,
-            }));
+            return Err(Box::new(self.too_deep_error()));
         }
-        out.open_with_template(kind, span(self.at, self.at + 1), self.template);
+        let span = span(self.at, self.at + 1);
+        if COPIES {
+            out.open_with_template(kind, span, self.template);
+        } else {
+            out.open(kind, span);
+        }
         self.at += 1;
         Ok(())
+    }
+
+    /// The error for a text whose containers are nested too deeply.
+    #[cold]
+    fn too_deep_error(&self) -> SyntaxError {
+        SyntaxError { at: self.at, detail: "exceeded max depth".to_owned(), is_too_dense: false }
     }
 
     /// Returns which token is expected first in the container that was just opened; closes the container if it is
     /// empty.
     #[inline]
-    fn enter_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> ExpectedToken {
-        self.skip_space();
-        match (kind, self.peek()) {
+    fn enter_container<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+        kind: ValueKind,
+    ) -> ExpectedToken {
+        match (kind, self.peek_token()) {
             (ValueKind::Object, Some(b'}')) | (ValueKind::Array, Some(b']')) => {
                 self.close(out);
                 ExpectedToken::After
             }
             (ValueKind::Object, _) => ExpectedToken::Key,
             _ => {
-                self.template = out.item_template();
+                if COPIES {
+                    self.template = out.item_template();
+                }
                 ExpectedToken::Value
             }
         }
@@ -280,9 +316,12 @@ impl<'a> Reader<'a> {
     /// template. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, BoxedSyntaxError> {
-        self.skip_space();
-        let template = out.key_template();
+    fn read_key<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+    ) -> Result<ExpectedToken, BoxedSyntaxError> {
+        self.peek_token();
+        let template = if COPIES { out.key_template() } else { repeat_template::NO_TEMPLATE };
         if template != repeat_template::NO_TEMPLATE {
             let next = self.reuse_template_nodes(out, out.run_before_key(template));
             let next = next.or_else(|| match out.next_template_key(template) {
@@ -302,12 +341,26 @@ impl<'a> Reader<'a> {
 
     /// Reads a key without escapes and with a colon right after it, as nearly all keys are. Returns false, and reads
     /// nothing, if there is none.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a third of the time that reading takes")]
+    #[inline(always)]
     fn read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
-        let (start, end) = (self.at, self.plain_end());
-        let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
-        let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
-        out.write_quoted_key(span(start, end + 1), name::known_name_number(key));
+        let (start, inner) = (self.at, self.at + 1);
+        if self.peek() != Some(b'"') {
+            return false;
+        }
+        let block = self.bytes.get(inner..).and_then(<[u8]>::first_chunk);
+        let short = block.and_then(|block| Some((block, strings::plain_length_of_block(block)?)));
+        // A short key is in one block with its closing quote, and its name is found by the block.
+        let (end, name) = if let Some((block, length)) = short {
+            (inner + length, name::known_short_name_number(block, length))
+        } else {
+            let end = self.plain_end();
+            (end, name::known_name_number(self.bytes.get(inner..end).unwrap_or_default()))
+        };
+        if self.bytes.get(end..end + 2) != Some(b"\":") {
+            return false;
+        }
+        out.write_quoted_key(span(start, end + 1), name);
         self.at = end + 2;
         true
     }
@@ -393,8 +446,19 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Moves past JSON's white space.
+    /// Moves past JSON's white space, and returns the byte after it.
     #[inline]
+    fn peek_token(&mut self) -> Option<u8> {
+        match self.peek() {
+            Some(byte) if byte > b' ' => Some(byte),
+            _ => {
+                self.skip_space();
+                self.peek()
+            }
+        }
+    }
+
+    /// Moves past JSON's white space.
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;

@@ -68,12 +68,25 @@ impl NameSet {
 const _: () = assert!(NAMES.len() < FieldName::NUMBER_COUNT, "a table of names is too small");
 
 /// The number of a key; 0 if it is not in [`NAMES`].
-#[inline]
 pub(super) fn known_name_number(key: &[u8]) -> u8 {
-    let mut slot = first_slot(key);
+    find_number(first_block(key), |name| name == key)
+}
+
+/// The number of the key that is the first `length` bytes of a block, none of which is zero.
+#[inline]
+pub(super) fn known_short_name_number(block: &[u8; 16], length: usize) -> u8 {
+    // A name with the same first block is not longer than the key.
+    find_number(u128::from_le_bytes(*block) & FIRST_BYTES[length % FIRST_BYTES.len()], |_| true)
+}
+
+/// The number of the name with that first block that `is_key` confirms; 0 if there is none.
+#[inline]
+fn find_number(block: u128, is_key: impl Fn(&[u8]) -> bool) -> u8 {
+    let mut slot = first_slot(block);
     loop {
         let number = NAME_TABLE[slot % SLOTS];
-        if number == 0 || NAMES[number as usize - 1].as_bytes() == key {
+        let index = number as usize;
+        if number == 0 || (NAME_BLOCKS[index] == block && is_key(NAMES[index - 1].as_bytes())) {
             return number;
         }
         slot += 1;
@@ -102,28 +115,52 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Length of the table: a power of two, and so much larger than the number of names that most are found at once.
-const SLOTS: usize = 512;
-/// The numbers of the names, each in the slot of its text or, if that is taken, in the next free one.
+const SLOTS: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 10;
+/// The numbers of the names, each in the slot of its first block or, if that is taken, in the next free one.
 static NAME_TABLE: [u8; SLOTS] = name_table();
+/// The first block of each name, by its number.
+static NAME_BLOCKS: [u128; NAMES.len() + 1] = name_blocks();
 
-/// The slot at which the search for this key begins. Not foldhash: the table is made while compiling, where no
-/// hasher of a crate can run.
-#[inline]
-const fn first_slot(key: &[u8]) -> usize {
-    match key {
-        [first, .., last] => {
-            let middle = key[key.len() / 2];
-            key.len() + 5 * *first as usize + 11 * middle as usize + 31 * *last as usize
-        }
-        _ => 0,
+/// Masks of as many bytes at the start of a block as their index says.
+static FIRST_BYTES: [u128; 16] = first_bytes();
+
+const fn first_bytes() -> [u128; 16] {
+    let mut masks = [0; 16];
+    let mut length = 0;
+    while length < masks.len() {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
     }
+    masks
+}
+
+/// The first 16 bytes of a text, padded with zeros.
+const fn first_block(text: &[u8]) -> u128 {
+    let mut block = [0; size_of::<u128>()];
+    let mut at = 0;
+    while at < text.len() && at < block.len() {
+        block[at] = text[at];
+        at += 1;
+    }
+    u128::from_le_bytes(block)
+}
+
+/// The slot at which the search for a name with this first block begins. Not foldhash: the table is made while
+/// compiling, where no hasher of a crate can run.
+#[inline]
+const fn first_slot(block: u128) -> usize {
+    // Two odd numbers for which only two names share the slot of another.
+    let first_half = (block as u64).wrapping_mul(6_874_006_459_850_296_781);
+    let second_half = ((block >> 64) as u64).wrapping_mul(17_561_127_285_977_243_425);
+    ((first_half ^ second_half) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
 const fn name_table() -> [u8; SLOTS] {
     let mut table = [0; SLOTS];
     let mut index = 0;
     while index < NAMES.len() {
-        let mut slot = first_slot(NAMES[index].as_bytes());
+        let mut slot = first_slot(first_block(NAMES[index].as_bytes()));
         while table[slot % SLOTS] != 0 {
             slot += 1;
         }
@@ -131,6 +168,16 @@ const fn name_table() -> [u8; SLOTS] {
         index += 1;
     }
     table
+}
+
+const fn name_blocks() -> [u128; NAMES.len() + 1] {
+    let mut blocks = [0; NAMES.len() + 1];
+    let mut index = 0;
+    while index < NAMES.len() {
+        blocks[index + 1] = first_block(NAMES[index].as_bytes());
+        index += 1;
+    }
+    blocks
 }
 
 /// The names with numbers: fields of the kinds that Tollgate checks or stores, and of AdmissionReviews. The

@@ -54,7 +54,8 @@ impl<'d> Iterator for Items<'d> {
 pub struct Members<'d> {
     pub(super) doc: &'d Doc<'d>,
     pub(super) at: u32,
-    pub(super) end: u32,
+    /// The nodes of the document up to the end of the object.
+    pub(super) nodes: &'d [Node],
 }
 
 impl<'d> Members<'d> {
@@ -62,11 +63,8 @@ impl<'d> Members<'d> {
     #[inline]
     pub(super) fn next_key(&mut self) -> Option<(u32, &'d Node)> {
         let at = self.at;
-        if at >= self.end {
-            return None;
-        }
         // A key is one node, its value the next.
-        let [key, value] = self.doc.nodes.get(at as usize..at as usize + 2)? else { return None };
+        let [key, value] = self.nodes.get(at as usize..at as usize + 2)? else { return None };
         self.at = value.next;
         Some((at, key))
     }

@@ -3,6 +3,8 @@
 //! Nearly all strings are plain and stay in the source; the others are put together as Go does it, lone surrogates
 //! and all.
 
+use wide::u8x16;
+
 use super::{BoxedSyntaxError, Reader, span};
 use crate::doc::{Builder, ValueKind};
 
@@ -128,33 +130,32 @@ impl Reader<'_> {
     }
 }
 
-/// Number of bytes before the first quote, backslash or control character. Looks at eight bytes at a time: most strings
-/// are short, and preparing a search of larger blocks would take longer than it saves.
+/// Number of bytes before the first quote, backslash or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let marks = mark_special_bytes(u64::from_le_bytes(*word));
-        if marks != 0 {
-            return index * 8 + marks.trailing_zeros() as usize / 8;
+    let mut at = 0;
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        if let Some(length) = plain_length_of_block(block) {
+            return at + length;
         }
+        at += block.len();
     }
-    let is_special = |byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\');
-    bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
+    let rest = bytes.get(at..).unwrap_or_default();
+    let is_special = |byte: &u8| matches!(byte, 0..=LAST_CONTROL | b'"' | b'\\');
+    at + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
-/// Marks quotes, backslashes and control characters of a word by the highest bit of their byte; 0 if there are none.
-/// Only the lowest mark is exact: a borrow can set others above it.
+/// The control characters begin with 0 and end with this one.
+const LAST_CONTROL: u8 = 0x1f;
+
+/// Number of bytes before the first quote, backslash or control character of a block; `None` if there is none.
 #[inline]
-const fn mark_special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    const HIGHEST_BITS: u64 = ONES * 0x80;
-    let (quotes, backslashes) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
-    // What was searched for is now zero, and only a byte below the number that is subtracted borrows.
-    let is_quote = quotes.wrapping_sub(ONES) & !quotes;
-    let is_backslash = backslashes.wrapping_sub(ONES) & !backslashes;
-    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
-    (is_quote | is_backslash | is_control) & HIGHEST_BITS
+pub(super) fn plain_length_of_block(block: &[u8; 16]) -> Option<usize> {
+    let bytes = u8x16::new(*block);
+    let has = |byte| bytes.simd_eq(u8x16::splat(byte));
+    let is_control = bytes.min(u8x16::splat(LAST_CONTROL)).simd_eq(bytes);
+    let special = (has(b'"') | has(b'\\') | is_control).to_bitmask();
+    (special != 0).then_some(special.trailing_zeros() as usize)
 }
 
 #[cfg(test)]
@@ -165,9 +166,9 @@ mod tests {
     fn the_first_special_byte_is_found_at_each_place_and_beside_every_byte() {
         let is_special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
         for byte in 0..=u8::MAX {
-            for place in 0..20 {
+            for place in 0..36 {
                 for after in [b'a', byte, byte.wrapping_add(1), byte.wrapping_sub(1), 0x80, 0xff] {
-                    let mut text = [b'a'; 21];
+                    let mut text = [b'a'; 37];
                     (text[place], text[place + 1]) = (byte, after);
                     let expected = text.iter().position(|byte| is_special(*byte)).unwrap_or(text.len());
                     assert_eq!(plain_length(&text), expected, "{text:?}");
