@@ -388,6 +388,8 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
     let mut watcher = Watcher::default();
     assert_eq!(undrain(&mut sim, &settings(), &mut watcher, true), Ending::Proven);
     assert_eq!(sim.rules().len(), own.len() + 1, "a dry run deletes nothing");
+    let would_delete = own.into_iter().map(|(rule, effect)| Event::RuleWouldBeDeleted { rule, effect });
+    assert_eq!(watcher.events, would_delete.collect::<Vec<_>>());
     assert_eq!(undrain(&mut sim, &settings(), &mut watcher, false), Ending::Proven);
     assert_eq!(sim.rules(), [("other".to_owned(), "NoSchedule".to_owned())]);
     let ending = undrain(&mut sim, &settings(), &mut watcher, false);
