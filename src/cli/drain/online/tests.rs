@@ -345,6 +345,11 @@ fn an_interrupted_drain_goes_on_where_it_was() {
     after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
     let (ending, first) = run(&mut sim);
     assert_eq!((ending, first.stopped()), (Ending::Stopped, "interrupted"));
+    let counts = first.events.iter().find_map(|event| match event {
+        Event::Stopped { evicted, left, .. } => Some((*evicted, *left)),
+        _ => None,
+    });
+    assert_eq!(counts, Some((3, 5)), "what is evicted is not left, even if it is not gone yet");
     sim.is_interrupted = false;
     let before = sim.sent("/eviction");
     let (ending, second) = run(&mut sim);
