@@ -57,7 +57,7 @@ pub(super) fn monotonic() -> std::time::Instant {
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.
 fn parse_now(text: &str) -> Result<String, String> {
-    let time =
-        DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;
+    let time = DateTime::parse_from_rfc3339(text)
+        .map_err(|_error| "expected an RFC 3339 time, such as 2026-11-16T09:00:00Z".to_owned())?;
     Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))
 }

@@ -51,6 +51,13 @@ impl Pages {
         answer
     }
 
+    /// The time of the state that the page shows.
+    fn taken(&self) -> String {
+        let page = self.get("/");
+        let (_, taken) = page.split_once("data-taken=\"").expect("a time");
+        taken.split('"').next().expect("a value").to_owned()
+    }
+
     /// Waits until the changes after a revision are as expected, and returns the revision then.
     fn wait_until(&self, mut since: u64, what: &str, holds: impl Fn(&Value) -> bool) -> u64 {
         for _ in 0..100 {
@@ -87,9 +94,14 @@ fn the_pages_follow_the_cluster_and_say_when_it_does_not_respond() {
     let has_taint = |changes: &Value| changes["parts"]["taints"].to_string().contains("example.com/fire");
     let revision = pages.wait_until(1, "the rule is shown", has_taint);
     // The watches stay open, as they do in an API server that is being stopped.
+    let changed = pages.taken();
+    std::thread::sleep(Duration::from_secs(2));
     double.refuse(&[("GET /version", 503)]);
-    let is_old = |changes: &Value| changes["trouble"].to_string().contains("the API server returned 503");
-    let revision = pages.wait_until(revision, "the state is old", is_old);
+    let is_old = |changes: &Value| {
+        changes["trouble"].to_string().contains("the API server returned 503")
+            && changes["taken"].as_str().is_some_and(|taken| taken > changed.as_str())
+    };
+    let revision = pages.wait_until(revision, "the state is old, since the last contact", is_old);
     double.refuse(&[]);
     pages.wait_until(revision, "the state is current again", |changes| changes["trouble"].is_null());
     let requests = double.requests();

@@ -52,7 +52,7 @@ pub struct Board {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct BoardContent {
     pub(crate) revision: u64,
-    /// When the state was read from the cluster; empty if it is not known.
+    /// When the state was read from the cluster; with `trouble`, until when it was current. Empty if it is not known.
     pub(crate) taken: String,
     /// Why the state may be out of date; `None` if it is current.
     pub(crate) trouble: Option<String>,
@@ -141,11 +141,13 @@ impl Board {
         self.show(shown);
     }
 
-    /// Shows from now on that the state may be out of date, with this reason.
-    pub fn set_trouble(&self, trouble: String) {
+    /// Shows from now on that the state may be out of date, with this reason, and until when it was current if that is
+    /// known.
+    pub fn set_trouble(&self, trouble: String, current_until: Option<String>) {
         let before = self.shown();
         self.show(BoardContent {
             revision: before.revision + 1,
+            taken: current_until.unwrap_or_else(|| before.taken.clone()),
             trouble: Some(trouble),
             ..BoardContent::clone(&before)
         });

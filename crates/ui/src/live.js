@@ -15,14 +15,14 @@
   let revision = Number(body.dataset.revision);
   let taken = body.dataset.taken;
   let trouble = get("live").dataset.trouble || "";
-  let isLost = false;
+  let lost = "";
   const isDump = "dump" in body.dataset;
   const duration = (seconds) =>
     seconds < 120 ? seconds + " s" : seconds < 7200 ? Math.floor(seconds / 60) + " min" :
       seconds < 172800 ? Math.floor(seconds / 3600) + " h" : Math.floor(seconds / 86400) + " days";
   const say = (element, text) => { if (element.textContent !== text) element.textContent = text; };
   const tell = () => {
-    const why = isLost ? "tollgate ui does not answer; it may have been stopped." : trouble;
+    const why = lost || trouble;
     const seconds = Math.max(0, Math.round((Date.now() - Date.parse(taken)) / 1000));
     const isAged = isDump && seconds >= 3600;
     get("live").classList.toggle("old", Boolean(why));
@@ -32,7 +32,8 @@
     const ago = duration(seconds) + " ago, at " + taken + ".";
     if (!taken) say(age, "The dump does not record when it was made.");
     else if (isDump) say(age, "The dump was made " + ago + (isAged ? " The cluster may have changed since." : ""));
-    else say(age, why ? "Read " + ago : "Last change read at " + taken + ".");
+    else if (trouble) say(age, "It was current until " + duration(seconds) + " ago, " + taken + ".");
+    else say(age, "Last change read " + (why ? ago : "at " + taken + "."));
   };
   tell();
   setInterval(tell, 1000);
@@ -123,16 +124,16 @@
       try {
         const answer = await fetch("/updates?since=" + revision, { cache: "no-store" });
         if (answer.status === 403) {
-          trouble = "this session has ended; open the address that tollgate ui prints when you press Enter.";
+          lost = "this session has ended; open the address that tollgate ui prints when you press Enter.";
           tell();
           return;
         }
         if (!answer.ok) throw new Error(answer.statusText);
         const changes = await answer.json();
-        isLost = false;
+        lost = "";
         apply(changes);
       } catch {
-        isLost = true;
+        lost = "tollgate ui does not answer; it may have been stopped.";
         tell();
         await pause(2000);
       }

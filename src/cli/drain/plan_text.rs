@@ -44,10 +44,8 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
 /// mainly because of PDB inference/chat`.
 pub(super) fn plan_summary(plan: &DrainPlan) -> String {
     let mut out = format!("{}, ", count_with_noun(plan.devices.len(), "device"));
-    let leaves = |pod: &&PlannedPod| matches!(pod.fate, PodDecision::Moves { .. });
-    let leaving = plan.pods.iter().filter(leaves).count();
-    // Nothing makes them again.
-    let lost = plan.pods.iter().filter(leaves).filter(|pod| pod.workload.is_none()).count();
+    let leaving = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. })).count();
+    let lost = plan.pods.iter().filter(|pod| is_evicted_for_good(pod)).count();
     let moving = leaving - lost;
     if plan.pods.is_empty() {
         out.push_str("no pods");
@@ -79,6 +77,11 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
         _ = write!(out, ", mainly because of {what}");
     }
     out
+}
+
+/// True if the pod is evicted and nothing recreates it.
+fn is_evicted_for_good(pod: &PlannedPod) -> bool {
+    matches!(pod.fate, PodDecision::Moves { .. }) && pod.workload.is_none()
 }
 
 /// Returns why pods stay, to follow their number: `have no room`.
@@ -132,7 +135,7 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
     )
 }
 
-/// Returns the table of pods that move, one row each, and the limits that keep waves small.
+/// Returns the table of pods that are evicted, one row each, and the limits that keep waves small.
 fn waves_section(plan: &DrainPlan) -> String {
     let mut rows = Vec::new();
     for (number, wave) in plan.waves.iter().enumerate() {
@@ -151,7 +154,13 @@ fn waves_section(plan: &DrainPlan) -> String {
         return String::new();
     }
     let header = ["WAVE", "POD", "WORKLOAD", "NODE", "DEVICES", "GOES TO"];
-    let mut out = format!("\nPods that move:\n{}", table::format_table(&header, &rows));
+    let lost = plan.pods.iter().filter(|pod| is_evicted_for_good(pod)).count();
+    let title = match lost {
+        0 => "Pods that move",
+        _ if lost == rows.len() => "Pods that are evicted for good",
+        _ => "Pods that move or are evicted for good",
+    };
+    let mut out = format!("\n{title}:\n{}", table::format_table(&header, &rows));
     for (waves, why) in wave_size_limits(&plan.waves) {
         _ = writeln!(out, "{waves}: {}", sanitize_line(why));
     }

@@ -238,7 +238,7 @@ pub(in super::super) fn parse_profile(name: &str) -> Result<ProfileArg, String> 
         return Ok(ProfileArg::Cluster);
     }
     Profile::from_name_or_version(name).map(ProfileArg::Named).ok_or_else(|| {
-        let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
+        let names: Vec<&str> = Profile::all_with_patches().map(|profile| profile.name).collect();
         // No other release is meant by a number: 1.20 is not a misspelt 1.37.
         let is_number = name.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());
         let hint = if is_number { String::new() } else { did_you_mean(name, &names) };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::follow::{StateEvent, StateFollower};
+use super::follow::{StateEvent, StateFollower, Trouble};
 use super::known::KnownState;
 use crate::cli::clock;
 use crate::cli::console::Console;
@@ -21,6 +21,7 @@ use crate::cluster::{
 };
 use tollgate_api::profile::Profile;
 use tollgate_formats::count::count_with_noun;
+use tollgate_formats::gotime::{self, Timestamp};
 
 /// Kinds that the map of devices needs; without permission to list them, the command fails.
 const NEEDED_KINDS: [ListedKind; 5] =
@@ -53,8 +54,16 @@ pub(super) struct ClusterSource {
     revision: u64,
     /// True if the last event said that the state may be outdated.
     is_old: bool,
-    /// Why the API server does not respond; `None` if it does.
-    unreachable: Arc<Mutex<Option<String>>>,
+    contact: Arc<Mutex<Contact>>,
+}
+
+/// Whether the API server responds.
+#[derive(Debug)]
+struct Contact {
+    /// Why it does not respond; `None` if it does.
+    unreachable: Option<String>,
+    /// When it last responded.
+    last: Timestamp,
 }
 
 impl ClusterSource {
@@ -74,26 +83,31 @@ impl ClusterSource {
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::from_unlisted_kinds(&failures))?;
         watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
-        let unreachable = start_probe(&cluster)?;
-        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, unreachable };
+        let contact = start_probe(&cluster)?;
+        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, contact };
         let first = source.read_state();
         Ok((source, first))
     }
 
-    /// Returns why the state may be outdated; `None` if all watches are current.
-    fn staleness_reason(&self) -> Option<String> {
-        if self.watch.stale_for().is_none() {
-            return self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        }
+    /// Returns why the state may be outdated, and since when; `None` if all watches are current.
+    fn trouble(&self) -> Option<Trouble> {
+        let trouble = |why, until| Trouble { why, current_until: Some(gotime::rfc3339(until)) };
+        let Some(age) = self.watch.stale_for() else {
+            let contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
+            return contact.unreachable.clone().map(|why| trouble(why, contact.last));
+        };
+        let now = clock::timestamp();
+        let until = Timestamp { seconds: now.seconds.saturating_sub_unsigned(age.as_secs()), ..now };
         let failures = self.watch.failures();
         // Most often all watches are lost for the same reason.
         let others = failures.len().saturating_sub(1);
         let first = failures.into_iter().next().unwrap_or_default();
-        Some(if others == 0 {
+        let why = if others == 0 {
             first
         } else {
             format!("{first} (and {})", count_with_noun(others, "other resource"))
-        })
+        };
+        Some(trouble(why, until))
     }
 
     /// Returns the current objects of the watches as a state.
@@ -111,12 +125,14 @@ impl ClusterSource {
             let lacking = statuses.iter().filter(is_one);
             lacking.map(|status| format!("{}: {}", status.kind.resource, status.message)).collect()
         };
+        let (trouble, current_until) =
+            self.trouble().map_or((None, None), |trouble| (Some(trouble.why), trouble.current_until));
         KnownState {
             profile: self.profile,
             source: self.name.clone(),
-            taken: clock::now_rfc3339(),
+            taken: current_until.unwrap_or_else(clock::now_rfc3339),
             is_dump: false,
-            trouble: self.staleness_reason(),
+            trouble,
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
             incomplete: failures,
             snapshot: OnceLock::new(),
@@ -126,30 +142,36 @@ impl ClusterSource {
 }
 
 /// Starts a thread that checks whether the API server responds, for the life of the process. The returned value
-/// says why it does not.
-fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure> {
+/// has the result of the last check.
+fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Contact>>, Failure> {
     let timing = Timing { request_timeout: PROBE_TIMEOUT, ..Timing::default() };
-    let (cluster, found) = (cluster.with_timing(timing), Arc::new(Mutex::new(None)));
-    let unreachable = found.clone();
+    let first = Contact { unreachable: None, last: clock::timestamp() };
+    let (cluster, found) = (cluster.with_timing(timing), Arc::new(Mutex::new(first)));
+    let contact = found.clone();
     let check = move || {
         let mut failed = 0;
         loop {
             let error = cluster.server_release().err();
             failed = if error.is_some() { failed + 1 } else { 0 };
             let why = error.filter(|_| failed >= MAX_FAILED_PROBES).map(|error| error.to_string());
-            *found.lock().unwrap_or_else(PoisonError::into_inner) = why;
+            let mut contact = found.lock().unwrap_or_else(PoisonError::into_inner);
+            contact.unreachable = why;
+            if failed == 0 {
+                contact.last = clock::timestamp();
+            }
+            drop(contact);
             thread::sleep(PROBE_PERIOD);
         }
     };
     thread::Builder::new().name("probe".to_owned()).spawn(check).map_err(anyhow::Error::from)?;
-    Ok(unreachable)
+    Ok(contact)
 }
 
 impl StateFollower for ClusterSource {
     fn next(&mut self) -> StateEvent {
         loop {
             let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
-            let trouble = self.staleness_reason();
+            let trouble = self.trouble();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be
             // old.

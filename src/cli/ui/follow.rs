@@ -25,8 +25,16 @@ pub(super) trait StateFollower: Send {
 pub(super) enum StateEvent {
     /// There is a new state.
     Changed(Box<KnownState>),
-    /// The state can no longer be read, for this reason; the pages keep showing the last one.
-    Old(String),
+    /// The state can no longer be read; the pages keep showing the last one.
+    Old(Trouble),
+}
+
+/// Why a state may be outdated.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) why: String,
+    /// When the state was last known to be current, in RFC 3339; `None` for a dump.
+    pub(super) current_until: Option<String>,
 }
 
 /// Starts the thread that follows the state, for the life of the process.
@@ -41,7 +49,7 @@ pub(super) fn start_following(
             let start = clock::monotonic();
             match event {
                 StateEvent::Changed(state) => site.set_state(*state),
-                StateEvent::Old(why) => board.set_trouble(why),
+                StateEvent::Old(trouble) => board.set_trouble(trouble.why, trouble.current_until),
             }
             thread::sleep(MIN_PUBLISH_INTERVAL.saturating_sub(start.elapsed()));
         }

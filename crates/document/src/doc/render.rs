@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::{Items, Syntax, Value, ValueKind};
-use tollgate_formats::gofmt::{byte_prefix, json_number, push_json_string};
+use tollgate_formats::gofmt::{byte_prefix, json_number, push_json_string, quote};
 
 impl<'d> Value<'d> {
     /// The JSON text of this value: as received, or as kubectl would send it.
@@ -66,9 +66,24 @@ impl<'d> Value<'d> {
         self.to_json_with_numbers(max_bytes, |literal| Cow::Borrowed(literal))
     }
 
+    /// [`Value::to_json`] for people: strings are quoted as in messages, with `<`, `>` and `&` as they are.
+    pub fn to_shown_json(self) -> String {
+        self.write_json(usize::MAX, |out, text| out.push_str(&quote(text)), |literal| Cow::Borrowed(literal))
+    }
+
     /// [`Value::to_json`] with numbers written by `number`; the text may end anywhere past `max_bytes` bytes.
     fn to_json_with_numbers(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
-        let string = |out: &mut String, text| push_json_string(out, byte_prefix(text, max_bytes));
+        self.write_json(max_bytes, |out, text| push_json_string(out, byte_prefix(text, max_bytes)), number)
+    }
+
+    /// Compact JSON with sorted keys, and strings and numbers as written by `string` and `number`; the text may end
+    /// anywhere past `max_bytes` bytes.
+    fn write_json(
+        self,
+        max_bytes: usize,
+        string: impl Fn(&mut String, &str),
+        number: impl Fn(&str) -> Cow<'_, str>,
+    ) -> String {
         let mut out = String::new();
         let mut open: Vec<UnwrittenParts<'d>> = Vec::new();
         let mut next = Some(self);

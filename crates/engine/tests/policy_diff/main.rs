@@ -48,6 +48,14 @@ fn expressions_are_shown_as_they_were_written() {
         "{field:?}"
     );
 
+    let object = |spec: &str| {
+        let head = "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: few}\nspec:\n  action: Deny\n";
+        load(&format!("{head}  allow: [{{key: a.example.com/b}}]\n{spec}"))
+    };
+    let added = diff(&object(""), &object(&format!("  validations:\n  - expression: \"{more} && 2 > 1\"\n")));
+    let after = added.changes[0].fields[0].after.as_deref();
+    assert_eq!(after, Some(&*format!(r#"[{{"expression":"{more} && 2 > 1"}}]"#)));
+
     let both = format!("{more} && object.spec.devices.requests.size() < 4");
     let added = diff(&policy(more, "Fail"), &policy(&both, "Fail"));
     let what: Vec<&str> = added.differences.iter().map(|difference| &*difference.what).collect();

@@ -56,6 +56,13 @@ struct Pod {
     remedy: Text,
 }
 
+impl Pod {
+    /// True if the pod is evicted and nothing recreates it.
+    fn is_evicted_for_good(&self) -> bool {
+        &*self.fate == "moves" && self.workload.is_none()
+    }
+}
+
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Device {
@@ -127,6 +134,17 @@ pub fn drain(
 ) -> serde_json::Result<String> {
     let plan: Plan = serde_json::from_str(record.json)?;
     let totals = &plan.totals;
+    let lost = plan.pods.iter().filter(|pod| pod.is_evicted_for_good()).count();
+    let mut numbers = vec![
+        ("calm", totals.devices, "devices to free"),
+        ("good", totals.moving.saturating_sub(lost), "pods move"),
+        (tile_class(totals.staying), totals.staying, "pods stay"),
+        ("calm", totals.waves, "waves"),
+        (tile_class(plan.claims_without_pods.len()), plan.claims_without_pods.len(), "claims without pods"),
+    ];
+    if lost > 0 {
+        numbers.insert(2, (tile_class(lost), lost, "pods evicted for good"));
+    }
     let title = format!("Drain of {}", joined(&plan.targets));
     let frame = Frame {
         page,
@@ -136,13 +154,7 @@ pub fn drain(
         at: &plan.at,
         body: html! {
             (how_to_drain(commands))
-            (tiles(&[
-                ("calm", totals.devices, "devices to free"),
-                ("good", totals.moving, "pods move"),
-                (tile_class(totals.staying), totals.staying, "pods stay"),
-                ("calm", totals.waves, "waves"),
-                (tile_class(plan.claims_without_pods.len()), plan.claims_without_pods.len(), "claims without pods"),
-            ]))
+            (tiles(&numbers))
             section {
                 h2 { "Waves" }
                 @if !plan.waves.is_empty() { ul.notes {
@@ -304,7 +316,11 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
 /// The nodes on one of which the replacement of a pod starts, at most that many: `gpu-node-08 or gpu-node-05 or 4 more`.
 fn destination(pod: &Pod, most: usize) -> Markup {
     html! {
-        @if pod.nodes.is_empty() { "not known" }
+        @if pod.is_evicted_for_good() {
+            "nowhere: nothing recreates it"
+        } @else if pod.nodes.is_empty() {
+            "not known"
+        }
         (first_parts(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
     }
 }
@@ -337,4 +353,28 @@ fn pods(plan: &Plan) -> Markup {
         ]);
     }
     table.finish("Pods that use the devices, in the order in which they move", "No pod uses these devices.")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::ReportSource;
+    use crate::pages::ReportJson;
+
+    #[test]
+    fn a_pod_that_nothing_recreates_does_not_move() {
+        let json = r#"{"pods": [
+            {"namespace": "a", "name": "web", "workload": {"kind": "Deployment", "name": "web"}, "fate": "moves", "wave": 1},
+            {"namespace": "a", "name": "notebook", "workload": null, "fate": "moves", "wave": 2}],
+            "waves": [{}, {}], "totals": {"moving": 2, "waves": 2}}"#;
+        let record = ReportJson { json, capacity: None };
+        let page = super::drain(&record, None, &ReportSource { is_part: true, ..ReportSource::default() });
+        let page = page.expect("a page");
+        for part in [
+            "<strong>1</strong>pods move",
+            "<strong>1</strong>pods evicted for good",
+            "nowhere: nothing recreates it",
+        ] {
+            assert!(page.contains(part), "no {part:?} in {page}");
+        }
+    }
 }

@@ -48,7 +48,13 @@ fn an_old_state_stays_with_the_reason() {
     let board = Board::new(PageFacts::default());
     publish(&board, &[device("a", "0", "free")]);
     let before = *board.revision().borrow();
-    board.set_trouble("the API server <does> not answer".to_owned());
+    let trouble = || "the API server <does> not answer".to_owned();
+    board.set_trouble(trouble(), None);
+    let has_taken =
+        |time: &str| text(&board.changes_since(before)).contains(&format!("\"taken\":\"{time}\""));
+    assert!(has_taken("2026-11-17T00:00:00Z"), "the time of the last change");
+    board.set_trouble(trouble(), Some("2026-11-17T08:00:00Z".to_owned()));
+    assert!(has_taken("2026-11-17T08:00:00Z"), "the time of the last contact");
     assert!(text(&board.changes_since(before)).contains("\"trouble\":\"the API server <does> not answer\""));
     assert!(
         text(&board.get("/").unwrap()).contains("data-trouble=\"the API server &lt;does&gt; not answer\"")

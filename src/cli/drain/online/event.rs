@@ -35,6 +35,8 @@ pub(super) enum Event {
     RuleConfirmed { rule: String, message: String },
     /// The rule has effect NoSchedule: no new pod gets the devices.
     RuleClosed { rule: String },
+    /// The rule would be deleted, but this is a dry run.
+    RuleWouldBeDeleted { rule: String, effect: String },
     /// The rule was deleted.
     RuleDeleted { rule: String },
     /// The plan made before this wave differs from the previous plan.

@@ -240,6 +240,7 @@ mod tests {
             Event::RuleFound { rule: text(), effect: text() },
             Event::RuleConfirmed { rule: text(), message: text() },
             Event::RuleClosed { rule: text() },
+            Event::RuleWouldBeDeleted { rule: text(), effect: text() },
             Event::RuleDeleted { rule: text() },
             Event::PlanChanged { differences: vec![text()] },
             Event::PodJoined { pod: pod("a") },

@@ -72,7 +72,8 @@ pub(super) struct Run<'r> {
     pub(super) known_pods: BTreeSet<String>,
     /// The last plan that was reported to the user, to report differences of the next one.
     pub(super) plan: Option<DrainPlan>,
-    pub(super) evicted: usize,
+    /// Uids of the pods that this run evicted.
+    pub(super) evicted: BTreeSet<String>,
     /// The workloads of evicted pods, such as `Deployment inference/chat`.
     pub(super) touched: BTreeSet<String>,
     /// Uids of pods that were already unschedulable before the first eviction.
@@ -100,9 +101,9 @@ pub(super) fn drain(
         Ok(ending) => ending,
         Err(StopReason::Refused(why)) => Ending::Refused(why),
         Err(StopReason::Stopped(why)) => {
-            let left = run.count_pods_left();
+            let (evicted, left) = (run.evicted.len(), run.count_pods_left());
             let NextCommands { go_on, go_back } = settings.next.clone();
-            run.notify_observer(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
+            run.notify_observer(&Event::Stopped { why, evicted, left, go_on, go_back });
             Ending::Stopped
         }
     }
@@ -122,7 +123,7 @@ impl<'r> Run<'r> {
             rules: Vec::new(),
             known_pods: BTreeSet::new(),
             plan: None,
-            evicted: 0,
+            evicted: BTreeSet::new(),
             touched: BTreeSet::new(),
             pending_before: BTreeSet::new(),
             has_moved: false,
@@ -273,14 +274,10 @@ impl<'r> Run<'r> {
         Err(StopReason::internal("no tries"))
     }
 
-    /// Returns the number of pods of the last plan that still exist.
+    /// Returns the number of pods of the last plan that are not evicted. The watch may not show the last evictions yet.
     fn count_pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
-        let objects = self.server.objects();
-        let is_left = |pod: &&PlannedPod| {
-            let found = objects.get(tollgate_forecast::ObjectKind::Pod, &pod.namespace, &pod.name);
-            found.is_some_and(|found| found.get("metadata").get("uid").str() == pod.uid)
-        };
+        let is_left = |pod: &&PlannedPod| !self.evicted.contains(&pod.uid) && self.is_not_deleted(pod);
         plan.pods.iter().filter(is_left).count()
     }
 }

@@ -345,6 +345,11 @@ fn an_interrupted_drain_goes_on_where_it_was() {
     after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
     let (ending, first) = run(&mut sim);
     assert_eq!((ending, first.stopped()), (Ending::Stopped, "interrupted"));
+    let counts = first.events.iter().find_map(|event| match event {
+        Event::Stopped { evicted, left, .. } => Some((*evicted, *left)),
+        _ => None,
+    });
+    assert_eq!(counts, Some((3, 5)), "what is evicted is not left, even if it is not gone yet");
     sim.is_interrupted = false;
     let before = sim.sent("/eviction");
     let (ending, second) = run(&mut sim);
@@ -388,6 +393,8 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
     let mut watcher = Watcher::default();
     assert_eq!(undrain(&mut sim, &settings(), &mut watcher, true), Ending::Proven);
     assert_eq!(sim.rules().len(), own.len() + 1, "a dry run deletes nothing");
+    let would_delete = own.into_iter().map(|(rule, effect)| Event::RuleWouldBeDeleted { rule, effect });
+    assert_eq!(watcher.events, would_delete.collect::<Vec<_>>());
     assert_eq!(undrain(&mut sim, &settings(), &mut watcher, false), Ending::Proven);
     assert_eq!(sim.rules(), [("other".to_owned(), "NoSchedule".to_owned())]);
     let ending = undrain(&mut sim, &settings(), &mut watcher, false);

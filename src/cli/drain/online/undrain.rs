@@ -53,7 +53,11 @@ impl Run<'_> {
             return Err(StopReason::Refused(self.no_rules_message()));
         }
         for [rule, _, effect] in rules.clone() {
-            self.notify_observer(&Event::RuleFound { rule, effect });
+            self.notify_observer(&if is_dry_run {
+                Event::RuleWouldBeDeleted { rule, effect }
+            } else {
+                Event::RuleFound { rule, effect }
+            });
         }
         if is_dry_run {
             return Ok(());

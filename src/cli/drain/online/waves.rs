@@ -185,7 +185,7 @@ impl Run<'_> {
             let is_gone = answer.code == 404 || answer.code == 409 && !self.is_not_deleted(pod);
             match answer.code {
                 _ if answer.is_success() => {
-                    self.evicted += 1;
+                    self.evicted.insert(pod.uid.clone());
                     self.notify_observer(&Event::PodEvicted { wave: wave + 1, pod: pod_ref(pod) });
                     return Ok(());
                 }
@@ -222,7 +222,7 @@ impl Run<'_> {
     }
 
     /// True if the pod is there and not being deleted.
-    fn is_not_deleted(&self, pod: &PlannedPod) -> bool {
+    pub(super) fn is_not_deleted(&self, pod: &PlannedPod) -> bool {
         let found = self.server.objects().get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let metadata = found.map(|found| found.get("metadata"));
         metadata.is_some_and(|metadata| {

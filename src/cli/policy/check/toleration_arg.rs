@@ -20,7 +20,18 @@ impl TolerationArg {
     pub(super) fn parse(text: &str) -> Result<TolerationArg, String> {
         let mut parts = text.split(':');
         let taint = parts.next().unwrap_or_default();
-        let effect = match parts.next() {
+        let (key, value) = match taint.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (taint, None),
+        };
+        if key.is_empty() {
+            return Err(format!("the key is empty; expected {SYNTAX}, with `*` for every key"));
+        }
+        let (effect, seconds) = (parts.next(), parts.next());
+        if parts.next().is_some() {
+            return Err(format!("expected {SYNTAX}"));
+        }
+        let effect = match effect {
             None | Some("") => None,
             Some(name) => Some(
                 EFFECTS
@@ -29,8 +40,9 @@ impl TolerationArg {
                     .ok_or_else(|| format!("unknown effect `{name}`; use one of {}", EFFECTS.join(", ")))?,
             ),
         };
-        let seconds = match parts.next() {
+        let seconds = match seconds {
             None => None,
+            Some("") => return Err(format!("nothing follows the last `:`; expected {SYNTAX}")),
             Some(_) if effect != Some("NoExecute") => {
                 return Err("seconds apply only to the effect NoExecute".to_owned());
             }
@@ -41,16 +53,6 @@ impl TolerationArg {
                 Some(number)
             }
         };
-        if parts.next().is_some() {
-            return Err(format!("expected {SYNTAX}"));
-        }
-        let (key, value) = match taint.split_once('=') {
-            Some((key, value)) => (key, Some(value.to_owned())),
-            None => (taint, None),
-        };
-        if key.is_empty() {
-            return Err(format!("the key is empty; expected {SYNTAX}, with `*` for every key"));
-        }
         if key == "*" && value.is_some() {
             return Err("a toleration of every key cannot have a value".to_owned());
         }
@@ -105,8 +107,22 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(TolerationArg::parse(text).unwrap().to_json().get(), expected, "{text}");
         }
-        for wrong in ["", "=v", "a:noexecute", "a:NoSchedule:5", "a:NoExecute:x", "a:NoExecute:5:5", "*=v"] {
-            assert!(TolerationArg::parse(wrong).is_err(), "{wrong}");
+        for (wrong, why) in [
+            ("", "the key is empty"),
+            ("=v", "the key is empty"),
+            (":::", "the key is empty"),
+            ("a:::", "expected KEY"),
+            ("a::", "nothing follows the last `:`"),
+            ("a:NoExecute:", "nothing follows the last `:`"),
+            ("a::5", "seconds apply only to the effect NoExecute"),
+            ("a:noexecute", "unknown effect `noexecute`"),
+            ("a:NoSchedule:5", "seconds apply only to the effect NoExecute"),
+            ("a:NoExecute:x", "`x` is not a number of seconds"),
+            ("a:NoExecute:5:5", "expected KEY"),
+            ("*=v", "a toleration of every key"),
+        ] {
+            let message = TolerationArg::parse(wrong).unwrap_err();
+            assert!(message.starts_with(why), "{wrong}: {message}");
         }
     }
 }

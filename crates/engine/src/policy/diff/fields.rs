@@ -117,12 +117,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
 
 /// Returns a value as JSON, cut to [`MAX_SHOWN_CHARS`] characters; `None` if it does not exist.
 fn shorten_value(value: Value<'_>) -> Option<String> {
-    // Expressions are strings, and Go's JSON writes their `<` and `&` as escapes.
-    let text = match value.kind() {
-        ValueKind::String => gofmt::quote(value.text()),
-        _ => value.to_json(),
-    };
-    value.exists().then(|| gofmt::shorten(&text, MAX_SHOWN_CHARS).into_owned())
+    value.exists().then(|| gofmt::shorten(&value.to_shown_json(), MAX_SHOWN_CHARS).into_owned())
 }
 
 #[cfg(test)]

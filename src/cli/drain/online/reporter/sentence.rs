@@ -25,6 +25,9 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         Event::RuleClosed { rule } => {
             format!("rule {rule}: set to NoSchedule; new pods no longer get these devices")
         }
+        Event::RuleWouldBeDeleted { rule, effect } => {
+            format!("rule {rule}: would be deleted; it exists with effect {effect}")
+        }
         Event::RuleDeleted { rule } => format!("rule {rule}: deleted"),
         Event::PlanChanged { differences } => {
             return differences.iter().map(|what| format!("plan changed: {what}")).collect();
