@@ -98,28 +98,17 @@ trait ReportWriter {
     }
 }
 
-/// Whether a document is valid, invalid, skipped or unreadable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DocumentStatus {
-    /// No finding denies the document; there may be warnings.
-    Valid,
-    /// A finding denies the document.
-    Invalid,
-    /// The document is not checked: it is of another kind, or not an object.
-    Skipped,
-    /// The document cannot be read.
-    Unreadable,
-}
-
-impl DocumentStatus {
-    /// The status as a word, such as `invalid`.
-    pub fn name(self) -> &'static str {
-        match self {
-            DocumentStatus::Valid => "valid",
-            DocumentStatus::Invalid => "invalid",
-            DocumentStatus::Skipped => "skipped",
-            DocumentStatus::Unreadable => "unreadable",
-        }
+tollgate_formats::named_enum! {
+    /// Whether a document is valid, invalid, skipped or unreadable.
+    pub enum DocumentStatus {
+        /// No finding denies the document; there may be warnings.
+        Valid = "valid",
+        /// A finding denies the document.
+        Invalid = "invalid",
+        /// The document is not checked: it is of another kind, or not an object.
+        Skipped = "skipped",
+        /// The document cannot be read.
+        Unreadable = "unreadable",
     }
 }
 

@@ -11,30 +11,20 @@ use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::table::FINDINGS_LEFT_OUT;
 use tollgate_engine::rules::{self, FindingLevel, RuleOrigin};
 
-/// The level that a rule is set to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum LevelSetting {
-    /// Counted, not reported.
-    Allow,
-    /// Reported as a warning.
-    Warn,
-    /// Reported, and the object is invalid.
-    Deny,
+tollgate_formats::named_enum! {
+    /// The level that a rule is set to, the weakest first. The names are the words in flags and files.
+    #[derive(PartialOrd, Ord)]
+    pub(crate) enum LevelSetting {
+        /// Counted, not reported.
+        Allow = "allow",
+        /// Reported as a warning.
+        Warn = "warn",
+        /// Reported, and the object is invalid.
+        Deny = "deny",
+    }
 }
 
 impl LevelSetting {
-    /// Every setting, the weakest first.
-    pub(crate) const ALL: [LevelSetting; 3] = [LevelSetting::Allow, LevelSetting::Warn, LevelSetting::Deny];
-
-    /// Returns the setting as a word in flags and files, such as `allow`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            LevelSetting::Allow => "allow",
-            LevelSetting::Warn => "warn",
-            LevelSetting::Deny => "deny",
-        }
-    }
-
     /// Returns the level that findings get; `None` if they are not reported.
     pub(super) fn level(self) -> Option<FindingLevel> {
         match self {

@@ -19,34 +19,22 @@ const BASE_MANIFESTS: [[&str; 2]; 2] = [
     ],
 ];
 
-/// Other APIs that can be registered, each in its own webhook configurations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OptionalApi {
-    /// Claims of pods and workloads.
-    Pods,
-    /// Classic DRA (KEP-3063).
-    ClassicDra,
-    /// Taint options of FoundationDBClusters.
-    Foundationdb,
-    /// ResourceSlicePatches of draft r1.
-    Kep5055R1,
+tollgate_formats::named_enum! {
+    /// Other APIs that can be registered, each in its own webhook configurations. The names are those in `--with`, and
+    /// in the names of the configurations, such as `pods` in `tollgate-pods`.
+    pub(crate) enum OptionalApi {
+        /// Claims of pods and workloads.
+        Pods = "pods",
+        /// Classic DRA (KEP-3063).
+        ClassicDra = "classic-dra",
+        /// Taint options of FoundationDBClusters.
+        Foundationdb = "foundationdb",
+        /// ResourceSlicePatches of draft r1.
+        Kep5055R1 = "kep-5055-r1",
+    }
 }
 
 impl OptionalApi {
-    /// All optional APIs.
-    pub(crate) const ALL: [OptionalApi; 4] =
-        [OptionalApi::Pods, OptionalApi::ClassicDra, OptionalApi::Foundationdb, OptionalApi::Kep5055R1];
-
-    /// Name in `--with` and in the names of its configurations, such as `pods` in `tollgate-pods`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            OptionalApi::Pods => "pods",
-            OptionalApi::ClassicDra => "classic-dra",
-            OptionalApi::Foundationdb => "foundationdb",
-            OptionalApi::Kep5055R1 => "kep-5055-r1",
-        }
-    }
-
     /// Returns its webhook configurations: the label of each in metrics, and its manifest.
     pub(crate) fn labels_and_manifests(self) -> &'static [(&'static str, &'static str)] {
         match self {

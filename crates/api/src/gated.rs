@@ -13,192 +13,166 @@ use crate::profile::{Availability, Gate, Profile, Version};
 use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The part of an object that a registry strategy of the API server handles.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum GatedObjectPart {
-    Slice,
-    /// The spec of a claim, or of the claims of a template.
-    ClaimSpec,
-    /// A claim whose status is written.
-    ClaimStatus,
-    Class,
-}
-
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
 struct GatedFields {
-    part: GatedObjectPart,
     /// The feature gates that must all be enabled for the fields to stay.
     gates: &'static [Gate],
-    drops: &'static [&'static str],
+    drops: Vec<Steps>,
     /// Other fields of the stored object that indicate that it uses the feature.
-    also_used: &'static [&'static str],
+    also_used: Vec<Steps>,
     releases: Availability,
 }
 
+type Steps = Vec<PathStep>;
+
 /// Fields of all releases, whose use only the dropped fields themselves indicate.
-const fn gated_fields(
-    part: GatedObjectPart,
-    gates: &'static [Gate],
-    drops: &'static [&'static str],
-) -> GatedFields {
-    GatedFields { part, gates, drops, also_used: &[], releases: Availability::ALWAYS }
+fn gated_fields(gates: &'static [Gate], drops: &[&'static str]) -> GatedFields {
+    let (drops, also_used) = (parse_paths(drops), Vec::new());
+    GatedFields { gates, drops, also_used, releases: Availability::ALWAYS }
 }
 
 impl GatedFields {
     /// Limits the fields to these releases.
-    const fn in_releases(self, releases: Availability) -> GatedFields {
+    fn in_releases(self, releases: Availability) -> GatedFields {
         GatedFields { releases, ..self }
     }
 
     /// Adds other fields of the stored object that indicate that it uses the feature.
-    const fn also_used(self, also_used: &'static [&'static str]) -> GatedFields {
-        GatedFields { also_used, ..self }
+    fn also_used(self, also_used: &[&'static str]) -> GatedFields {
+        GatedFields { also_used: parse_paths(also_used), ..self }
     }
 }
 
-/// The fields that feature gates control, in the order in which the API server drops them: whole alternatives
-/// first.
+/// The fields that feature gates control in the part of an object that one registry strategy of the API server handles,
+/// in the order in which it drops them: whole alternatives first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
-static GATED_FIELDS: &[GatedFields] = &[
-    gated_fields(GatedObjectPart::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRAPartitionableDevices],
-        &[
-            "spec.sharedCounters",
-            "spec.perDeviceNodeSelection",
-            "spec.devices[].<body>.consumesCounters",
-            "spec.devices[].<body>.nodeName",
-            "spec.devices[].<body>.nodeSelector",
-            "spec.devices[].<body>.allNodes",
-        ],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-        &[
-            "spec.devices[].<body>.bindingConditions",
-            "spec.devices[].<body>.bindingFailureConditions",
-            "spec.devices[].<body>.bindsToNode",
-        ],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRAConsumableCapacity],
-        &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRADeviceCompatibilityGroups],
-        &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRANodeAllocatableResources],
-        &[
-            "spec.devices[].<body>.nodeAllocatableResources",
-            "spec.devices[].<body>.nodeAllocatableResourceMappings",
-        ],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRAListTypeAttributes],
-        &[
-            "spec.devices[].<body>.attributes{}.ints",
-            "spec.devices[].<body>.attributes{}.bools",
-            "spec.devices[].<body>.attributes{}.strings",
-            "spec.devices[].<body>.attributes{}.versions",
-        ],
-    ),
-    gated_fields(
-        GatedObjectPart::Slice,
-        &[Gate::DRAPartitionableDevicesType],
-        &["spec.partitionTypeAttribute"],
-    ),
-    gated_fields(GatedObjectPart::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
-    gated_fields(
-        GatedObjectPart::ClaimSpec,
-        &[Gate::DRAPrioritizedList],
-        &["devices.requests[].firstAvailable"],
-    ),
-    // 1.33 and 1.34 forgot to.
-    gated_fields(
-        GatedObjectPart::ClaimSpec,
-        &[Gate::DRADeviceTaints],
-        &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
-    )
-    .in_releases(Availability::since(35)),
-    gated_fields(
-        GatedObjectPart::ClaimSpec,
-        &[Gate::DRAAdminAccess],
-        &["devices.requests[].<exactly>.adminAccess"],
-    ),
-    // 1.34 changed a copy.
-    gated_fields(
-        GatedObjectPart::ClaimSpec,
-        &[Gate::DRAConsumableCapacity],
-        &["devices.constraints[].distinctAttribute"],
-    )
-    .also_used(REQUEST_CAPACITY_PATHS)
-    .in_releases(Availability::since(35)),
-    gated_fields(GatedObjectPart::ClaimSpec, &[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
-        .also_used(&["devices.constraints[].distinctAttribute"]),
-    gated_fields(
-        GatedObjectPart::ClaimSpec,
-        &[Gate::DRADerivedAttributes],
-        &[
-            "devices.requests[].<exactly>.derivedAttributes",
-            "devices.requests[].firstAvailable[].derivedAttributes",
-        ],
-    ),
-    gated_fields(GatedObjectPart::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRAAdminAccess],
-        &["status.allocation.devices.results[].adminAccess"],
-    )
-    .also_used(&["spec.devices.requests[].<exactly>.adminAccess"]),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRAConsumableCapacity],
-        &[
-            "status.allocation.devices.results[].shareID",
-            "status.allocation.devices.results[].consumedCapacity",
-            "status.devices[].shareID",
-        ],
-    )
-    .also_used(&[
-        "spec.devices.constraints[].distinctAttribute",
-        "spec.devices.requests[].<exactly>.capacity",
-        "spec.devices.requests[].firstAvailable[].capacity",
-    ]),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRADeviceBindingConditions],
-        RESULT_BINDING_CONDITION_PATHS,
-    )
-    .in_releases(Availability::since(35)),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-        &["status.allocation.allocationTimestamp"],
-    )
-    .also_used(RESULT_BINDING_CONDITION_PATHS)
-    .in_releases(Availability::release(34)),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-        RESULT_BINDING_CONDITION_PATHS,
-    )
-    .also_used(&["status.allocation.allocationTimestamp"])
-    .in_releases(Availability::release(34)),
-    gated_fields(
-        GatedObjectPart::ClaimStatus,
-        &[Gate::DRAOptionalNodeOperations],
-        &["status.allocation.devices.results[].skipNodeOperations"],
-    ),
-    gated_fields(GatedObjectPart::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
-];
+type GatedFieldTable = LazyLock<Vec<GatedFields>>;
+
+/// The fields of a slice.
+static SLICE_FIELDS: GatedFieldTable = LazyLock::new(|| {
+    vec![
+        gated_fields(&[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+        gated_fields(
+            &[Gate::DRAPartitionableDevices],
+            &[
+                "spec.sharedCounters",
+                "spec.perDeviceNodeSelection",
+                "spec.devices[].<body>.consumesCounters",
+                "spec.devices[].<body>.nodeName",
+                "spec.devices[].<body>.nodeSelector",
+                "spec.devices[].<body>.allNodes",
+            ],
+        ),
+        gated_fields(
+            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+            &[
+                "spec.devices[].<body>.bindingConditions",
+                "spec.devices[].<body>.bindingFailureConditions",
+                "spec.devices[].<body>.bindsToNode",
+            ],
+        ),
+        gated_fields(
+            &[Gate::DRAConsumableCapacity],
+            &[
+                "spec.devices[].<body>.allowMultipleAllocations",
+                "spec.devices[].<body>.capacity{}.requestPolicy",
+            ],
+        ),
+        gated_fields(
+            &[Gate::DRADeviceCompatibilityGroups],
+            &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
+        ),
+        gated_fields(
+            &[Gate::DRANodeAllocatableResources],
+            &[
+                "spec.devices[].<body>.nodeAllocatableResources",
+                "spec.devices[].<body>.nodeAllocatableResourceMappings",
+            ],
+        ),
+        gated_fields(
+            &[Gate::DRAListTypeAttributes],
+            &[
+                "spec.devices[].<body>.attributes{}.ints",
+                "spec.devices[].<body>.attributes{}.bools",
+                "spec.devices[].<body>.attributes{}.strings",
+                "spec.devices[].<body>.attributes{}.versions",
+            ],
+        ),
+        gated_fields(&[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
+        gated_fields(&[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+    ]
+});
+
+/// The fields in the spec of a claim, or of the claims of a template.
+static CLAIM_SPEC_FIELDS: GatedFieldTable = LazyLock::new(|| {
+    vec![
+        gated_fields(&[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+        // 1.33 and 1.34 forgot to.
+        gated_fields(
+            &[Gate::DRADeviceTaints],
+            &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
+        )
+        .in_releases(Availability::since(35)),
+        gated_fields(&[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+        // 1.34 changed a copy.
+        gated_fields(&[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
+            .also_used(REQUEST_CAPACITY_PATHS)
+            .in_releases(Availability::since(35)),
+        gated_fields(&[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
+            .also_used(&["devices.constraints[].distinctAttribute"]),
+        gated_fields(
+            &[Gate::DRADerivedAttributes],
+            &[
+                "devices.requests[].<exactly>.derivedAttributes",
+                "devices.requests[].firstAvailable[].derivedAttributes",
+            ],
+        ),
+    ]
+});
+
+/// The fields of a claim whose status is written.
+static CLAIM_STATUS_FIELDS: GatedFieldTable = LazyLock::new(|| {
+    vec![
+        gated_fields(&[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+        gated_fields(&[Gate::DRAAdminAccess], &["status.allocation.devices.results[].adminAccess"])
+            .also_used(&["spec.devices.requests[].<exactly>.adminAccess"]),
+        gated_fields(
+            &[Gate::DRAConsumableCapacity],
+            &[
+                "status.allocation.devices.results[].shareID",
+                "status.allocation.devices.results[].consumedCapacity",
+                "status.devices[].shareID",
+            ],
+        )
+        .also_used(&[
+            "spec.devices.constraints[].distinctAttribute",
+            "spec.devices.requests[].<exactly>.capacity",
+            "spec.devices.requests[].firstAvailable[].capacity",
+        ]),
+        gated_fields(&[Gate::DRADeviceBindingConditions], RESULT_BINDING_CONDITION_PATHS)
+            .in_releases(Availability::since(35)),
+        gated_fields(
+            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+            &["status.allocation.allocationTimestamp"],
+        )
+        .also_used(RESULT_BINDING_CONDITION_PATHS)
+        .in_releases(Availability::release(34)),
+        gated_fields(
+            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+            RESULT_BINDING_CONDITION_PATHS,
+        )
+        .also_used(&["status.allocation.allocationTimestamp"])
+        .in_releases(Availability::release(34)),
+        gated_fields(
+            &[Gate::DRAOptionalNodeOperations],
+            &["status.allocation.devices.results[].skipNodeOperations"],
+        ),
+    ]
+});
+
+/// The fields of a class.
+static CLASS_FIELDS: GatedFieldTable =
+    LazyLock::new(|| vec![gated_fields(&[Gate::DRAExtendedResource], &["spec.extendedResourceName"])]);
 
 const REQUEST_CAPACITY_PATHS: &[&str] =
     &["devices.requests[].<exactly>.capacity", "devices.requests[].firstAvailable[].capacity"];
@@ -207,14 +181,10 @@ const RESULT_BINDING_CONDITION_PATHS: &[&str] = &[
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
 
-type Steps = Vec<PathStep>;
-
-/// The parsed paths of each row: the dropped fields, and the fields that also indicate that the feature is in
-/// use.
-static GATED_FIELD_PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
-    let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
-    GATED_FIELDS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
-});
+/// Parses paths of a table.
+fn parse_paths(paths: &[&'static str]) -> Vec<Steps> {
+    paths.iter().map(|path| parse_steps(path)).collect()
+}
 
 /// Parses a path of the table.
 fn parse_steps(path: &'static str) -> Steps {
@@ -256,12 +226,12 @@ pub fn dropped_fields(
     is_status: bool,
     profile: &Profile,
 ) -> Vec<DroppedField> {
-    let (part, way): (GatedObjectPart, &[&str]) = match object.body {
-        ObjectBody::Slice(_) if !is_status => (GatedObjectPart::Slice, &[]),
-        ObjectBody::Class(_) if !is_status => (GatedObjectPart::Class, &[]),
-        ObjectBody::Claim(_) if is_status => (GatedObjectPart::ClaimStatus, &[]),
-        ObjectBody::Claim(_) => (GatedObjectPart::ClaimSpec, &["spec"]),
-        ObjectBody::Template(_) => (GatedObjectPart::ClaimSpec, &["spec", "spec"]),
+    let (table, way): (&GatedFieldTable, &[&str]) = match object.body {
+        ObjectBody::Slice(_) if !is_status => (&SLICE_FIELDS, &[]),
+        ObjectBody::Class(_) if !is_status => (&CLASS_FIELDS, &[]),
+        ObjectBody::Claim(_) if is_status => (&CLAIM_STATUS_FIELDS, &[]),
+        ObjectBody::Claim(_) => (&CLAIM_SPEC_FIELDS, &["spec"]),
+        ObjectBody::Template(_) => (&CLAIM_SPEC_FIELDS, &["spec", "spec"]),
         _ => return Vec::new(),
     };
     let off: Vec<Gate> = profile.gates_off().collect();
@@ -271,11 +241,9 @@ pub fn dropped_fields(
     let mut dropped: Vec<DroppedField> = Vec::new();
     // What is dropped already, sorted: the first node of each, and the one behind it.
     let mut nodes: Vec<(u32, u32)> = Vec::new();
-    for (row, (drops, also_used)) in GATED_FIELDS.iter().zip(&*GATED_FIELD_PATHS) {
-        let gate = row.gates.iter().copied().find(|gate| off.contains(gate));
-        let Some(gate) = gate.filter(|_| row.part == part && row.releases.overlaps(profile.fields)) else {
-            continue;
-        };
+    for GatedFields { gates, drops, also_used, releases } in table.iter() {
+        let gate = gates.iter().copied().find(|gate| off.contains(gate));
+        let Some(gate) = gate.filter(|_| releases.overlaps(profile.fields)) else { continue };
         let is_used = |old: Object<'_>| {
             drops
                 .iter()

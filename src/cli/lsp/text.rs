@@ -13,26 +13,16 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-/// The unit in which the editor counts columns: UTF-8, UTF-16 or UTF-32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Encoding {
-    Utf8,
-    Utf16,
-    Utf32,
+tollgate_formats::named_enum! {
+    /// The unit in which the editor counts columns, with its name in the protocol.
+    pub(super) enum Encoding {
+        Utf8 = "utf-8",
+        Utf16 = "utf-16",
+        Utf32 = "utf-32",
+    }
 }
 
 impl Encoding {
-    const ALL: [Encoding; 3] = [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32];
-
-    /// Name in the protocol, such as `utf-16`.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Encoding::Utf8 => "utf-8",
-            Encoding::Utf16 => "utf-16",
-            Encoding::Utf32 => "utf-32",
-        }
-    }
-
     /// The encoding of that name; `None` if there is none.
     pub(super) fn parse(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)

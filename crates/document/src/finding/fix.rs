@@ -8,23 +8,15 @@
 
 use crate::field::FieldPath;
 
-/// Whether a fix is applied by `--fix` or only with `--unsafe-fixes`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Applicability {
-    /// Changes nothing that a server accepted, and puts no taint into effect.
-    Safe,
-    /// The fix may change the meaning of an accepted object or put a taint into effect, so a user must review
-    /// it.
-    Unsafe,
-}
-
-impl Applicability {
-    /// The name in reports: `safe` or `unsafe`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Applicability::Safe => "safe",
-            Applicability::Unsafe => "unsafe",
-        }
+tollgate_formats::named_enum! {
+    /// Whether a fix is applied by `--fix` or only with `--unsafe-fixes`; the names are those in reports.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Applicability {
+        /// Changes nothing that a server accepted, and puts no taint into effect.
+        Safe = "safe",
+        /// The fix may change the meaning of an accepted object or put a taint into effect, so a user must review
+        /// it.
+        Unsafe = "unsafe",
     }
 }
 
