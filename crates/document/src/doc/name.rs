@@ -226,7 +226,9 @@ mod tests {
         for (index, name) in NAMES.iter().enumerate() {
             let number = u8::try_from(index + 1).unwrap();
             assert_eq!(FieldName::from_text(name).number, number, "{name}");
-            assert_eq!(read(name, long), number, "{name}");
+            for after in ["", long] {
+                assert_eq!(read(name, after), number, "{name}");
+            }
             assert_eq!(known_name_number(name.as_bytes()), number, "{name}");
             assert_eq!(known_name_number(format!("{name}\0").as_bytes()), 0, "{name}");
             let mut others =
@@ -238,7 +240,9 @@ mod tests {
             }
             for other in others.into_iter().filter(|other| other.bytes().all(|byte| byte >= 0x20)) {
                 let known = NAMES.contains(&other.as_str());
-                assert_eq!(read(&other, long) != 0, known, "{other}");
+                for after in ["", long] {
+                    assert_eq!(read(&other, after) != 0, known, "{other}");
+                }
                 assert_eq!(known_name_number(other.as_bytes()) != 0, known, "{other}");
             }
         }
