@@ -154,6 +154,7 @@ impl Report<'_, RuleSink<'_, '_, '_>> {
 }
 
 impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
+    #[cold]
     fn keep(
         self,
         rule: RuleId,
