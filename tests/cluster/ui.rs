@@ -94,16 +94,25 @@ fn the_pages_follow_the_cluster_and_say_when_it_does_not_respond() {
     let has_taint = |changes: &Value| changes["parts"]["taints"].to_string().contains("example.com/fire");
     let revision = pages.wait_until(1, "the rule is shown", has_taint);
     // The watches stay open, as they do in an API server that is being stopped.
-    let changed = pages.taken();
+    let old_since_after = |changed: String, why: &'static str| {
+        move |changes: &Value| {
+            changes["trouble"].to_string().contains(why)
+                && changes["taken"].as_str().is_some_and(|taken| taken > changed.as_str())
+        }
+    };
+    let is_old = old_since_after(pages.taken(), "the API server returned 503");
     std::thread::sleep(Duration::from_secs(2));
     double.refuse(&[("GET /version", 503)]);
-    let is_old = |changes: &Value| {
-        changes["trouble"].to_string().contains("the API server returned 503")
-            && changes["taken"].as_str().is_some_and(|taken| taken > changed.as_str())
-    };
     let revision = pages.wait_until(revision, "the state is old, since the last contact", is_old);
     double.refuse(&[]);
-    pages.wait_until(revision, "the state is current again", |changes| changes["trouble"].is_null());
+    let revision =
+        pages.wait_until(revision, "the state is current again", |changes| changes["trouble"].is_null());
+    // An API server that crashes closes them. Their last events may be a minute old.
+    let is_old = old_since_after(pages.taken(), "the watch is interrupted: ");
+    std::thread::sleep(Duration::from_secs(2));
+    double.stop_listening();
+    double.close_connections();
+    pages.wait_until(revision, "the state is old, since the watches were closed", is_old);
     let requests = double.requests();
     assert!(requests.iter().all(|line| line.starts_with("GET ")), "{requests:?}");
 }

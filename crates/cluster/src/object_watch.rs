@@ -85,7 +85,7 @@ pub struct WatchedKindStatus {
 }
 
 impl WatchedKindStatus {
-    /// Returns the status on one line: `pods: the watch is interrupted; …`
+    /// Returns the status on one line: `pods: the watch is interrupted: …`
     fn describe(&self) -> String {
         let resource =
             if self.kind.is_optional() { self.kind.full_name() } else { self.kind.resource.to_owned() };
@@ -203,9 +203,9 @@ impl ObjectWatch {
         }
     }
 
-    /// Returns how long ago the least current watch was current; `None` if all watches are current.
-    pub fn stale_for(&self) -> Option<Duration> {
-        self.kinds.iter().filter_map(|watched| watched.health.stale_for()).max()
+    /// Returns how long ago all watches were current; `None` if they are.
+    pub fn outdated_for(&self) -> Option<Duration> {
+        self.kinds.iter().filter_map(|watched| watched.health.outdated_for()).max()
     }
 
     /// The status of each kind, the needed ones first.

@@ -45,6 +45,8 @@ struct HealthState {
 /// The last error of a watch that is lost.
 #[derive(Debug)]
 struct LostWatch {
+    /// When the watch was lost.
+    since: Instant,
     /// The HTTP status code; 0 if there was no response.
     code: u16,
     why: String,
@@ -86,6 +88,22 @@ impl HealthState {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
         (self.lost.is_some() || is_quiet).then_some(age)
+    }
+
+    /// Returns how long ago the watch was still open, and the cache current; `None` if it still is, or if nothing was
+    /// listed yet. Less than [`HealthState::stale_for`], which begins with the last event, unless events had stopped
+    /// before the watch was lost.
+    fn outdated_for(&self, now: Instant) -> Option<Duration> {
+        let age = self.stale_for(now)?;
+        let lost = self.lost.as_ref().map(|lost| now.saturating_duration_since(lost.since));
+        Some(lost.filter(|lost| age.saturating_sub(*lost) <= STALE_AFTER).unwrap_or(age))
+    }
+
+    /// Records why the watch is lost; if it is lost already, since when stays the same.
+    fn lose(&mut self, code: u16, why: String) {
+        let since = self.lost.as_ref().map_or_else(Instant::now, |lost| lost.since);
+        self.failed += 1;
+        self.lost = Some(LostWatch { since, code, why });
     }
 }
 
@@ -136,10 +154,7 @@ impl WatchHealth {
             },
             (None, Some(age)) => format!("the cached data is stale: no events for {} s", age.as_secs()),
             (Some(lost), None) => format!("not listed yet: {}", lost.why),
-            (Some(lost), Some(age)) => {
-                let (age, why) = (age.as_secs(), &lost.why);
-                format!("the watch is interrupted; the cached data is {age} s old: {why}")
-            }
+            (Some(lost), Some(_)) => format!("the watch is interrupted: {}", lost.why),
         };
         WatchStatus {
             synced: state.last_event.is_some(),
@@ -164,6 +179,11 @@ impl WatchHealth {
     /// The age of the cache, if the watch is lost or without events for too long.
     pub(crate) fn stale_for(&self) -> Option<Duration> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).stale_for(Instant::now())
+    }
+
+    /// Returns how long ago the watch was still open, and the cache current; `None` if it still is.
+    pub(crate) fn outdated_for(&self) -> Option<Duration> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).outdated_for(Instant::now())
     }
 
     /// Number of objects that exist and cannot be read.
@@ -223,10 +243,7 @@ impl WatchHealth {
             _ => String::new(),
         };
         tracing::warn!(resource = self.resource, "watch failed; retrying: {error}{hint}");
-        self.change(|state| {
-            state.failed += 1;
-            state.lost = Some(LostWatch { code: error.code(), why: format!("{error}{hint}") });
-        });
+        self.change(|state| state.lose(error.code(), format!("{error}{hint}")));
     }
 
     /// Records that the task that watches panicked; the watch counts as lost.
@@ -235,11 +252,8 @@ impl WatchHealth {
             resource = self.resource,
             "internal error while watching; please report it; retrying"
         );
-        self.change(|state| {
-            state.failed += 1;
-            let why = "internal error while watching; please report it".to_owned();
-            state.lost = Some(LostWatch { code: 0, why });
-        });
+        let why = "internal error while watching; please report it";
+        self.change(|state| state.lose(0, why.to_owned()));
     }
 
     /// Records and logs an object that exists and cannot be read or stored.
@@ -295,13 +309,18 @@ mod tests {
         state.served = false;
         assert_eq!(state.stale_for(late), None, "nobody tells of what is not served");
         assert_eq!(state.watch_state(late), WatchState::NotServed);
-        state.lost = Some(LostWatch { code: 0, why: "gone".to_owned() });
+        let since = last_event + Duration::from_secs(40);
+        state.lost = Some(LostWatch { since, code: 0, why: "gone".to_owned() });
         assert_eq!(state.stale_for(last_event), Some(Duration::ZERO), "lost is lost at once");
+        assert_eq!(state.outdated_for(late), Some(Duration::from_secs(55)), "it was open until it was lost");
+        let lost_late = Some(LostWatch { since: late, code: 0, why: "gone".to_owned() });
+        let quiet = HealthState { last_event: Some(last_event), lost: lost_late, ..HealthState::default() };
+        assert_eq!(quiet.outdated_for(late), Some(Duration::from_secs(95)), "events had stopped before");
         assert_eq!(state.watch_state(last_event), WatchState::Interrupted);
         state.last_event = None;
         assert_eq!(state.stale_for(late), None, "nothing is known that could be old");
         assert_eq!(state.watch_state(late), WatchState::NotListed);
-        state.lost = Some(LostWatch { code: 403, why: "forbidden".to_owned() });
+        state.lost = Some(LostWatch { since, code: 403, why: "forbidden".to_owned() });
         assert_eq!(state.watch_state(late), WatchState::Forbidden);
     }
 }

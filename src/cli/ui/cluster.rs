@@ -91,23 +91,31 @@ impl ClusterSource {
 
     /// Returns why the state may be outdated, and since when; `None` if all watches are current.
     fn trouble(&self) -> Option<Trouble> {
-        let trouble = |why, until| Trouble { why, current_until: Some(gotime::rfc3339(until)) };
-        let Some(age) = self.watch.stale_for() else {
-            let contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
-            return contact.unreachable.clone().map(|why| trouble(why, contact.last));
-        };
         let now = clock::timestamp();
-        let until = Timestamp { seconds: now.seconds.saturating_sub_unsigned(age.as_secs()), ..now };
+        let outdated_since =
+            |age: Duration| Timestamp { seconds: now.seconds.saturating_sub_unsigned(age.as_secs()), ..now };
+        let outdated_since = self.watch.outdated_for().map(outdated_since);
+        let contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
+        let unreachable_since = contact.unreachable.as_ref().map(|_| contact.last);
+        // A connection that breaks without a word stays open for a while after the API server is gone.
+        let until = outdated_since.into_iter().chain(unreachable_since).min()?;
+        let why = match (outdated_since, &contact.unreachable) {
+            (None, Some(why)) => why.clone(),
+            _ => self.lost_watches_text(),
+        };
+        Some(Trouble { why, current_until: Some(gotime::rfc3339(until)) })
+    }
+
+    /// Says why watches are lost.
+    fn lost_watches_text(&self) -> String {
         let failures = self.watch.failures();
         // Most often all watches are lost for the same reason.
         let others = failures.len().saturating_sub(1);
         let first = failures.into_iter().next().unwrap_or_default();
-        let why = if others == 0 {
-            first
-        } else {
-            format!("{first} (and {})", count_with_noun(others, "other resource"))
-        };
-        Some(trouble(why, until))
+        if others == 0 {
+            return first;
+        }
+        format!("{first} (and {})", count_with_noun(others, "other resource"))
     }
 
     /// Returns the current objects of the watches as a state.

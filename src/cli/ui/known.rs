@@ -24,8 +24,8 @@ pub(super) struct KnownState {
     pub(super) profile: &'static Profile,
     /// Origin of the state for the pages: `context dev (https://…)`, or the files of the dump.
     pub(super) source: String,
-    /// When the state was read from the cluster; with `trouble`, until when it was current. Empty if the dump does not
-    /// say so.
+    /// When the state was read from the cluster or, if it may have been outdated even then, until when it was current.
+    /// Empty if the dump does not say so.
     pub(super) taken: String,
     pub(super) is_dump: bool,
     /// Why the state may be outdated; `None` if it is current.
