@@ -80,6 +80,13 @@ pub struct PlannedPod {
     pub is_forceable: bool,
 }
 
+impl PlannedPod {
+    /// True if the pod is evicted and nothing recreates it.
+    pub fn is_evicted_for_good(&self) -> bool {
+        matches!(self.fate, PodDecision::Moves { .. }) && self.workload.is_none()
+    }
+}
+
 /// Whether the plan of the drain moves a pod, and when, or why it stays.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PodDecision {

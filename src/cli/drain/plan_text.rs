@@ -45,7 +45,7 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
 pub(super) fn plan_summary(plan: &DrainPlan) -> String {
     let mut out = format!("{}, ", count_with_noun(plan.devices.len(), "device"));
     let leaving = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. })).count();
-    let lost = plan.pods.iter().filter(|pod| is_evicted_for_good(pod)).count();
+    let lost = plan.pods.iter().filter(|pod| pod.is_evicted_for_good()).count();
     let moving = leaving - lost;
     if plan.pods.is_empty() {
         out.push_str("no pods");
@@ -77,11 +77,6 @@ pub(super) fn plan_summary(plan: &DrainPlan) -> String {
         _ = write!(out, ", mainly because of {what}");
     }
     out
-}
-
-/// True if the pod is evicted and nothing recreates it.
-fn is_evicted_for_good(pod: &PlannedPod) -> bool {
-    matches!(pod.fate, PodDecision::Moves { .. }) && pod.workload.is_none()
 }
 
 /// Returns why pods stay, to follow their number: `have no room`.
@@ -154,7 +149,7 @@ fn waves_section(plan: &DrainPlan) -> String {
         return String::new();
     }
     let header = ["WAVE", "POD", "WORKLOAD", "NODE", "DEVICES", "GOES TO"];
-    let lost = plan.pods.iter().filter(|pod| is_evicted_for_good(pod)).count();
+    let lost = plan.pods.iter().filter(|pod| pod.is_evicted_for_good()).count();
     let title = match lost {
         0 => "Pods that move",
         _ if lost == rows.len() => "Pods that are evicted for good",

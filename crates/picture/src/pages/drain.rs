@@ -320,8 +320,9 @@ fn destination(pod: &Pod, most: usize) -> Markup {
             "nowhere: nothing recreates it"
         } @else if pod.nodes.is_empty() {
             "not known"
+        } @else {
+            (first_parts(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
         }
-        (first_parts(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
     }
 }
 

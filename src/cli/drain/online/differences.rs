@@ -30,14 +30,12 @@ pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> 
     for pod in &new.pods {
         let name = pod_name(pod);
         match before.get(pod.uid.as_str()) {
-            None => {
-                found.push(format!("pod {name} uses these devices now, and {}", pod_outcome_text(&pod.fate)))
-            }
+            None => found.push(format!("pod {name} uses these devices now, and {}", pod_outcome_text(pod))),
             Some(known) if !is_same_pod_outcome(&known.fate, &pod.fate) => {
                 found.push(format!(
                     "pod {name} {}; before, it {}",
-                    pod_outcome_text(&pod.fate),
-                    pod_outcome_text(&known.fate)
+                    pod_outcome_text(pod),
+                    pod_outcome_text(known)
                 ));
             }
             Some(_) => {}
@@ -96,8 +94,9 @@ fn is_same_pod_outcome(old: &PodDecision, new: &PodDecision) -> bool {
     }
 }
 
-fn pod_outcome_text(fate: &PodDecision) -> String {
-    match fate {
+fn pod_outcome_text(pod: &PlannedPod) -> String {
+    match &pod.fate {
+        PodDecision::Moves { .. } if pod.is_evicted_for_good() => "is evicted for good".to_owned(),
         PodDecision::Moves { .. } => "moves".to_owned(),
         PodDecision::Stays { reason, .. } => format!("stays ({})", stay_reason_after_name(*reason)),
     }

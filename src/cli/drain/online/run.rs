@@ -274,7 +274,8 @@ impl<'r> Run<'r> {
         Err(StopReason::internal("no tries"))
     }
 
-    /// Returns the number of pods of the last plan that are not evicted. The watch may not show the last evictions yet.
+    /// Returns the number of pods of the last plan that are neither evicted nor being deleted. The watch may not show the
+    /// last evictions yet.
     fn count_pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
         let is_left = |pod: &&PlannedPod| !self.evicted.contains(&pod.uid) && self.is_not_deleted(pod);

@@ -124,7 +124,7 @@ impl TerminalSummary {
         let (waves, pods) = (self.planned_waves.max(wave), self.planned_pods.max(moved));
         let mut lines = vec![
             "─".repeat(40),
-            format!("wave {wave} of {waves}, {moved} of {pods} pods moved, {}", kubectl_duration(seconds)),
+            format!("wave {wave} of {waves}, {moved} of {pods} pods evicted, {}", kubectl_duration(seconds)),
         ];
         for (state, words) in [
             (PodState::Planned, "next"),
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(
             view.summary_lines(75)[1..],
             [
-                "wave 2 of 2, 1 of 3 pods moved, 1m15s",
+                "wave 2 of 2, 1 of 3 pods evicted, 1m15s",
                 "  waiting    1  ml/b",
                 "  ending     1  ml/c",
                 "  new pods      1 bound, 0 Ready"
