@@ -1,5 +1,6 @@
 //! The clock of the command line: read once per run, and passed on as text.
 
+use chrono::format::ParseErrorKind;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 #[cfg(feature = "cluster")]
@@ -57,7 +58,12 @@ pub(super) fn monotonic() -> std::time::Instant {
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.
 fn parse_now(text: &str) -> Result<String, String> {
-    let time = DateTime::parse_from_rfc3339(text)
-        .map_err(|_error| "expected an RFC 3339 time, such as 2026-11-16T09:00:00Z".to_owned())?;
+    let time = DateTime::parse_from_rfc3339(text).map_err(|error| {
+        let why = match error.kind() {
+            ParseErrorKind::OutOfRange => "there is no such time; ",
+            _ => "",
+        };
+        format!("{why}expected an RFC 3339 time, such as 2026-11-16T09:00:00Z")
+    })?;
     Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))
 }

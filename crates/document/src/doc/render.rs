@@ -66,7 +66,8 @@ impl<'d> Value<'d> {
         self.to_json_with_numbers(max_bytes, |literal| Cow::Borrowed(literal))
     }
 
-    /// [`Value::to_json`] for people: strings are quoted as in messages, with `<`, `>` and `&` as they are.
+    /// [`Value::to_json`] for people: strings are quoted as in messages, with `<`, `>` and `&` as they are. Not to be
+    /// parsed, because control characters have Go's escapes.
     pub fn to_shown_json(self) -> String {
         self.write_json(usize::MAX, |out, text| out.push_str(&quote(text)), |literal| Cow::Borrowed(literal))
     }

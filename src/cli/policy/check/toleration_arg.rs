@@ -29,9 +29,12 @@ impl TolerationArg {
         }
         let (effect, seconds) = (parts.next(), parts.next());
         if parts.next().is_some() {
-            return Err(format!("expected {SYNTAX}"));
+            return Err(format!("there are too many `:`; expected {SYNTAX}"));
         }
         let effect = match effect {
+            Some("") if seconds.is_none_or(str::is_empty) => {
+                return Err(format!("nothing follows `:`; expected {SYNTAX}"));
+            }
             None | Some("") => None,
             Some(name) => Some(
                 EFFECTS
@@ -111,14 +114,15 @@ mod tests {
             ("", "the key is empty"),
             ("=v", "the key is empty"),
             (":::", "the key is empty"),
-            ("a:::", "expected KEY"),
-            ("a::", "nothing follows the last `:`"),
+            ("a:::", "there are too many `:`"),
+            ("a:", "nothing follows `:`"),
+            ("a::", "nothing follows `:`"),
             ("a:NoExecute:", "nothing follows the last `:`"),
             ("a::5", "seconds apply only to the effect NoExecute"),
             ("a:noexecute", "unknown effect `noexecute`"),
             ("a:NoSchedule:5", "seconds apply only to the effect NoExecute"),
             ("a:NoExecute:x", "`x` is not a number of seconds"),
-            ("a:NoExecute:5:5", "expected KEY"),
+            ("a:NoExecute:5:5", "there are too many `:`"),
             ("*=v", "a toleration of every key"),
         ] {
             let message = TolerationArg::parse(wrong).unwrap_err();
