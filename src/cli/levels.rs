@@ -120,8 +120,9 @@ mod tests {
         let arguments = std::iter::once("program").chain(arguments.iter().copied());
         let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
         let words = program.levels.given.iter();
-        let words: Vec<String> =
-            words.map(|given| format!("{} {}", given.setting.name(), given.target.name())).collect();
+        let words: Vec<String> = words
+            .map(|given| format!("{} {}", given.setting.name(), given.target.rule_or_origin_name()))
+            .collect();
         Ok(words.join(", "))
     }
 

@@ -9,7 +9,7 @@ use super::outcome::Failure;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use tollgate_document::source;
 use tollgate_engine::policy::{
-    self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile,
+    self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadSchemaFile,
 };
 
 /// The policy files that were found in some paths, the folders that were searched, and the errors.
@@ -138,13 +138,14 @@ pub(super) fn errors_in_text(file: &str, text: &str) -> Vec<(usize, PolicyError)
     policy::policy_errors(&file, &read)
 }
 
-/// Compiles policy files and policies that are custom resources. `read` reads the files that policies refer to.
+/// Compiles policy files and policies that are custom resources. `read_schema` reads the schema files that policies
+/// refer to.
 pub(super) fn compile(
     texts: &[PolicyFile],
-    read: ReadFile<'_>,
+    read_schema: ReadSchemaFile<'_>,
     resources: &[PolicyResource],
 ) -> Result<PolicySet, Failure> {
-    let set = PolicySet::load_with_resources(texts, read, resources, None).map_err(|errors| {
+    let set = PolicySet::load_with_resources(texts, read_schema, resources, None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })?;

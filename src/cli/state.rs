@@ -57,7 +57,7 @@ pub(super) const INCOMPLETE_DUMP_TEXTS: OmissionTexts<'_> = OmissionTexts {
     hint: ". If the cluster contains no such objects, add --assume-complete",
 };
 
-/// Prints a note for each kind of object that is missing from a dump.
+/// Prints one note with these messages about what is missing from a dump; nothing if there are none.
 pub(super) fn print_omissions(omissions: &[String], console: &mut Console) {
     if !omissions.is_empty() {
         console.note(&format!("{}{}", omissions.join("; "), INCOMPLETE_DUMP_TEXTS.note));

@@ -73,7 +73,7 @@ impl Acceptance<'_> {
                 sorted.accepted.push(AcceptedFinding { located, by });
             } else if !levels.apply_to_finding(&mut located.diagnostic) {
                 sorted.allowed += 1;
-            } else if known.use_up_or_add(object, &located) {
+            } else if known.try_accept(object, &located) {
                 sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });
             } else {
                 sorted.reported.push(located);

@@ -190,14 +190,15 @@ pub(crate) struct KnownFindings {
 }
 
 impl KnownFindings {
-    /// Findings for a new baseline: [`Self::use_up_or_add`] adds every lint and returns true.
+    /// Findings for a new baseline: [`Self::try_accept`] accepts every lint and records it.
     pub(crate) fn for_new_baseline() -> KnownFindings {
         KnownFindings { left: FindingCounts::new(), is_new: true }
     }
 
-    /// True if the finding is in the baseline: one occurrence is then used up. When a new baseline is written,
-    /// every lint is added and counts as known. Findings of other origins are never in a baseline.
-    pub(super) fn use_up_or_add(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+    /// Returns true if the baseline has the finding, and then uses up one occurrence of it; otherwise returns false and
+    /// changes nothing. While a new baseline is written, records every lint and returns true. Always returns false for
+    /// findings that are not lints.
+    pub(super) fn try_accept(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != RuleOrigin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }

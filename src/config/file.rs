@@ -203,7 +203,7 @@ impl ConfigReader<'_> {
             let Some((target, setting)) = LevelTarget::from_name(key.text()).zip(setting) else { continue };
             let member_at = at.field(key.text());
             if lowers_non_lint(target, setting) {
-                let name = target.name();
+                let name = target.rule_or_origin_name();
                 let message = format!(
                     "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
                     setting.name()
@@ -312,8 +312,11 @@ mod tests {
             first(&config.policies),
             (4, vec![("policies".to_owned(), 5), ("more.yaml".to_owned(), 6)])
         );
-        let levels: Vec<_> =
-            config.levels.iter().map(|l| (l.value.0.name(), l.value.1.name(), l.line)).collect();
+        let levels: Vec<_> = config
+            .levels
+            .iter()
+            .map(|l| (l.value.0.rule_or_origin_name(), l.value.1.name(), l.line))
+            .collect();
         assert_eq!(levels, [("lint", "deny", 9), ("duplicate-taint", "allow", 10)]);
         assert!(config.fails_on_warn.expect("set").value);
         let [only] = config.overrides.as_slice() else { panic!("one override") };

@@ -51,8 +51,8 @@ impl LevelTarget {
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
     }
 
-    /// Returns the name of the rule or origin: `blanket-toleration`, `lint`.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name of the rule or origin, such as `blanket-toleration` or `lint`.
+    pub(crate) fn rule_or_origin_name(self) -> &'static str {
         match self {
             LevelTarget::Rule(rule) => rule.id,
             LevelTarget::Origin(origin) => origin.name(),

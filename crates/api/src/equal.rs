@@ -98,7 +98,7 @@ fn same_map(new: Value<'_>, old: Value<'_>, value: &'static FieldType) -> bool {
     }
 }
 
-/// True if two maps have semantically equal members, in any order.
+/// True if two maps have the same number of members, and semantically equal values for the same keys, in any order.
 fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static FieldType) -> bool {
     let count = old.clone().count();
     if new.clone().count() != count {

@@ -52,8 +52,9 @@ impl ChainLengths {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// Starts all chains anew, except conditionals: a relation ended before `&&`, `||`, `?` or `:`.
-    fn reset_chains(&mut self) {
+    /// Starts all chains anew, except that of conditionals (`a ? b : c ? d : e`). Called at `&&`, `||`, `?` and `:`, which
+    /// end the other chains.
+    fn reset_all_but_ternary(&mut self) {
         *self = ChainLengths { ternary: self.ternary, ..ChainLengths::default() };
     }
 }
@@ -134,12 +135,12 @@ impl Scanner {
                 self.count_relation();
             }
             Question if self.after_operand => {
-                self.level.reset_chains();
+                self.level.reset_all_but_ternary();
                 self.level.ternary += 1;
                 self.after_operand = false;
             }
             And | Or | Colon => {
-                self.level.reset_chains();
+                self.level.reset_all_but_ternary();
                 self.after_operand = false;
             }
             Not | Plus | Minus | Star | Slash | Percent | Question | Equals | NotEquals | Less

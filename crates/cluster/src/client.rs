@@ -343,9 +343,9 @@ fn open_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result
     Ok(Some(plugin))
 }
 
-/// A field with a URL that cannot be used, without user name and password. Such a URL does not tell where a password begins
-/// or ends: everything between the scheme and the last `@` may belong to one.
-pub(super) fn unusable_url_without_credentials(url: &str) -> String {
+/// Removes user name and password from an unusable URL, so that an error message can name it. In such a URL, it is not
+/// clear where a password begins or ends, so everything between the scheme and the last `@` is removed.
+pub(super) fn redact_unusable_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     scheme.map_or_else(|| host.to_owned(), |scheme| format!("{scheme}://{host}"))

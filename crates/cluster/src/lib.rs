@@ -132,7 +132,7 @@ pub struct RegistrationStatus {
     pub ok: bool,
     /// True if the configuration was as desired at least once, or if nothing calls the webhook yet.
     pub settled: bool,
-    /// The status in words.
+    /// A text that says whether the webhook configuration is registered, and why not.
     pub message: String,
     /// Number of writes of the configuration.
     pub done: u64,

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::client::unusable_url_without_credentials;
+use super::client::redact_unusable_url;
 
 /// The proxy to use for an API server: `proxy-url` of the kubeconfig, or that of the environment, which `variable`
 /// reads. `None` to connect directly.
@@ -55,7 +55,7 @@ fn parse_proxy_url(source: &str, url: &str) -> anyhow::Result<Uri> {
             && uri.host().is_some_and(|host| !host.is_empty())
     });
     usable.ok_or_else(|| {
-        let shown = unusable_url_without_credentials(&with_scheme);
+        let shown = redact_unusable_url(&with_scheme);
         anyhow::anyhow!("{source}: `{shown}` is not a proxy URL; use http, https or socks5")
     })
 }

@@ -25,10 +25,10 @@ impl<'d> Budgets<'d> {
         self.budgets.get(index).map(|(budget, _)| budget)
     }
 
-    /// Indices of the PDBs that the Eviction API checks for the pod, by namespace and name. Pods that have
-    /// not started or have ended are not checked.
+    /// Indices of the PDBs that the Eviction API checks when it evicts the pod: those in its namespace whose selector
+    /// matches its labels, sorted by name. None for a pod that is Pending, Succeeded or Failed.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
-    pub(crate) fn budgets_for_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
+    pub(crate) fn budgets_checked_at_eviction(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
             return Vec::new();
         }

@@ -101,7 +101,7 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
     fn new(state: &'a State<'d>, claims: Vec<ClaimWithPods<'d>>) -> DrainedPods<'a, 'd> {
         let pods = pods_using_claims(&claims);
         let budgets = Budgets::from_state(state);
-        let budgets_by_pod = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
+        let budgets_by_pod = pods.iter().map(|pod| budgets.budgets_checked_at_eviction(pod.pod)).collect();
         DrainedPods { state, claims, units: units_of(state, &pods), pods, budgets, budgets_by_pod }
     }
 

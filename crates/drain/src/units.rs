@@ -86,7 +86,7 @@ impl<'d> PodUnit<'d> {
         let mut needed: BTreeMap<usize, usize> = BTreeMap::new();
         let members = self.pods.iter().filter_map(|index| pods.get(*index)).map(|pod| pod.pod);
         for pod in members.chain(self.restarted.iter().copied()) {
-            for budget in budgets.budgets_for_pod(pod) {
+            for budget in budgets.budgets_checked_at_eviction(pod) {
                 *needed.entry(budget).or_default() += 1;
             }
         }

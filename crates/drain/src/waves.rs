@@ -15,10 +15,10 @@ pub(crate) struct MovingPods {
     pub(crate) pods: Vec<usize>,
     /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
     pub(crate) workload: String,
-    /// Indices of the PDBs that select the pods of the mover.
+    /// Indices of the PDBs that select these pods.
     pub(crate) budgets: Vec<usize>,
     pub(crate) kind: WaveSharing,
-    /// True if all pods of the mover are Ready.
+    /// True if all of these pods are Ready.
     pub(crate) is_ready: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum WaveSharing {
 /// The movers that are evicted together in one wave.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
-    /// Indices of the movers that this wave evicts.
+    /// Indices of the movers that this wave evicts. A mover is one pod, or all pods of a unit.
     pub(crate) movers: Vec<usize>,
     pub(crate) limited_by: Option<String>,
 }

@@ -288,7 +288,7 @@ impl<'p> Simulation<'_, 'p> {
         let mut looked_at = 0;
         for node in cycle.candidates(self.start) {
             looked_at += 1;
-            if let Err(rejection) = cycle.check_node(node) {
+            if let Err(rejection) = cycle.check_node_without_devices(node) {
                 diagnosis.add(node, &rejection);
                 continue;
             }

@@ -132,7 +132,7 @@ impl<'p> Simulation<'_, 'p> {
             new.extend(self.evict_bound_pod(pod));
         }
         self.end_failed_jobs();
-        new.retain(|(_, pod)| !self.has_job_stopped(*pod));
+        new.retain(|(_, pod)| !self.is_job_failed_or_suspended(*pod));
         let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
         self.later.extend(later);
         new.into_iter().map(|(_, pod)| pod).collect()

@@ -160,7 +160,7 @@ impl<'p> Simulation<'_, 'p> {
             *tally.blocked.entry(obstacle.to_string()).or_default() += 1;
         } else if let NodeSelection::Name(name) = device.nodes()
             && let Some(node) = self.occupancy.nodes().find(name)
-            && let Err(rejection) = cycle.check_node(node)
+            && let Err(rejection) = cycle.check_node_without_devices(node)
         {
             let reasons = rejection.reasons.as_slice().iter();
             let texts: Vec<_> = reasons.map(|reason| reason.scheduler_message(&self.plan.catalog)).collect();

@@ -18,8 +18,8 @@ impl Simulation<'_, '_> {
         }
     }
 
-    /// True if the Job of the pod has failed or is suspended, so that it creates no more pods.
-    pub(crate) fn has_job_stopped(&self, pod: PodIndex) -> bool {
+    /// True if the Job of the pod has failed or is suspended, so that it creates no more pods. Completed Jobs do not count.
+    pub(crate) fn is_job_failed_or_suspended(&self, pod: PodIndex) -> bool {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return false;
         };

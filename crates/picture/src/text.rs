@@ -79,12 +79,12 @@ pub(crate) fn namespaced(object: &NamespaceAndName) -> Markup {
     html! { (object.namespace) "/" (unbroken(&object.name)) }
 }
 
-/// The first `most` parts, with the first separator between them and the second before the number of the others:
-/// `gpu-0, gpu-1 and 2 more`.
+/// The first `most` parts, and the number of the others if there are more: `gpu-0, gpu-1 and 2 more`. `separator` is
+/// written between all parts, also before the last one; `before_count` only before `2 more`.
 pub(crate) fn first_parts(
     parts: impl ExactSizeIterator<Item = Markup>,
     most: usize,
-    [separator, last_separator]: [&str; 2],
+    [separator, before_count]: [&str; 2],
 ) -> Markup {
     let more = parts.len().saturating_sub(most);
     html! {
@@ -92,7 +92,7 @@ pub(crate) fn first_parts(
             @if index > 0 { (separator) }
             (part)
         }
-        @if more > 0 { (last_separator) (grouped(more)) " more" }
+        @if more > 0 { (before_count) (grouped(more)) " more" }
     }
 }
 

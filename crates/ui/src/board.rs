@@ -33,8 +33,8 @@ pub struct DeviceName {
 }
 
 impl DeviceName {
-    /// The device as a target of a command: `DRIVER/POOL/DEVICE`.
-    pub fn command_target(&self) -> String {
+    /// Driver, pool and name, separated by slashes, as commands accept a device: `DRIVER/POOL/DEVICE`.
+    pub fn driver_pool_device(&self) -> String {
         format!("{}/{}/{}", self.driver, self.pool, self.device)
     }
 }

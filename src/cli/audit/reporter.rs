@@ -97,7 +97,7 @@ impl AuditReporter {
         own.count_document(entry);
         self.summary.merge(&own);
         self.statistics.count_findings(entry);
-        self.totals.count_object(entry);
+        self.totals.count_findings_of_object(entry);
         if let Some(reports) = &mut self.open_reports {
             return reports.add_object_result(entry, uid);
         }

@@ -36,8 +36,8 @@ pub(super) struct FindingTotals {
 }
 
 impl FindingTotals {
-    /// Counts the findings of an object.
-    pub(super) fn count_object(&mut self, entry: &DocumentResult<'_>) {
+    /// Counts the findings of an object by rule and by namespace. An object without findings adds nothing.
+    pub(super) fn count_findings_of_object(&mut self, entry: &DocumentResult<'_>) {
         let mut rules: Vec<&'static str> = Vec::new();
         for located in entry.findings {
             let rule = located.diagnostic.finding.rule.id;

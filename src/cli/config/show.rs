@@ -93,15 +93,19 @@ fn level_rows(
     for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
         let (target, setting) = level.value;
         if settings.flag_levels.own_setting(target).is_none() {
-            rows.push(row(format!("levels.{}", target.name()), setting.name(), at(level.line)));
+            rows.push(row(
+                format!("levels.{}", target.rule_or_origin_name()),
+                setting.name(),
+                at(level.line),
+            ));
         }
     }
     for (position, given) in levels.given.iter().enumerate() {
-        let is_replaced =
-            levels.given.iter().skip(position + 1).any(|later| later.target.name() == given.target.name());
-        if !is_replaced {
+        let name = given.target.rule_or_origin_name();
+        let mut later = levels.given.iter().skip(position + 1);
+        if !later.any(|other| other.target.rule_or_origin_name() == name) {
             let source = flag_or_variable_name(given.setting.name(), given.is_from_environment);
-            rows.push(row(format!("levels.{}", given.target.name()), given.setting.name(), source));
+            rows.push(row(format!("levels.{name}"), given.setting.name(), source));
         }
     }
     if rows.is_empty() {

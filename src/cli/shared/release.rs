@@ -129,8 +129,8 @@ impl ReleaseArgs {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
-    /// Returns the arguments of `--kubernetes`; without the flag, the release of the `--context` cluster or the
-    /// default release.
+    /// Returns the arguments of `--kubernetes`. Without the flag, returns `cluster` if `--context` is given, else the
+    /// default release. Does not ask the API server for the release of the cluster.
     pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
             [] if self.server.context.has_context_flag() => &[ProfileArg::Cluster],

@@ -90,7 +90,7 @@ impl SharedUiData {
         let mut question = WhatIfQuestion::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device(id));
-        question.targets.extend(known.map(|device| device.command_target()));
+        question.targets.extend(known.map(|device| device.driver_pool_device()));
         if !devices.is_empty() && question.targets.is_empty() {
             return Err(Failure::Input("the picked devices are gone".to_owned()));
         }

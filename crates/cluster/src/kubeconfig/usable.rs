@@ -7,7 +7,7 @@ use kube::config::{AuthInfo, Cluster, ExecConfig};
 use secrecy::ExposeSecret as _;
 use x509_parser::pem::Pem;
 
-use crate::client::unusable_url_without_credentials;
+use crate::client::redact_unusable_url;
 
 /// The URL of an API server.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) fn parse_server_url(server: &str) -> anyhow::Result<ServerUrl> {
     });
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
     let after_user = || server.rsplit_once('@').map_or(server, |(_, host)| host).to_owned();
-    let shown = || if has_scheme { unusable_url_without_credentials(server) } else { after_user() };
+    let shown = || if has_scheme { redact_unusable_url(server) } else { after_user() };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());

@@ -23,7 +23,7 @@ use super::snapshot::{Pool, Snapshot};
 use super::target::NameSelector;
 use super::{ChangedSlice, ImpactQuery, ProposedChange};
 
-/// A device that is a partition of another one.
+/// A device that is a part of another one, such as a MIG partition of a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Partition<'s> {
     pub driver: &'s str,
@@ -66,8 +66,9 @@ pub(super) fn partitions_left_untainted_by_change<'s>(
     })
 }
 
-/// Returns the partitions of the devices with these names, including tainted ones, without the devices
-/// themselves.
+/// Returns the devices that are parts of the devices with these names, such as the MIG partitions of a GPU, tainted or
+/// not. The named devices are not among them. For a named partition, neither its GPU nor the other partitions of that
+/// GPU are returned.
 pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector]) -> Vec<Partition<'s>> {
     let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
         let Partition { driver, pool, device } = device.names;

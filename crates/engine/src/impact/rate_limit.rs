@@ -19,7 +19,7 @@ const BURST_EVICTIONS: UnixNanos = 10;
 pub(super) struct DueEviction<'s> {
     /// The time of the eviction without a rate limit.
     pub(super) due: UnixNanos,
-    /// The stored taint. Each taint has its own token bucket.
+    /// The taint where it is stored, not a copy: its address identifies its token bucket.
     pub(super) taint: &'s Taint,
     /// Evictions per second; `None` for no limit.
     pub(super) rate: Option<i64>,

@@ -184,9 +184,9 @@ pub(super) struct Slice {
     pub(super) devices: Box<[Device]>,
     /// The nodes that can use the devices.
     pub(super) placement: SlicePlacement,
-    /// True if a device has a taint that evicts, or if the slice taints devices of its pool.
+    /// True if one of `devices` has a taint with effect NoExecute, or if `taints` is not empty.
     pub(super) tainted: bool,
-    /// Taints of devices that other slices of the pool list (draft r2).
+    /// Taints with effect NoExecute that this slice adds to devices of other slices of its pool (draft r2).
     pub(super) taints: Box<[(InternedStr, Taint)]>,
     /// Attributes and capacities in the order of `devices`, as a JSON list, because they are read only for rules that
     /// select by class or expression. `None` if the snapshot does not store them.

@@ -91,7 +91,7 @@ pub(super) fn entry_terms(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)
 /// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
 fn expiring_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
     let spec = policy.spec.toleration();
-    spec.into_iter().flat_map(TolerationPolicy::allowed_entries).filter_map(|grant| {
+    spec.into_iter().flat_map(TolerationPolicy::allow_and_default_entries).filter_map(|grant| {
         Some(ExpiringEntry {
             policy: &policy.name,
             source: &policy.source,

@@ -61,13 +61,13 @@ impl CommonEntryFields {
         self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 
-    /// Returns the limits of the entry as YAML: `, values: [a, b], effects: [NoSchedule]`, without those that are not
-    /// set.
-    pub(super) fn limits_as_yaml(&self) -> String {
+    /// Returns the limits of the entry for messages, such as `, values: [a, b], effects: [NoSchedule]`. Limits that are not
+    /// set are left out.
+    pub(super) fn limits_for_message(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
             out.push_str(", values: [");
-            let quoted: Vec<String> = values.iter().map(|value| yaml_scalar(value)).collect();
+            let quoted: Vec<String> = values.iter().map(|value| quote_unless_plain(value)).collect();
             out.push_str(&quoted.join(", "));
             out.push(']');
         }
@@ -80,8 +80,10 @@ impl CommonEntryFields {
     }
 }
 
-/// Returns the text as a YAML scalar, quoted only if necessary.
-pub(super) fn yaml_scalar(text: &str) -> String {
+/// Returns the text as it is shown in messages: without quotes if it begins with a letter and contains only letters,
+/// digits and `-._/`, else in double quotes with Rust's escapes. It is not always what YAML needs: `true` is not
+/// quoted.
+pub(super) fn quote_unless_plain(text: &str) -> String {
     let plain =
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
     if plain && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) {
@@ -99,7 +101,7 @@ pub(super) struct TolerationEntry {
 }
 
 impl TolerationEntry {
-    /// Reads a list of entries.
+    /// Reads the entries of `list`, which is the field `name` of the policy: `allow` or `deny`.
     pub(super) fn read_all(list: Value<'_>, name: &'static str) -> Vec<TolerationEntry> {
         let mut grants = Vec::new();
         for (index, entry) in list.items().enumerate() {
@@ -120,7 +122,8 @@ impl TolerationEntry {
     /// Returns `{key: a/b, values: [c], maxTolerationSeconds: 600}`.
     pub(super) fn describe(&self) -> String {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
-        let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.limits_as_yaml());
+        let (key, terms) =
+            (quote_unless_plain(&self.entry.keys.to_string()), self.terms.limits_for_message());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
     }
 }
@@ -133,7 +136,7 @@ pub(super) struct TaintEntry {
 }
 
 impl TaintEntry {
-    /// Reads a list of entries.
+    /// Reads the entries of `list`, which is the field `name` of the policy: `allow` or `deny`.
     pub(super) fn read_all(list: Value<'_>, name: &str) -> Vec<TaintEntry> {
         let entries = list.items().enumerate();
         entries
@@ -146,7 +149,7 @@ impl TaintEntry {
 
     /// Returns `{key: "a/*", effects: [None]}`.
     pub(super) fn describe(&self) -> String {
-        format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.limits_as_yaml())
+        format!("{{key: {}{}}}", quote_unless_plain(&self.key), self.terms.limits_for_message())
     }
 }
 
@@ -164,7 +167,7 @@ pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";
 
 #[cfg(test)]
 mod tests {
-    use super::{CommonEntryFields, replace_driver_placeholder, yaml_scalar};
+    use super::{CommonEntryFields, quote_unless_plain, replace_driver_placeholder};
     use tollgate_document::doc;
     use tollgate_formats::gotime;
 
@@ -183,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_quoted_where_yaml_needs_it() {
+    fn only_plain_words_are_shown_without_quotes() {
         for (text, expected) in [("a/b-c", "a/b-c"), ("", "\"\""), ("1", "\"1\""), ("a b", "\"a b\"")] {
-            assert_eq!(yaml_scalar(text), expected, "{text}");
+            assert_eq!(quote_unless_plain(text), expected, "{text}");
         }
     }
 

@@ -55,18 +55,21 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// A function that reads a file referenced by a policy. Returns its contents or an error message.
-pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
+/// A function that reads a schema file, given the path that a policy names. Returns its contents or an error message.
+pub type ReadSchemaFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
-    /// Compiles policies. `read` is called for schema files that are not among `files`.
+    /// Compiles the policies in `files`. `read_schema` is called for schema files that are not among them.
     ///
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
-    pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
+    pub fn load(
+        files: &[PolicyFile],
+        read_schema: ReadSchemaFile<'_>,
+    ) -> Result<PolicySet, Vec<PolicyError>> {
         let mut loader = PolicyLoader::default();
         let seen = SchemaFileRecord::default();
         for file in files.iter().filter(|file| !is_test_file(&file.name)) {
-            loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
+            loader.load_file(file, &SchemaSource { file: &file.name, files, read_schema, seen: &seen });
         }
         let named = seen.named.into_inner();
         let PolicyLoader { policies, mut errors, mut warnings, non_policies } = loader;
@@ -91,10 +94,10 @@ impl PolicySet {
 
 /// Returns the errors of the policies in a file, each with the index of its document. Documents that cannot be parsed
 /// or are not policies are skipped.
-pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
+pub fn policy_errors(file: &PolicyFile, read_schema: ReadSchemaFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = PolicyLoader::default();
     let seen = SchemaFileRecord::default();
-    let schemas = SchemaSource { file: &file.name, files: &[], read, seen: &seen };
+    let schemas = SchemaSource { file: &file.name, files: &[], read_schema, seen: &seen };
     let lines = LineIndex::from_text(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
@@ -330,7 +333,7 @@ fn expression_position(
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
-    read: ReadFile<'l>,
+    read_schema: ReadSchemaFile<'l>,
     seen: &'l SchemaFileRecord,
 }
 
@@ -348,8 +351,8 @@ pub(super) struct SchemaFileRecord {
 impl<'l> SchemaSource<'l> {
     /// Creates the schema source for a policy that is not in a file, where `schemaFile` is an error.
     pub(super) fn without_files(seen: &'l SchemaFileRecord) -> SchemaSource<'l> {
-        let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
-        SchemaSource { file: "", files: &[], read, seen }
+        let read_schema = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
+        SchemaSource { file: "", files: &[], read_schema, seen }
     }
 
     /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
@@ -392,7 +395,7 @@ impl<'l> SchemaSource<'l> {
         let normal = normalized_path(path);
         let given = self.files.iter().find(|file| file.name == path || normalized_path(&file.name) == normal);
         self.seen.named.borrow_mut().insert(normal);
-        let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
+        let text = given.map_or_else(|| (self.read_schema)(path), |file| Ok(file.text.clone()))?;
         if given.is_none() {
             self.seen.digest.borrow_mut().update(text.as_bytes());
         }

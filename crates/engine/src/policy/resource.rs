@@ -15,7 +15,7 @@ use super::broken::broken_policy;
 use super::conditions::PolicyExpressions;
 use super::index::NamespaceIndex;
 use super::kind::PolicyKind;
-use super::load::{PolicyError, PolicyFile, ReadFile, SchemaFileRecord, SchemaSource, read_policy};
+use super::load::{PolicyError, PolicyFile, ReadSchemaFile, SchemaFileRecord, SchemaSource, read_policy};
 use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional_field, required_field};
 use super::{Policy, PolicySet};
 use crate::rules::table::INVALID_POLICY;
@@ -128,11 +128,11 @@ impl PolicySet {
     /// the same kind and name, the file counts. What `previous` has compiled of unchanged resources is used again.
     pub fn load_with_resources(
         files: &[PolicyFile],
-        read: ReadFile<'_>,
+        read_schema: ReadSchemaFile<'_>,
         resources: &[PolicyResource],
         previous: Option<&PolicySet>,
     ) -> Result<PolicySet, Vec<PolicyError>> {
-        let mut set = PolicySet::load(files, read)?;
+        let mut set = PolicySet::load(files, read_schema)?;
         if resources.is_empty() {
             return Ok(set);
         }

@@ -13,7 +13,7 @@ pub(super) use compared::ComparedTaints;
 
 use std::borrow::Cow;
 
-use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, replace_driver_placeholder, yaml_scalar};
+use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, quote_unless_plain, replace_driver_placeholder};
 use super::json_schema::{JsonCheck, Schema};
 use super::kind::{PolicySpec, policies_of_kind};
 use super::load::SchemaSource;
@@ -391,9 +391,12 @@ fn missing_driver_hint(admission: &DecodedAttributes<'_>) -> String {
 
 /// Returns a taint for messages, such as `a/b=c:NoExecute`.
 fn describe_taint(taint: Taint<'_>) -> String {
-    let value =
-        if taint.value().is_empty() { String::new() } else { format!("={}", yaml_scalar(taint.value())) };
-    format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
+    let value = if taint.value().is_empty() {
+        String::new()
+    } else {
+        format!("={}", quote_unless_plain(taint.value()))
+    };
+    format!("{}{value}:{}", quote_unless_plain(taint.key()), taint.effect())
 }
 
 impl RestrictingTaintPolicy<'_> {

@@ -98,8 +98,9 @@ impl TolerationPolicy {
         }
     }
 
-    /// Returns the allow entries, including those derived from default tolerations.
-    pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
+    /// Returns the entries of `allow`, and those derived from `defaults`: a policy allows its default tolerations, even
+    /// without an allow list.
+    pub(super) fn allow_and_default_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
         self.allow.iter().flatten().chain(&self.default_entries)
     }
 
@@ -259,7 +260,9 @@ impl<'s> TolerationEntryGroup<'s> {
         let speaker = speakers.min_by_key(in_force_since)?.policy;
         let requires_key = keyed.map(|matched| matched.policy);
         let (expired, allowed) = ours()
-            .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
+            .flat_map(|(matched, policy)| {
+                policy.allow_and_default_entries().map(move |grant| (matched, grant))
+            })
             .partition(|(_, grant)| grant.terms.is_expired(now));
         Some(TolerationEntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
     }

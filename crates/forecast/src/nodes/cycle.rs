@@ -105,8 +105,9 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         }
     }
 
-    /// Applies all filters that run before the device filter to a node.
-    pub fn check_node(&self, node: NodeIndex) -> Result<(), Rejection> {
+    /// Applies to a node all filters that run before the device filter, such as those for resources and affinity. Does not
+    /// check whether the node has the devices that the pod needs.
+    pub fn check_node_without_devices(&self, node: NodeIndex) -> Result<(), Rejection> {
         if let Some(reason) = self.fit.rejection(node) {
             return Err(Rejection::unresolvable(reason));
         }

@@ -31,7 +31,7 @@ impl SchedulingCycle<'_, '_, '_> {
                     without.remove_pod(victim.node, victim.pod);
                 }
                 SchedulingCycle::start(&without, self.fits, self.delegated, self.id)
-                    .is_ok_and(|cycle| cycle.check_node(node).is_ok())
+                    .is_ok_and(|cycle| cycle.check_node_without_devices(node).is_ok())
             })
             .collect()
     }

@@ -71,12 +71,12 @@ const EXTENDED: &str = r#"{
 fn devices_provide_extended_resources_that_the_node_does_not_offer() {
     with_cycle(EXTENDED, |cycle, catalog| {
         let (plugin, devices) = (node(cycle, "plugin"), node(cycle, "devices"));
-        let rejection = cycle.check_node(plugin).expect_err("the only one is taken");
+        let rejection = cycle.check_node_without_devices(plugin).expect_err("the only one is taken");
         let texts: Vec<_> =
             rejection.reasons.as_slice().iter().map(|reason| reason.scheduler_message(catalog)).collect();
         assert_eq!(texts, ["Insufficient example.com/gpu"]);
         assert!(rejection.resolvable);
-        assert_eq!(cycle.check_node(devices), Ok(()));
+        assert_eq!(cycle.check_node_without_devices(devices), Ok(()));
         let delegated = [("example.com/gpu", 1), ("deviceclass.resource.kubernetes.io/gpu", 2)];
         assert_eq!(cycle.requests_delegated_to_devices(devices).collect::<Vec<_>>(), delegated);
         assert_eq!(cycle.requests_delegated_to_devices(plugin).collect::<Vec<_>>(), delegated[1..]);
@@ -101,7 +101,7 @@ fn preemption(priority: i64, rest: &str) -> Vec<String> {
     with_cycle(&cluster, |cycle, _| {
         let mut diagnosis = Diagnosis::default();
         for node in cycle.candidates(0) {
-            diagnosis.add(node, &cycle.check_node(node).expect_err("every node is full"));
+            diagnosis.add(node, &cycle.check_node_without_devices(node).expect_err("every node is full"));
         }
         let nodes = cycle.occupancy.nodes();
         let candidates = cycle.preemption_candidates(&diagnosis);
@@ -137,7 +137,7 @@ fn a_removed_pod_leaves_nothing_behind() {
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     let fits_now = |occupancy: &Occupancy<'_, '_>| {
         SchedulingCycle::start(occupancy, &fits, &delegated, second)
-            .is_ok_and(|cycle| cycle.check_node(node).is_ok())
+            .is_ok_and(|cycle| cycle.check_node_without_devices(node).is_ok())
     };
     assert!(fits_now(&occupancy));
     occupancy.add_pod(node, first);

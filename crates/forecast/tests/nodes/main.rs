@@ -98,7 +98,7 @@ fn outcome(case: Value<'_>, semantics: AllocatorSemantics) -> Outcome {
     let mut feasible: Vec<NodeIndex> = Vec::new();
     let name = |node: NodeIndex| nodes.get(node).node.name.to_owned();
     for node in cycle.candidates(3) {
-        match cycle.check_node(node) {
+        match cycle.check_node_without_devices(node) {
             Ok(()) => feasible.push(node),
             Err(rejection) => {
                 diagnosis.add(node, &rejection);

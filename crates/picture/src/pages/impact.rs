@@ -175,7 +175,8 @@ const DEVICES_AFTER_CHANGES_NOTE: &str = "After: the taints are in force, evicte
 /// Added to the titles of sections about one of several changes.
 const ALONE: &str = " (this change alone)";
 
-/// A sentence about replacements that can be evicted again, beside the number of those that fit; nothing if none can.
+/// A sentence that says for how many of the evicted pods the replacements, if they fit, can be evicted again; nothing if
+/// there are none. It is shown below the outcomes of the replacements.
 fn evicted_again(again: usize, evicted: usize) -> Markup {
     html! {
         @if again > 0 {

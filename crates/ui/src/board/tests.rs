@@ -77,7 +77,7 @@ fn cells_lead_to_devices() {
     let found = board.device(id).expect("a device");
     let expected = DeviceName { driver: "gpu.example.com".into(), pool: "a".into(), device: "gpu-1".into() };
     assert_eq!(found, expected);
-    assert_eq!(found.command_target(), "gpu.example.com/a/gpu-1");
+    assert_eq!(found.driver_pool_device(), "gpu.example.com/a/gpu-1");
     let details = text(&board.details(id, &crate::RelatedDevices::default()).expect("details"));
     assert!(details.contains("tainted") && details.contains(&format!("/what-if#{id}")), "{details}");
     assert_eq!(board.device("d000000000000"), None);

@@ -134,8 +134,9 @@ fn namespace_or_default(metadata: ObjectMeta<'_>) -> &str {
     Some(metadata.namespace()).filter(|name| !name.is_empty()).unwrap_or("default")
 }
 
-/// Returns the id of the process group that a pod runs, from its labels; the name of the pod if it has no such label.
-fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
+/// Returns the id of the process group that a pod runs, from its labels; the name of the pod if it has no such label, so
+/// the result is not empty.
+fn process_group_id_or_pod_name<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
     let metadata = pod.get("metadata");
     let configured = cluster.json().get("spec").get("labels").get("processGroupIDLabels");
     let names = configured.items().map(Value::str).chain(PROCESS_GROUP_LABELS);
@@ -162,7 +163,7 @@ fn tainted_process_group<'d>(
 ) -> Option<TaintedProcessGroup<'d>> {
     let taints: List<'d, Taint<'d>> = List::from_json(node.get("spec").get("taints"));
     let node = node.get("metadata").get("name").str();
-    let id = process_group_id(input.cluster, pod);
+    let id = process_group_id_or_pod_name(input.cluster, pod);
     // Since when the process group has a condition, by the status of its cluster; now if the status has no time.
     let since = |condition: NodeTaintCondition| {
         let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;

@@ -75,9 +75,10 @@ pub(in crate::policy) trait ComparedAspect<'s>: Sized {
         false
     }
 
-    /// For a sample that stands for a text, such as a JSON Schema, returns what the text is about. If one text is
-    /// removed and another added for the same subject, the effect is unknown, because the texts may mean the same.
-    fn compared_text_subject(_: &Self::Sample) -> Option<String> {
+    /// For a sample whose value cannot be compared with others, such as a JSON Schema, returns what it is about, such as a
+    /// driver and a key. If one value is removed and another added for the same subject, the effect of the change is
+    /// unknown, because neither value is known to be stricter.
+    fn subject_if_incomparable(_: &Self::Sample) -> Option<String> {
         None
     }
 
@@ -164,23 +165,23 @@ impl<'s> ComparedSets<'_, 's> {
         let (old, new) = (A::of(self.before, self.circumstances), A::of(self.after, self.circumstances));
         let mut by_levels: BTreeMap<_, Vec<A::Sample>> = BTreeMap::new();
         let mut differing = Vec::new();
-        // For each slot, whether something was added to it and removed from it.
-        let mut slots: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+        // For each subject, whether a value was added and whether one was removed.
+        let mut subjects: BTreeMap<String, (bool, bool)> = BTreeMap::new();
         for sample in A::samples(&both, self.circumstances) {
             let levels = (old.level(&sample), new.level(&sample));
             if levels.0 == levels.1 {
                 continue;
             }
-            if let Some(slot) = A::compared_text_subject(&sample) {
-                let (added, removed) = slots.entry(slot).or_default();
+            if let Some(subject) = A::subject_if_incomparable(&sample) {
+                let (added, removed) = subjects.entry(subject).or_default();
                 *added |= levels.0.is_none();
                 *removed |= levels.1.is_none();
             }
             differing.push((levels, sample));
         }
         for ((before, after), sample) in differing {
-            let is_replaced =
-                A::compared_text_subject(&sample).is_some_and(|slot| slots.get(&slot) == Some(&(true, true)));
+            let is_replaced = A::subject_if_incomparable(&sample)
+                .is_some_and(|subject| subjects.get(&subject) == Some(&(true, true)));
             by_levels.entry((before, after, is_replaced)).or_default().push(sample);
         }
         for ((before, after, is_replaced), samples) in by_levels {

@@ -171,7 +171,7 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
         matches!(sample, SampleOutcome::CannotEvaluate(_))
     }
 
-    fn compared_text_subject(sample: &SampleOutcome) -> Option<String> {
+    fn subject_if_incomparable(sample: &SampleOutcome) -> Option<String> {
         matches!(sample, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
     }
 }

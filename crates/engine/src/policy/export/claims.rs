@@ -84,7 +84,7 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
     let mut restricting = Vec::new();
     for bound in policies {
         let Some(policy) = bound.source.policy.spec.toleration() else { continue };
-        let entries: Vec<TolerationEntry> = policy.allowed_entries().cloned().collect();
+        let entries: Vec<TolerationEntry> = policy.allow_and_default_entries().cloned().collect();
         for entry in unexpired_allow_entries(draft, bound.source, &entries, |entry| &entry.terms) {
             grants.push((bound.matches.clone(), entry));
         }

@@ -31,11 +31,12 @@ pub(super) struct ExportedPolicy<'s> {
 }
 
 impl<'s> ExportedPolicy<'s> {
-    /// Reads a policy, and lists the fields that are left out. `others` are the policies that were read before.
+    /// Reads a policy, and lists the fields that the export leaves out. `earlier` are the policies that were read before,
+    /// and `now` tells whether `enforceFrom` has passed.
     pub(super) fn read(
         policy: &'s Policy,
         document: Value<'s>,
-        others: &[ExportedPolicy<'_>],
+        earlier: &[ExportedPolicy<'_>],
         now: Timestamp,
         omissions: &mut BTreeSet<Omission>,
     ) -> ExportedPolicy<'s> {
@@ -43,7 +44,7 @@ impl<'s> ExportedPolicy<'s> {
         let mut source = ExportedPolicy {
             policy,
             spec,
-            id: variable_suffix(&policy.name, others),
+            id: variable_suffix(&policy.name, earlier),
             action: policy.action,
             only_grants: false,
         };
@@ -130,10 +131,10 @@ impl<'s> ExportedPolicy<'s> {
     fn matches_namespace_selector(&self) -> BoolExpr {
         let selector = self.spec.get("match").get("namespaceSelector");
         let labels = selector.get("matchLabels").members();
-        let labels = labels.map(|(key, value)| meets_label_requirement(key.text(), "In", &[value.str()]));
+        let labels = labels.map(|(key, value)| namespace_meets_requirement(key.text(), "In", &[value.str()]));
         let expressions = selector.get("matchExpressions").items().map(|item| {
             let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
-            meets_label_requirement(item.get("key").str(), item.get("operator").str(), &values)
+            namespace_meets_requirement(item.get("key").str(), item.get("operator").str(), &values)
         });
         BoolExpr::all(labels.chain(expressions))
     }
@@ -173,8 +174,8 @@ impl<'s> ExportedPolicy<'s> {
     }
 }
 
-/// Returns the test whether the labels of the namespace meet a requirement of a label selector.
-fn meets_label_requirement(key: &str, operator: &str, values: &[&str]) -> BoolExpr {
+/// Returns the test whether the labels of the request's namespace meet a requirement of a label selector.
+fn namespace_meets_requirement(key: &str, operator: &str, values: &[&str]) -> BoolExpr {
     use super::text::string_literal;
     let labels = "variables.namespaceLabels";
     let key_text = string_literal(key);

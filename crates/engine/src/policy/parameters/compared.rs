@@ -99,7 +99,7 @@ impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
         format!("parameters {name}{violates}{driver}")
     }
 
-    fn compared_text_subject(sample: &SampleParameters) -> Option<String> {
+    fn subject_if_incomparable(sample: &SampleParameters) -> Option<String> {
         let SampleParameters { driver, api_version, kind, violated } = sample;
         violated.as_ref().map(|_| format!("{driver} {api_version} {kind}"))
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    DataRequirement, ResolvedEntry, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy,
-    replace_driver_placeholder, yaml_scalar,
+    DataRequirement, ResolvedEntry, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy, quote_unless_plain,
+    replace_driver_placeholder,
 };
 use crate::policy::diff::{
     CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
@@ -121,9 +121,15 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
         };
         match &sample.about {
             TaintCase::Published { key, value, effect } => {
-                let value =
-                    if value == UNLISTED_VALUE { "any other value".to_owned() } else { yaml_scalar(value) };
-                format!("taint {{key: {}, value: {value}, effect: {effect}}}{driver}", yaml_scalar(key))
+                let value = if value == UNLISTED_VALUE {
+                    "any other value".to_owned()
+                } else {
+                    quote_unless_plain(value)
+                };
+                format!(
+                    "taint {{key: {}, value: {value}, effect: {effect}}}{driver}",
+                    quote_unless_plain(key)
+                )
             }
             TaintCase::Rate(rate) => format!("taint with evictionsPerSecond: {rate}{driver}"),
             TaintCase::NoData { key } => format!("taint with key {key} and without data{driver}"),
@@ -133,7 +139,7 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
         }
     }
 
-    fn compared_text_subject(sample: &SampleTaint) -> Option<String> {
+    fn subject_if_incomparable(sample: &SampleTaint) -> Option<String> {
         match &sample.about {
             TaintCase::Data { key, .. } => Some(format!("{} {key}", sample.driver)),
             _ => None,

@@ -21,7 +21,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 pub(super) struct AnnotationPolicy {
     /// The annotations that a rule must have.
     pub(super) required: Vec<&'static str>,
-    /// Maximum number of seconds until a rule expires; `None` if it is not limited.
+    /// Maximum number of seconds from the creation of a rule until it expires; `None` if it is not limited.
     pub(super) max_age_seconds: Option<i64>,
 }
 

@@ -152,7 +152,7 @@ impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
         }
     }
 
-    fn compared_text_subject(sample: &SampleRule) -> Option<String> {
+    fn subject_if_incomparable(sample: &SampleRule) -> Option<String> {
         let is_tainted = matches!(&sample.about, RuleCase::Impact(impact) if impact.is_about_max_tainted());
         is_tainted.then(|| sample.driver.clone())
     }

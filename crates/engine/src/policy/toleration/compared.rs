@@ -10,7 +10,7 @@ use super::written::WrittenToleration;
 use super::{TolerationEntryGroup, TolerationPolicy};
 use crate::admission::Operation;
 use crate::policy::diff::{ComparedAspect, SampleContext, level_at};
-use crate::policy::entries::{TolerationEntry, yaml_scalar};
+use crate::policy::entries::{TolerationEntry, quote_unless_plain};
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
@@ -45,7 +45,7 @@ impl SampleToleration {
 impl TolerationPolicy {
     /// Returns all entries of the policy, including those derived from default tolerations.
     pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
-        self.allowed_entries().chain(&self.deny)
+        self.allow_and_default_entries().chain(&self.deny)
     }
 }
 
@@ -127,7 +127,7 @@ impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
                 UNLISTED_KEY => "any other key".to_owned(),
                 key => match key.strip_suffix(UNLISTED_VALUE) {
                     Some(prefix) => format!("{prefix}* (any other name)"),
-                    None => yaml_scalar(key),
+                    None => quote_unless_plain(key),
                 },
             };
             fields.push(format!("key: {text}"));
@@ -135,7 +135,7 @@ impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
         match sample.value.as_deref() {
             None => fields.push("operator: Exists".to_owned()),
             Some(UNLISTED_VALUE) => fields.push("value: any other value".to_owned()),
-            Some(value) => fields.push(format!("value: {}", yaml_scalar(value))),
+            Some(value) => fields.push(format!("value: {}", quote_unless_plain(value))),
         }
         if sample.effects != EffectSet::KNOWN {
             fields.extend(sample.effects.names().map(|effect| format!("effect: {effect}")));

@@ -3,7 +3,7 @@
 //! Invariant: what [`allowed_instead`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
 //! would be refused again.
 
-use super::super::entries::yaml_scalar;
+use super::super::entries::quote_unless_plain;
 use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTaints};
 use tollgate_api::conform::suggest::distance;
 use tollgate_api::profile::Profile;
@@ -108,7 +108,7 @@ impl WrittenToleration {
 impl std::fmt::Display for WrittenToleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut fields: Vec<String> =
-            self.set_fields().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
+            self.set_fields().map(|(name, text)| format!("{name}: {}", quote_unless_plain(text))).collect();
         fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
         write!(f, "{{{}}}", fields.join(", "))
     }

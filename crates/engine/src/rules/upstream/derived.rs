@@ -31,8 +31,9 @@ pub struct RequestRef<'d> {
 }
 
 impl RequestRef<'_> {
-    /// True if a constraint's reference names this request or, for a sub-request, the request that it is part of.
-    fn matches_reference(self, reference: &str) -> bool {
+    /// True if `reference`, an item of a constraint's `requests`, names this request or, for a sub-request, the request
+    /// that it is part of.
+    fn is_named_by_constraint(self, reference: &str) -> bool {
         let Some(sub) = self.sub else { return reference == self.request };
         // A reference without a slash means every sub-request; upstream cuts at the first slash.
         let whole = reference.strip_prefix(self.request).and_then(|rest| rest.strip_prefix('/'));
@@ -97,7 +98,7 @@ impl<'d> ConstraintAttributes<'d> {
                     && (requests.is_empty()
                         || requests
                             .iter()
-                            .any(|reference| reference.is_empty() || owner.matches_reference(reference)))
+                            .any(|reference| reference.is_empty() || owner.is_named_by_constraint(reference)))
             });
         };
         let has = |reference: &str| index.contains(&(reference, name));

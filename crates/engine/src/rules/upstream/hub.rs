@@ -114,16 +114,16 @@ impl InternalStructWriter {
             }
             begin_go_member(out, field.json);
             match request.exactly(self.version) {
-                Some(body) => self.write_flat_body(out, body.json(), &field.ty),
+                Some(body) => self.write_exactly_of_flat_request(out, body.json(), &field.ty),
                 None => out.push_str("null"),
             }
         }
         out.push('}');
     }
 
-    /// Appends the `exactly` part of a flat request. An empty list of tolerations becomes `null`, because only this
-    /// list is converted item by item.
-    fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
+    /// Appends the `exactly` object, with its braces, that a request of a flat version (such as v1beta1) is converted to.
+    /// An empty list of tolerations becomes `null`, because only this list is converted item by item.
+    fn write_exactly_of_flat_request(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
         let FieldType::Struct(exact) = ty else { return };
         out.push('{');
         for field in exact.fields {

@@ -28,7 +28,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
     }
     let own_checks = match admission.old_object {
         None => {
-            let meta = PreparedMeta::for_create(admission);
+            let meta = PreparedMeta::for_create_validation(admission);
             object_name::check_new_name(cx, &at, kind, &meta);
             check_common_metadata(cx, &at, kind, &meta);
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
@@ -37,7 +37,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
         // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
         Some(old) => {
             let old = PreparedMeta::from_stored(admission, old);
-            let meta = PreparedMeta::for_update(admission, &old);
+            let meta = PreparedMeta::for_update_validation(admission, &old);
             object_name::check_path_segment(cx, &at, &meta);
             check_common_metadata(cx, &at, kind, &meta);
             meta_update::check_metadata_update(cx, &at, &meta, &old);

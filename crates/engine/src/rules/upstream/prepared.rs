@@ -47,9 +47,10 @@ impl<'d> PreparedMeta<'d> {
         }
     }
 
-    /// Returns the metadata of a new object, as the server validates it.
+    /// Returns the metadata of a new object, as the server validates it: namespace and generation are set, and the
+    /// deletion fields are cleared. Name, `generateName` and uid are as written: no name is generated.
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
-    pub fn for_create(admission: &DecodedAttributes<'d>) -> PreparedMeta<'d> {
+    pub fn for_create_validation(admission: &DecodedAttributes<'d>) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
         let given = PreparedMeta::with_default_namespace(
             admission.object.metadata(),
@@ -80,7 +81,10 @@ impl<'d> PreparedMeta<'d> {
 
     /// Returns the metadata of an update of `old`, or of its status, as the server validates it.
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
-    pub fn for_update(admission: &DecodedAttributes<'d>, old: &PreparedMeta<'d>) -> PreparedMeta<'d> {
+    pub fn for_update_validation(
+        admission: &DecodedAttributes<'d>,
+        old: &PreparedMeta<'d>,
+    ) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
         let given = PreparedMeta::with_default_namespace(
             admission.object.metadata(),

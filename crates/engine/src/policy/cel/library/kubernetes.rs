@@ -156,9 +156,9 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     Ok(())
 }
 
-/// Checks a string literal that a policy passes to a function such as `quantity`, so that a bad one is reported when
-/// the policy is loaded.
-pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
+/// Checks a string literal that a policy passes to `quantity`, `semver`, `ip` or `cidr`, so that an invalid one is
+/// reported when the policy is loaded.
+pub(super) fn check_value_literal(function: &str, text: &str) -> Result<(), String> {
     if let Some((_, reason)) = length_error(function, text) {
         return Err(reason);
     }
