@@ -61,6 +61,23 @@ fn the_first_decode_error_has_the_servers_words() {
     assert!(compared > 200, "only {compared} decode errors were compared");
 }
 
+#[test]
+fn a_kind_that_is_no_string_is_named_by_the_type_of_the_wrong_value() {
+    for (members, expected) in [
+        (r#""apiVersion":"v1","kind":"ResourceClaim","kind":true"#, "bool into Go struct field .kind "),
+        (r#""apiVersion":"v1","kind":[],"kind":"ResourceClaim""#, "array into Go struct field .kind "),
+        (
+            r#""apiVersion":{},"apiVersion":"v1","kind":"ResourceClaim""#,
+            "object into Go struct field .apiVersion ",
+        ),
+        (r#""apiVersion":"v1","kind":7"#, "number into Go struct field .kind "),
+    ] {
+        let case = format!(r#"{{"operation":"CREATE","object":{{{members}}}}}"#);
+        let found = texts(&judge("1.37", "decoding", doc::parse(&case).expect("JSON").root()));
+        assert!(found.iter().any(|text| text.contains(expected)), "{members}: {found:?}");
+    }
+}
+
 fn texts(verdict: &tollgate_engine::engine::Verdict) -> Vec<String> {
     verdict.findings().iter().map(|diagnostic| diagnostic.finding.detail.to_string()).collect()
 }

@@ -47,22 +47,22 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != ValueKind::Object {
         return Identity::Unreadable("not an object");
     }
-    let found = identity_of(type_field(object, API_VERSION), type_field(object, KIND));
+    let found = identity_of(type_field(object, API_VERSION).ok(), type_field(object, KIND).ok());
     if found != Identity::Foreign {
         return found;
     }
     // kubectl sends keys in order, so that of `kind` and `KIND` the server reads `kind` last.
-    let exact = |name: &str| object.member(name).map_or(Ok(""), |(_, value)| Ok(value.str()));
+    let exact = |name: &str| Some(object.member(name).map_or("", |(_, value)| value.str()));
     match identity_of(exact(API_VERSION.text), exact(KIND.text)) {
         ours @ Identity::Ours { .. } => ours,
         _ => found,
     }
 }
 
-/// Returns the identity for the values of `apiVersion` and `kind`. `Err` means that a value is not a string,
+/// Returns the identity for the values of `apiVersion` and `kind`. `None` means that a value is not a string,
 /// and `""` that it is absent.
-fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) -> Identity<'d> {
-    let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
+fn identity_of<'d>(api_version: Option<&'d str>, kind: Option<&'d str>) -> Identity<'d> {
+    let (Some(api_version), Some(kind)) = (api_version, kind) else {
         return Identity::Unreadable("apiVersion and kind must be strings");
     };
     if kind.is_empty() {
@@ -246,8 +246,8 @@ pub(super) fn metadata_namespace(object: Value<'_>) -> &str {
 }
 
 /// Returns the value of `apiVersion` or `kind` as Go's decoder reads it: of the members whose names equal `name` in any
-/// case, the last one. `""` if there is none or it is null, `Err` if one is not a string.
-fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ()> {
+/// case, the last one. `""` if there is none or it is null; an error with the type of the first that is not a string.
+fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ValueKind> {
     let mut found = "";
     // A key that was recognised is a name as we write it, and these two have no other spelling among those.
     let is_meant = |key: Value<'_>| match key.as_key().number() {
@@ -258,7 +258,7 @@ fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ()> {
         match value.kind() {
             ValueKind::String => found = value.text(),
             ValueKind::Null => {}
-            _ => return Err(()),
+            kind => return Err(kind),
         }
     }
     Ok(found)
@@ -324,37 +324,35 @@ pub(super) fn stored_kind(
 /// Returns the finding for something that is not an object, or whose `apiVersion` or `kind` is not a string, in Go's
 /// words.
 fn unreadable_type_finding(object: Value<'_>) -> Finding {
-    let what = match object.kind() {
-        ValueKind::Null => "null",
-        ValueKind::Bool => "bool",
-        ValueKind::Number => "number",
-        ValueKind::String => "string",
-        ValueKind::Array => "array",
-        ValueKind::Object => {
-            let field = if type_field(object, API_VERSION).is_err() { "apiVersion" } else { "kind" };
-            let what = match object.get(field).kind() {
-                ValueKind::Bool => "bool",
-                ValueKind::Array => "array",
-                ValueKind::Object => "object",
-                _ => "number",
-            };
-            let detail = format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
-                 .{field} of type string"
-            );
-            return type_finding(
-                WRONG_CONTENT_TYPE,
-                &Path::ROOT.field(field),
-                ErrorType::TypeInvalid,
-                detail,
-            );
-        }
-    };
+    if object.kind() == ValueKind::Object {
+        let of_api_version = type_field(object, API_VERSION).err().map(|kind| ("apiVersion", kind));
+        let of_kind = || type_field(object, KIND).err().map(|kind| ("kind", kind));
+        let (field, kind) = of_api_version.or_else(of_kind).unwrap_or(("kind", ValueKind::Null));
+        let detail = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of \
+             type string",
+            go_type_name(kind)
+        );
+        return type_finding(WRONG_CONTENT_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
+    }
+    let what = go_type_name(object.kind());
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
     type_finding(WRONG_CONTENT_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
+}
+
+/// The name of a JSON type in the errors of Go's decoder.
+fn go_type_name(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Null => "null",
+        ValueKind::Bool => "bool",
+        ValueKind::Number => "number",
+        ValueKind::String => "string",
+        ValueKind::Array => "array",
+        ValueKind::Object => "object",
+    }
 }
 
 /// Returns the finding for an object without the field, `kind` or `apiVersion`, with a hint at what to write.
