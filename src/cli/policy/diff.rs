@@ -3,7 +3,7 @@
 //! The engine compares what the two sets mean; this prints it, and decides about the exit code. With a dump or a
 //! cluster, the stored objects are checked by both sets as well.
 //!
-//! Invariant: what cannot be compared counts as wider.
+//! Invariant: what cannot be compared counts as wider and as stricter.
 
 use std::path::{Path, PathBuf};
 

@@ -54,11 +54,13 @@ tollgate_formats::named_enum! {
 }
 
 impl ChangeEffect {
-    /// Combines two effects into the effect of both changes together: wider and stricter is both.
+    /// Combines two effects into the effect of both changes together: wider and stricter is both, and anything with an
+    /// unknown effect is unknown. The order of several effects does not matter.
     #[must_use]
     pub fn combined_with(self, other: ChangeEffect) -> ChangeEffect {
         match (self.min(other), self.max(other)) {
             (ChangeEffect::Stricter, ChangeEffect::Wider) => ChangeEffect::Both,
+            (ChangeEffect::Unknown, _) => ChangeEffect::Unknown,
             (_, stronger) => stronger,
         }
     }
