@@ -58,12 +58,15 @@ pub(super) fn monotonic() -> std::time::Instant {
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.
 fn parse_now(text: &str) -> Result<String, String> {
-    let time = DateTime::parse_from_rfc3339(text).map_err(|error| {
-        let why = match error.kind() {
-            ParseErrorKind::OutOfRange => "there is no such time; ",
-            _ => "",
-        };
-        format!("{why}expected an RFC 3339 time, such as 2026-11-16T09:00:00Z")
+    let expected = "expected an RFC 3339 time, such as 2026-11-16T09:00:00Z";
+    let no_such_time = || format!("there is no such time; {expected}");
+    let time = DateTime::parse_from_rfc3339(text).map_err(|error| match error.kind() {
+        ParseErrorKind::OutOfRange => no_such_time(),
+        _ => expected.to_owned(),
     })?;
+    // Chrono accepts second 60, and counts it as nanoseconds of second 59.
+    if time.timestamp_subsec_nanos() >= 1_000_000_000 {
+        return Err(no_such_time());
+    }
     Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))
 }

@@ -66,11 +66,11 @@ pub(super) struct Check {
 }
 
 const AFTER_HELP: &str = "\
-With --context, the policies that are custom resources of that cluster count in addition to those of --policy. If both
-have the same kind and name, the file counts.
+With --context, the policies that are custom resources of that cluster count in addition to those
+of --policy. If both have the same kind and name, the file counts.
 
-Policies that depend on the labels of namespaces require --namespaces or --context. With --context, the labels come from
-that cluster.
+Policies that depend on the labels of namespaces require --namespaces or --context. With --context,
+the labels come from that cluster.
 
 Exit codes:
   0  the toleration is allowed, or TOLERATION is not specified

@@ -1,7 +1,10 @@
 //! The toleration of `policy check`, as people write it: like a taint of kubectl, with seconds.
 
+use std::num::IntErrorKind;
+
 use crate::report::record::{Json, record};
 use tollgate_engine::tolerance::coverage::{EffectSet, ToleratedTaints};
+use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 
 /// A toleration in the form `KEY[=VALUE][:EFFECT[:SECONDS]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,16 +53,20 @@ impl TolerationArg {
                 return Err("seconds apply only to the effect NoExecute".to_owned());
             }
             Some(text) => {
-                let Ok(number) = text.strip_suffix('s').unwrap_or(text).parse() else {
-                    return Err(format!("`{text}` is not a number of seconds; expected {SYNTAX}"));
-                };
-                Some(number)
+                let number = text.strip_suffix('s').unwrap_or(text).parse::<i64>();
+                Some(number.map_err(|error| match error.kind() {
+                    IntErrorKind::PosOverflow => {
+                        format!("`{text}` is too large; expected at most {} seconds", i64::MAX)
+                    }
+                    _ => format!("`{text}` is not a number of seconds; expected {SYNTAX}"),
+                })?)
             }
         };
         if key == "*" && value.is_some() {
             return Err("a toleration of every key cannot have a value".to_owned());
         }
         let key = Some(key.to_owned()).filter(|key| key != "*");
+        check_key_and_value(key.as_deref(), value.as_deref())?;
         Ok(TolerationArg { key, value, effect, seconds })
     }
 
@@ -84,6 +91,22 @@ impl TolerationArg {
             seconds: self.seconds.map(|seconds| seconds.max(0)),
         }
     }
+}
+
+/// Checks that an API server accepts the key and the value of a toleration.
+fn check_key_and_value(key: Option<&str>, value: Option<&str>) -> Result<(), String> {
+    let mut problems = Vec::new();
+    if let Some(key) = key {
+        names::check_label_key(key, LengthUnitWord::Bytes, KeyErrorWord::LabelKey, &mut |problem| {
+            problems.push(format!("{key:?} is not a taint key: {problem}"));
+        });
+    }
+    if let Some(value) = value {
+        names::check_label_value(value, LengthUnitWord::Bytes, &mut |problem| {
+            problems.push(format!("{value:?} is not a taint value: {problem}"));
+        });
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
 #[cfg(test)]
@@ -122,8 +145,15 @@ mod tests {
             ("a:noexecute", "unknown effect `noexecute`"),
             ("a:NoSchedule:5", "seconds apply only to the effect NoExecute"),
             ("a:NoExecute:x", "`x` is not a number of seconds"),
+            ("a:NoExecute:99999999999999999999s", "`99999999999999999999s` is too large"),
             ("a:NoExecute:5:5", "there are too many `:`"),
             ("*=v", "a toleration of every key"),
+            (" ", "\" \" is not a taint key: name part must consist of"),
+            ("a/b/c", "\"a/b/c\" is not a taint key: a valid label key must consist of"),
+            ("gpu.example.com/*", "\"gpu.example.com/*\" is not a taint key: name part must consist of"),
+            ("a=b c:NoSchedule", "\"b c\" is not a taint value: a valid label must be"),
+            ("a=b=c", "\"b=c\" is not a taint value: a valid label must be"),
+            ("a=*", "\"*\" is not a taint value: a valid label must be"),
         ] {
             let message = TolerationArg::parse(wrong).unwrap_err();
             assert!(message.starts_with(why), "{wrong}: {message}");
