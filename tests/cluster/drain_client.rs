@@ -336,7 +336,8 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     assert!(
         notes.len() == 1
             && notes[0].starts_with("jobsets.jobset.x-k8s.io: not listed yet: the API server returned 403: ")
-            && notes[0].ends_with("; apply the ClusterRole of manifests/components/drain"),
+            && notes[0]
+                .ends_with("; apply the ClusterRole of manifests/components/drain and bind it to this user"),
         "{notes:?}"
     );
     double.refuse(&[]);

@@ -426,12 +426,32 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
         }
         source = error.source();
     }
-    text
+    without_library_details(&text)
+}
+
+/// The text of an error without what only helps developers: the name of kube's error, and the link of rustls.
+fn without_library_details(text: &str) -> String {
+    let text = text.strip_prefix("ServiceError: ").unwrap_or(text);
+    let Some((before, link)) = text.split_once(": https://docs.rs/rustls/") else { return text.to_owned() };
+    match link.split_once(": ") {
+        Some((_, after)) => format!("{before}: {after}"),
+        None => before.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{decode_lossy, without_url_credentials};
+    use super::{decode_lossy, without_library_details, without_url_credentials};
+
+    #[test]
+    fn an_error_names_no_library() {
+        let eof = "peer closed connection without sending TLS close_notify";
+        let link = "https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof";
+        let connect = "ServiceError: client error (Connect): refused";
+        assert_eq!(without_library_details(connect), "client error (Connect): refused");
+        assert_eq!(without_library_details(&format!("read: {eof}: {link}")), format!("read: {eof}"));
+        assert_eq!(without_library_details(&format!("{eof}: {link}: again")), format!("{eof}: again"));
+    }
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {

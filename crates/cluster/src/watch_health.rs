@@ -239,7 +239,7 @@ impl WatchHealth {
     pub(super) fn record_error(&self, error: &ApiError) {
         let hint = match error.code() {
             401 => "; check the credentials".to_owned(),
-            403 => format!("; apply the ClusterRole of {}", self.role),
+            403 => format!("; apply the ClusterRole of {} and bind it to this user", self.role),
             _ => String::new(),
         };
         tracing::warn!(resource = self.resource, "watch failed; retrying: {error}{hint}");
