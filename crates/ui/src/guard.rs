@@ -46,6 +46,8 @@ pub(crate) const TOO_SLOW: Refusal =
 pub(crate) const TOO_MANY_OPEN_PAGES: Refusal =
     refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open; close some of them");
 pub(crate) const BROKEN_BODY: Refusal = refusal(StatusCode::BAD_REQUEST, "the request ended early");
+pub(crate) const NO_REVISION: Refusal =
+    refusal(StatusCode::BAD_REQUEST, "expected the number of a revision, such as /updates?since=0");
 const WRONG_TARGET: Refusal = refusal(StatusCode::BAD_REQUEST, "expected a path, such as /what-if");
 const WRONG_HOST: Refusal = refusal(
     StatusCode::MISDIRECTED_REQUEST,

@@ -24,8 +24,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::guard::{
-    AcceptedHosts, BROKEN_BODY, NO_SESSION, NOT_FOUND, Refusal, TOO_LARGE, TOO_MANY_OPEN_PAGES, TOO_SLOW,
-    USED_TOKEN,
+    AcceptedHosts, BROKEN_BODY, NO_REVISION, NO_SESSION, NOT_FOUND, Refusal, TOO_LARGE, TOO_MANY_OPEN_PAGES,
+    TOO_SLOW, USED_TOKEN,
 };
 use crate::session::Sessions;
 
@@ -225,7 +225,7 @@ impl UiServerState {
             return self.answer_question(payload).await.map(respond_with);
         }
         if path == "/updates" {
-            let since = query.get("since").and_then(|since| since.parse().ok()).ok_or(NOT_FOUND)?;
+            let since = query.get("since").and_then(|since| since.parse().ok()).ok_or(NO_REVISION)?;
             return self.wait_for_change(since).await.map(respond_with);
         }
         let (site, path) = (self.site.clone(), path.to_owned());

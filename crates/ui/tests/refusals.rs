@@ -294,8 +294,8 @@ fn a_page_hears_of_changes_and_not_too_many_pages_wait() {
     let start = Instant::now();
     let none = running.send("GET /updates?since=1", &[], "");
     assert!(none.ends_with("\"now\":1}") && start.elapsed() >= Duration::from_millis(600), "{none}");
-    assert_eq!(status(&running.send("GET /updates", &[], "")), 404);
-    assert_eq!(status(&running.send("GET /updates?since=-1", &[], "")), 404);
+    assert_eq!(status(&running.send("GET /updates", &[], "")), 400);
+    assert_eq!(status(&running.send("GET /updates?since=-1", &[], "")), 400);
     thread::scope(|scope| {
         let waiting: Vec<_> =
             (0..6).map(|_| scope.spawn(|| status(&running.send("GET /updates?since=1", &[], "")))).collect();
