@@ -40,8 +40,8 @@ use super::taint::common_rule_version;
 use super::version::Output;
 #[cfg(feature = "cluster")]
 use online::commands::{
-    FLAGS_NOT_REPEATED, cluster_name, flags_to_paste, next_commands, plan_commands, require_confirmation,
-    require_named_cluster,
+    FLAGS_NOT_REPEATED, cluster_flags, cluster_name, flags_to_paste, next_commands, plan_commands,
+    require_confirmation, require_named_cluster,
 };
 #[cfg(feature = "cluster")]
 use online::reporter::{NextCommands, Reporter};
@@ -427,6 +427,7 @@ impl Drain {
             ignore_preflight_errors: self.run.ignore_preflight_errors,
             release_problems: release_problems(asked),
             next,
+            cluster_flags: cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         })
     }
 }
@@ -463,6 +464,7 @@ impl Undrain {
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
             next: next.clone(),
+            cluster_flags: cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         };
         let reporter = Reporter::new(self.output, next, cluster_name(asked), self.yes);
         Session { asked, record: None, reporter }.undrain(&settings, self.dry_run)

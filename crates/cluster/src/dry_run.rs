@@ -65,7 +65,7 @@ impl Cluster {
         Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
     }
 
-    /// A flag that Ctrl-C sets from now on, instead of ending the process.
+    /// A flag that Ctrl-C, or SIGTERM on Unix, sets from now on, instead of ending the process.
     pub fn interrupt_flag(&self) -> Arc<AtomicBool> {
         let flag = Arc::new(AtomicBool::new(false));
         let set = flag.clone();
@@ -74,7 +74,19 @@ impl Cluster {
                 set.store(true, Ordering::Release);
             }
         });
+        #[cfg(unix)]
+        self.spawn(set_at_sigterm(flag.clone()));
         flag
+    }
+}
+
+/// Sets the flag when this process receives SIGTERM.
+#[cfg(unix)]
+async fn set_at_sigterm(flag: Arc<AtomicBool>) {
+    let kind = tokio::signal::unix::SignalKind::terminate();
+    let Ok(mut signals) = tokio::signal::unix::signal(kind) else { return };
+    if signals.recv().await.is_some() {
+        flag.store(true, Ordering::Release);
     }
 }
 

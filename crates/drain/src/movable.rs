@@ -76,8 +76,11 @@ impl<'d> MoveChecks<'_, 'd> {
     }
 
     /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
-    /// replacement use the drained devices again.
+    /// replacement use the drained devices again. A pod without a controller has no replacement.
     fn check_tolerations(&self, pod: StoredObject<'d>, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
+        if !has_controller(pod) {
+            return None;
+        }
         let key = &self.request.key;
         let tolerating = |claim: Claim<'d>, version: Version| {
             let in_spec = requests_with_names(claim, version).into_iter().flat_map(|(name, body)| {

@@ -94,6 +94,19 @@ pub(in crate::cli::drain) fn next_commands(
     commands_without(typed, given, context, &FLAGS_NOT_REPEATED)
 }
 
+/// Returns the flags with which the command of another drain uses the same cluster, such as `--context prod`. They name
+/// `context`, which this run uses; it is `None` in a pod.
+pub(in crate::cli::drain) fn cluster_flags(given: &GivenFlags, context: Option<&str>) -> String {
+    let others: Vec<&str> = given
+        .flags()
+        .map(|(name, _)| name)
+        .filter(|name| !["kubeconfig", "lock_namespace"].contains(name))
+        .collect();
+    let context = context.map(|context| format!("--context {}", quote_for_shell(context)));
+    let words = context.into_iter().chain([flags_to_paste(given, &others)]);
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the commands that carry out and undo the plan on a page. `context` is the one that the plan was made for;
 /// `None` in a pod and for a dump.
 pub(in crate::cli::drain) fn plan_commands(
@@ -136,7 +149,7 @@ fn commands_without(
 mod tests {
     use clap::Parser as _;
 
-    use super::{FLAGS_NOT_REPEATED, flags_to_paste, next_commands, plan_commands};
+    use super::{FLAGS_NOT_REPEATED, cluster_flags, flags_to_paste, next_commands, plan_commands};
     use crate::cli::{Arguments, Command};
 
     fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
@@ -172,6 +185,15 @@ mod tests {
                 "tollgate undrain node/a --context prod --key example.com/a --yes"
             )
         );
+    }
+
+    #[test]
+    fn the_commands_of_other_drains_name_the_cluster() {
+        let flags = given(&["node/a", "--key", "example.com/a", "--force"]);
+        assert_eq!(cluster_flags(&flags, Some("my prod")), "--context 'my prod'");
+        assert_eq!(cluster_flags(&flags, None), "");
+        let flags = given(&["node/a", "--context", "prod", "--kubeconfig", "a.yaml", "--yes"]);
+        assert_eq!(cluster_flags(&flags, Some("prod")), "--context prod --kubeconfig a.yaml");
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! How a plan differs from the one before it, in words.
 //!
-//! Invariant: nothing is said about pods that moved in the waves that were carried out, so a plan that goes on as it
-//! was announced has no differences.
+//! Invariant: nothing is said about pods that moved in the waves that were carried out, or that the drain deleted, so a
+//! plan that goes on as it was announced has no differences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::drain::plan_text::{pod_name, stay_reason_after_name};
 use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, Wave};
 use tollgate_formats::count::count_with_noun;
 
 /// Returns what changed between two plans of a drain, as sentences. Leading waves of `old` whose pods are all gone
-/// were carried out before `new` was made, and are not differences.
-pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
+/// were carried out before `new` was made, and are not differences. Neither are the pods that this run `deleted`, by uid.
+pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan, deleted: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     add_rule_differences(old, new, &mut found);
     let before: BTreeMap<&str, &PlannedPod> = old.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
@@ -22,7 +22,8 @@ pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> 
     };
     let done = old.waves.iter().take_while(is_done).count();
     for pod in &old.pods {
-        let was_done = matches!(pod.fate, PodDecision::Moves { wave, .. } if wave < done);
+        let was_done =
+            matches!(pod.fate, PodDecision::Moves { wave, .. } if wave < done) || deleted.contains(&pod.uid);
         if !was_done && !after.contains_key(pod.uid.as_str()) {
             found.push(format!("pod {} no longer uses these devices", pod_name(pod)));
         }
@@ -104,10 +105,17 @@ fn pod_outcome_text(pod: &PlannedPod) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plan_differences;
-    use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
+    use std::collections::BTreeSet;
 
-    /// A plan with pods by name and wave; those without a wave have no room.
+    use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
+    use tollgate_forecast::WorkloadName;
+
+    /// The differences if this run deleted nothing.
+    fn plan_differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
+        super::plan_differences(old, new, &BTreeSet::new())
+    }
+
+    /// A plan with pods by name and wave; those without a wave have no room. All but `alone` have a controller.
     fn plan(pods: &[(&str, Option<usize>)]) -> DrainPlan {
         let fate = |wave: Option<usize>| match wave {
             Some(wave) => PodDecision::Moves { wave, nodes: vec!["node-1".to_owned()] },
@@ -122,7 +130,8 @@ mod tests {
                 name: (*name).to_owned(),
                 uid: (*name).to_owned(),
                 node: String::new(),
-                workload: None,
+                workload: (*name != "alone")
+                    .then(|| WorkloadName { kind: "Job".to_owned(), name: (*name).to_owned() }),
                 devices: Vec::new(),
                 claims: Vec::new(),
                 grace_seconds: 30,
@@ -162,14 +171,22 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_this_run_deleted_is_no_difference() {
+        let (old, new) = (plan(&[("a", None), ("b", None)]), plan(&[]));
+        let deleted = BTreeSet::from(["a".to_owned()]);
+        assert_eq!(super::plan_differences(&old, &new, &deleted), ["pod ml/b no longer uses these devices"]);
+    }
+
+    #[test]
     fn whatever_changes_for_a_pod_is_said() {
         let old = plan(&[("a", Some(0)), ("b", Some(1)), ("c", Some(2)), ("d", None), ("e", None)]);
-        let new = plan(&[("b", None), ("d", Some(0)), ("e", None), ("f", Some(1))]);
+        let new = plan(&[("b", None), ("d", Some(0)), ("e", None), ("f", Some(1)), ("alone", Some(1))]);
         let expected = [
             "pod ml/c no longer uses these devices",
             "pod ml/b stays (has no room); before, it moves",
             "pod ml/d moves; before, it stays (has no room)",
             "pod ml/f uses these devices now, and moves",
+            "pod ml/alone uses these devices now, and is evicted for good",
         ];
         assert_eq!(plan_differences(&old, &new), expected);
         let later = plan(&[("b", Some(1)), ("c", Some(0)), ("d", None), ("e", None)]);

@@ -69,9 +69,9 @@ pub(super) enum Event {
     /// The result of `--check`. `closed` is true if rules of this drain keep new pods off the devices.
     Checked { devices: usize, closed: bool, holding: Vec<HoldingClaim> },
     /// The drain stopped before its end. The rules stay as they are.
-    Stopped { why: String, evicted: usize, left: usize, go_on: String, go_back: String },
+    Stopped { why: String, evicted: usize, deleted: usize, left: usize, go_on: String, go_back: String },
     /// The drain ended; claims in `holding` still have selected devices.
-    Finished { devices: usize, evicted: usize, seconds: u64, holding: Vec<HoldingClaim> },
+    Finished { devices: usize, evicted: usize, deleted: usize, seconds: u64, holding: Vec<HoldingClaim> },
 }
 
 /// A claim that holds selected devices.

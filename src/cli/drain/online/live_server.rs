@@ -30,7 +30,7 @@ pub(super) struct LiveServer {
     objects: ObjectStore,
     revision: u64,
     now: Timestamp,
-    /// Set by Ctrl-C once interrupts are held; `None` before, while Ctrl-C ends the process.
+    /// Set by Ctrl-C or SIGTERM once interrupts are held; `None` before, while they end the process.
     interrupted: Option<Arc<AtomicBool>>,
     recorder: Option<Recorder>,
 }

@@ -167,7 +167,8 @@ impl Run<'_> {
         Ok(match answer.code {
             404 => Err(format!(
                 "there is no Lease {namespace}/{LEASE_NAME}, which keeps two drains from running at once; apply \
-                 manifests/components/drain, name its namespace with --lock-namespace, or add --no-lock"
+                 manifests/components/drain/rbac.yaml (its namespace must exist), name the namespace of the Lease with \
+                 --lock-namespace, or add --no-lock"
             )),
             _ if answer.is_success() => LeaseView::parse(&answer.body),
             _ => Err(format!("cannot read the Lease {namespace}/{LEASE_NAME}: {}", answer.message())),

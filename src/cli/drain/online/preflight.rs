@@ -99,7 +99,7 @@ impl Run<'_> {
             if answer.code == 409 {
                 let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", &planned.name);
                 problems.push(match rule {
-                    Some(rule) => foreign_rule_message(rule),
+                    Some(rule) => foreign_rule_message(rule, self.settings),
                     None => format!("rule {} exists already; run the command again", planned.name),
                 });
             } else if !answer.is_success() {

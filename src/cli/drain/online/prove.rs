@@ -40,7 +40,8 @@ impl Run<'_> {
         let seconds = seconds_between(began, self.server.now()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
-        self.notify_observer(&Event::Finished { devices, evicted: self.evicted.len(), seconds, holding });
+        let (evicted, deleted) = (self.evicted.len(), self.deleted.len());
+        self.notify_observer(&Event::Finished { devices, evicted, deleted, seconds, holding });
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 

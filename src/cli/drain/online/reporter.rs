@@ -255,9 +255,9 @@ mod tests {
             Event::ReplacementReady { wave: 1, pod: pod("b"), node: text() },
             Event::WaveFinished { wave: 1, seconds: 60 },
             Event::Proof { look: 1, holding: holding() },
-            Event::Stopped { why: text(), evicted: 0, left: 1, go_on: text(), go_back: text() },
+            Event::Stopped { why: text(), evicted: 0, deleted: 0, left: 1, go_on: text(), go_back: text() },
             Event::Checked { devices: 8, closed: true, holding: Vec::new() },
-            Event::Finished { devices: 8, evicted: 7, seconds: 60, holding: Vec::new() },
+            Event::Finished { devices: 8, evicted: 7, deleted: 0, seconds: 60, holding: Vec::new() },
         ]
     }
 
@@ -302,6 +302,7 @@ mod tests {
         let stopped = Event::Stopped {
             why: "rule x was changed by bob".to_owned(),
             evicted: 3,
+            deleted: 2,
             left: 1,
             go_on: "tollgate drain a".to_owned(),
             go_back: "tollgate undrain a".to_owned(),
@@ -309,11 +310,12 @@ mod tests {
         assert_eq!(
             shown(Output::Text, &[stopped]),
             "09:00:00Z stopped: rule x was changed by bob\n\
-             09:00:00Z done: 3 pods evicted; left: 1 pod; the rules stay as they are\n\
+             09:00:00Z done: 3 pods evicted, 2 pods deleted; left: 1 pod; the rules stay as they are\n\
              09:00:00Z to go on: tollgate drain a\n\
              09:00:00Z to go back: tollgate undrain a\n"
         );
-        let finished = |holding| Event::Finished { devices: 8, evicted: 7, seconds: 754, holding };
+        let finished =
+            |holding| Event::Finished { devices: 8, evicted: 7, deleted: 0, seconds: 754, holding };
         assert_eq!(
             shown(Output::Text, &[finished(Vec::new())]),
             "09:00:00Z no claim holds these 8 devices; 7 pods evicted in 12m34s\n\
@@ -323,5 +325,22 @@ mod tests {
         assert!(text.contains("1 claim still holds devices; 7 pods evicted in 12m34s\n"), "{text}");
         assert!(text.contains("claim ml/train holds d/p/gpu-0 (pod train-0)\n"), "{text}");
         assert!(text.contains("then run: tollgate drain node/n-1 --context prod\n"), "{text}");
+        let deleted =
+            Event::Finished { devices: 8, evicted: 0, deleted: 4, seconds: 17, holding: Vec::new() };
+        let text = shown(Output::Text, &[deleted]);
+        assert!(text.contains("these 8 devices; 0 pods evicted, 4 pods deleted in 17s\n"), "{text}");
+    }
+
+    /// Rules of other drains and of other people may close the devices, too.
+    #[test]
+    fn a_check_speaks_only_of_the_rules_of_its_drain() {
+        let checked = |closed| Event::Checked { devices: 8, closed, holding: Vec::new() };
+        assert_eq!(
+            shown(Output::Text, &[checked(false), checked(true)]),
+            "09:00:00Z no claim holds these 8 devices\n\
+             09:00:00Z the rules of this drain do not close these devices; new pods can get them unless other taints keep them off\n\
+             09:00:00Z no claim holds these 8 devices\n\
+             09:00:00Z the rules of this drain keep new pods off these devices\n"
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::event::Event;
 use super::halt::StopReason;
 use super::rule_object::{RuleMetadata, rule_json, string_members};
-use super::run::{POLL_INTERVAL, Run};
+use super::run::{POLL_INTERVAL, Run, RunSettings};
 use super::server::ServerResponse;
 use super::time::seconds_between;
 use crate::cluster::DrainApiRequest;
@@ -76,7 +76,7 @@ impl Effect {
 }
 
 /// Returns the message that a rule with the name of a rule of this drain belongs to somebody else.
-pub(super) fn foreign_rule_message(rule: Value<'_>) -> String {
+pub(super) fn foreign_rule_message(rule: Value<'_>, settings: &RunSettings) -> String {
     let metadata = rule.get("metadata");
     let (name, target) =
         (metadata.get("name").str(), metadata.get("annotations").get(TARGET_ANNOTATION).str());
@@ -85,9 +85,10 @@ pub(super) fn foreign_rule_message(rule: Value<'_>) -> String {
             "rule {name} exists already and is not a rule of a drain; delete it, or choose another key with --key"
         );
     }
+    let undrain = settings.undrain_command(target, rule.get("spec").get("taint").get("key").str());
     format!(
-        "rule {name} belongs to the drain of {target}; end that drain first with `tollgate undrain {target}`, or choose \
-         another key with --key"
+        "rule {name} belongs to the drain of {target}; end that drain first with `{undrain}`, or choose another key with \
+         --key"
     )
 }
 
@@ -416,7 +417,7 @@ impl Run<'_> {
         let stored = parse_rule(&answer.body)?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
         if id != drain_id(&self.settings.request) {
-            return Err(StopReason::Stopped(foreign_rule_message(stored.root())));
+            return Err(StopReason::Stopped(foreign_rule_message(stored.root(), self.settings)));
         }
         Ok(answer.body)
     }

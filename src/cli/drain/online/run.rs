@@ -74,6 +74,8 @@ pub(super) struct Run<'r> {
     pub(super) plan: Option<DrainPlan>,
     /// Uids of the pods that this run evicted.
     pub(super) evicted: BTreeSet<String>,
+    /// Uids of the pods that this run deleted because of `--force-after`.
+    pub(super) deleted: BTreeSet<String>,
     /// The workloads of evicted pods, such as `Deployment inference/chat`.
     pub(super) touched: BTreeSet<String>,
     /// Uids of pods that were already unschedulable before the first eviction.
@@ -101,9 +103,9 @@ pub(super) fn drain(
         Ok(ending) => ending,
         Err(StopReason::Refused(why)) => Ending::Refused(why),
         Err(StopReason::Stopped(why)) => {
-            let (evicted, left) = (run.evicted.len(), run.count_pods_left());
+            let (evicted, deleted, left) = (run.evicted.len(), run.deleted.len(), run.count_pods_left());
             let NextCommands { go_on, go_back } = settings.next.clone();
-            run.notify_observer(&Event::Stopped { why, evicted, left, go_on, go_back });
+            run.notify_observer(&Event::Stopped { why, evicted, deleted, left, go_on, go_back });
             Ending::Stopped
         }
     }
@@ -124,6 +126,7 @@ impl<'r> Run<'r> {
             known_pods: BTreeSet::new(),
             plan: None,
             evicted: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             touched: BTreeSet::new(),
             pending_before: BTreeSet::new(),
             has_moved: false,
@@ -275,10 +278,12 @@ impl<'r> Run<'r> {
     }
 
     /// Returns the number of pods of the last plan that are neither evicted nor being deleted. The watch may not show the
-    /// last evictions yet.
+    /// last evictions and deletions yet.
     fn count_pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
-        let is_left = |pod: &&PlannedPod| !self.evicted.contains(&pod.uid) && self.is_not_deleted(pod);
+        let is_left = |pod: &&PlannedPod| {
+            !self.evicted.contains(&pod.uid) && !self.deleted.contains(&pod.uid) && self.is_not_deleted(pod)
+        };
         plan.pods.iter().filter(is_left).count()
     }
 }

@@ -56,9 +56,9 @@ pub(super) trait Server {
     fn now(&self) -> Timestamp;
     /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);
-    /// After this call, Ctrl-C only sets what [`Server::is_interrupted`] returns. Before, it ends the process.
+    /// After this call, Ctrl-C and SIGTERM only set what [`Server::is_interrupted`] returns. Before, they end the process.
     fn hold_interrupts(&mut self) {}
-    /// True if the user pressed Ctrl-C.
+    /// True after Ctrl-C or SIGTERM.
     fn is_interrupted(&self) -> bool;
     /// Sends a request and returns the response, even if its status is an error.
     fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError>;

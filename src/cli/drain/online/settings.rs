@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
+use crate::cli::console::quote_for_shell;
 use crate::cli::expiry::RuleExpiryArg;
 use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
+use crate::cli::plugin;
 use crate::cli::units::parse_duration;
 use tollgate_api::profile::Version;
-use tollgate_drain::DrainRequest;
+use tollgate_drain::{DEFAULT_KEY, DrainRequest};
 use tollgate_forecast::SimulatedRelease;
 
 /// Flags of a drain that changes the cluster.
@@ -110,6 +112,21 @@ pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) release_problems: Vec<String>,
     /// The commands that continue and undo the drain, for messages.
     pub(in crate::cli::drain) next: NextCommands,
+    /// The flags with which the commands of other drains use the same cluster; empty in a pod.
+    pub(in crate::cli::drain) cluster_flags: String,
+}
+
+impl RunSettings {
+    /// Returns the command that deletes the rules of another drain. `target` is the annotation of its rules.
+    pub(super) fn undrain_command(&self, target: &str, key: &str) -> String {
+        let key = (key != DEFAULT_KEY).then(|| format!("--key {}", quote_for_shell(key)));
+        let words = [plugin::program_name().to_owned(), "undrain".to_owned()]
+            .into_iter()
+            .chain(target.split(' ').map(quote_for_shell))
+            .chain([self.cluster_flags.clone()])
+            .chain(key);
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// The annotations of the rules for people: flags, reason, owner and expiry.

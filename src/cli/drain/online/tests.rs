@@ -137,6 +137,7 @@ fn settings() -> RunSettings {
             go_on: "tollgate drain node/gpu-node-03".to_owned(),
             go_back: "tollgate undrain node/gpu-node-03".to_owned(),
         },
+        cluster_flags: "--context prod".to_owned(),
     }
 }
 
@@ -324,6 +325,11 @@ fn a_pod_that_stays_is_deleted_when_announced_and_not_before() {
     let waited = seconds_between(*told, *done);
     let announced = i64::try_from(*seconds).expect("few seconds");
     assert!((announced..announced + 60).contains(&waited), "announced {announced}, waited {waited}");
+    let last = watcher.events.last();
+    assert!(matches!(last, Some(Event::Finished { evicted: 7, deleted: 1, .. })), "{last:?}");
+    let gone = format!("{}/{stays} no longer uses", pod.namespace);
+    let is_told = |event: &Event| matches!(event, Event::PlanChanged { differences } if differences.concat().contains(&gone));
+    assert!(!watcher.events.iter().any(is_told), "{:#?}", watcher.events);
 }
 
 #[test]
@@ -399,7 +405,7 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
     assert_eq!(sim.rules(), [("other".to_owned(), "NoSchedule".to_owned())]);
     let ending = undrain(&mut sim, &settings(), &mut watcher, false);
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
-    assert!(why.contains("tollgate undrain node/gpu-node-09"), "{why}");
+    assert!(why.contains("run `tollgate undrain node/gpu-node-09 --context prod`"), "{why}");
 }
 
 #[test]

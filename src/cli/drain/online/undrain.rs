@@ -8,9 +8,8 @@ use super::halt::StopReason;
 use super::rules::Effect;
 use super::run::{DrainUserInterface, Ending, Run, RunSettings, holding_claim, into_refusal};
 use super::server::Server;
-use crate::cli::console::quote_for_shell;
 use tollgate_document::doc::Value;
-use tollgate_drain::{DEFAULT_KEY, ID_LABEL, TARGET_ANNOTATION};
+use tollgate_drain::{ID_LABEL, TARGET_ANNOTATION};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 
@@ -94,14 +93,8 @@ impl Run<'_> {
             .filter(|rule| !drain_id_label(*rule).is_empty())
             .map(|rule| {
                 let target = rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str();
-                let words: Vec<String> = target.split(' ').map(quote_for_shell).collect();
                 let key = rule.get("spec").get("taint").get("key").str();
-                let key = if key == DEFAULT_KEY {
-                    String::new()
-                } else {
-                    format!(" --key {}", quote_for_shell(key))
-                };
-                format!("`tollgate undrain {}{key}`", words.join(" "))
+                format!("`{}`", self.settings.undrain_command(target, key))
             })
             .collect();
         let (typed, key) = (self.settings.request.typed.join(" "), &self.settings.request.key);

@@ -228,23 +228,29 @@ impl Run<'_> {
             return Ok(());
         }
         Err(StopReason::Stopped(format!(
-            "pod {pod} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
+            "pod {pod} got a selected device although the devices have been closed since {}; it tolerates the taint, or joined \
              a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
-            duration_text(Duration::from_secs(since.unsigned_abs()))
+            gotime::rfc3339(self.last_rule_time().unwrap_or(closed))
         )))
     }
 
-    /// True if the pod was created after the last rule got its effect. Both times are those of the API server.
-    fn is_younger_than_rules(&self, pod: &PodRef) -> bool {
+    /// Returns when the last rule got its effect, by the clock of the API server, in this or an earlier run.
+    fn last_rule_time(&self) -> Option<Timestamp> {
         let objects = self.server.objects();
         let times = self.rules.iter().filter_map(|rule| {
             let rule = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name)?;
             gotime::parse_rfc3339(rule.get("spec").get("taint").get("timeAdded").str()).ok()
         });
+        times.max()
+    }
+
+    /// True if the pod was created after the last rule got its effect. Both times are those of the API server.
+    fn is_younger_than_rules(&self, pod: &PodRef) -> bool {
+        let objects = self.server.objects();
         let pod = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let created = pod.map(|pod| pod.get("metadata").get("creationTimestamp").str());
         let created = created.and_then(|created| gotime::parse_rfc3339(created).ok());
-        created.zip(times.max()).is_some_and(|(created, closed)| created > closed)
+        created.zip(self.last_rule_time()).is_some_and(|(created, closed)| created > closed)
     }
 }
 

@@ -90,7 +90,7 @@ impl Run<'_> {
         }
         self.check_new_pods_on_devices(&plan)?;
         if let Some(before) = &self.plan {
-            let differences = plan_differences(before, &plan);
+            let differences = plan_differences(before, &plan, &self.deleted);
             if !differences.is_empty() {
                 self.notify_observer(&Event::PlanChanged { differences });
             }
@@ -270,7 +270,10 @@ impl Run<'_> {
             forced.deleted.insert(pod.uid.clone());
             match answer.code {
                 404 | 409 => {}
-                _ if answer.is_success() => self.notify_observer(&Event::PodDeleted { pod: pod_ref(pod) }),
+                _ if answer.is_success() => {
+                    self.deleted.insert(pod.uid.clone());
+                    self.notify_observer(&Event::PodDeleted { pod: pod_ref(pod) });
+                }
                 _ => {
                     return Err(StopReason::Stopped(format!(
                         "the API server rejects the deletion of pod {}/{}: {}",

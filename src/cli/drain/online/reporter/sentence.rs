@@ -70,39 +70,33 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
                 claims_still_hold_text(holding)
             };
             let access = if *closed {
-                "a drain keeps new pods off these devices"
+                "the rules of this drain keep new pods off these devices"
             } else {
-                "new pods can get these devices: no drain has closed them"
+                "the rules of this drain do not close these devices; new pods can get them unless other taints keep them off"
             };
             return std::iter::once(first).chain(claim_lines(holding)).chain([access.to_owned()]).collect();
         }
-        Event::Stopped { why, evicted, left, go_on, go_back } => {
+        Event::Stopped { why, evicted, deleted, left, go_on, go_back } => {
             return vec![
                 format!("stopped: {why}"),
                 format!(
-                    "done: {} evicted; left: {}; the rules stay as they are",
-                    count_with_noun(*evicted, "pod"),
+                    "done: {}; left: {}; the rules stay as they are",
+                    moved_pods_text(*evicted, *deleted),
                     count_with_noun(*left, "pod")
                 ),
                 format!("to go on: {go_on}"),
                 format!("to go back: {go_back}"),
             ];
         }
-        Event::Finished { devices, evicted, seconds, holding } => {
-            return finished_lines(*devices, *evicted, *seconds, holding, next);
+        Event::Finished { devices, evicted, deleted, seconds, holding } => {
+            let done = format!("{} in {}", moved_pods_text(*evicted, *deleted), kubectl_duration(*seconds));
+            return finished_lines(*devices, &done, holding, next);
         }
     };
     vec![one]
 }
 
-fn finished_lines(
-    devices: usize,
-    evicted: usize,
-    seconds: u64,
-    holding: &[HoldingClaim],
-    next: &NextCommands,
-) -> Vec<String> {
-    let done = format!("{} evicted in {}", count_with_noun(evicted, "pod"), kubectl_duration(seconds));
+fn finished_lines(devices: usize, done: &str, holding: &[HoldingClaim], next: &NextCommands) -> Vec<String> {
     if holding.is_empty() {
         return vec![
             format!("no claim holds {}; {done}", devices_in_words(devices)),
@@ -114,6 +108,12 @@ fn finished_lines(
     lines.push(format!("to go on, do what the plan says for the pods that stay, then run: {}", next.go_on));
     lines.push(format!("to go back: {}", next.go_back));
     lines
+}
+
+/// Returns what a run did with pods: `7 pods evicted, 1 pod deleted`.
+fn moved_pods_text(evicted: usize, deleted: usize) -> String {
+    let evictions = format!("{} evicted", count_with_noun(evicted, "pod"));
+    if deleted == 0 { evictions } else { format!("{evictions}, {} deleted", count_with_noun(deleted, "pod")) }
 }
 
 /// Returns the devices of a drain in words: `these 8 devices`.

@@ -33,6 +33,7 @@ fn a_replacement_on_a_closed_device_stops_the_drain() {
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Stopped, "{:#?}", watcher.events);
     assert!(watcher.stopped().contains("the scheduler ignores DeviceTaintRules"), "{}", watcher.stopped());
+    assert!(watcher.stopped().contains("have been closed since 2026-11-16T09:0"), "{}", watcher.stopped());
     assert_eq!(watcher.waves().concat().len(), 1, "only the canary");
 }
 

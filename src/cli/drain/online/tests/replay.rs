@@ -167,6 +167,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
         next: NextCommands { go_on: text(header, "goOn"), go_back: text(header, "goBack") },
+        cluster_flags: String::new(),
     }
 }
 
