@@ -324,15 +324,10 @@ impl SchemaWalk {
 /// ResourcePool.spec.pool.generation of type int64`.
 fn type_error(value: Value<'_>, ty: &FieldType, schema: Schema, frame: FieldContext<'_>) -> String {
     let what = match value.kind() {
-        ValueKind::Null => "null".to_owned(),
-        ValueKind::Bool => "bool".to_owned(),
-        ValueKind::String => "string".to_owned(),
-        ValueKind::Array => "array".to_owned(),
-        ValueKind::Object => "object".to_owned(),
         ValueKind::Number if matches!(ty, FieldType::Int) => {
             format!("number {}", gofmt::byte_prefix(value.text(), MAX_SHOWN_NUMBER_BYTES))
         }
-        ValueKind::Number => "number".to_owned(),
+        kind => kind.go_name().to_owned(),
     };
     let (owner, names, go) = (frame.owner.name, go_path(frame.at, schema), ty.go_name(schema.version));
     format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")

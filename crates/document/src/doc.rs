@@ -55,6 +55,20 @@ pub enum ValueKind {
     Object,
 }
 
+impl ValueKind {
+    /// The name of the type in the errors of Go's decoder.
+    pub fn go_name(self) -> &'static str {
+        match self {
+            ValueKind::Null => "null",
+            ValueKind::Bool => "bool",
+            ValueKind::Number => "number",
+            ValueKind::String => "string",
+            ValueKind::Array => "array",
+            ValueKind::Object => "object",
+        }
+    }
+}
+
 /// The bytes of the source that a node was read from; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {

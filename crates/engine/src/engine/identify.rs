@@ -331,28 +331,16 @@ fn unreadable_type_finding(object: Value<'_>) -> Finding {
         let detail = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of \
              type string",
-            go_type_name(kind)
+            kind.go_name()
         );
         return type_finding(WRONG_CONTENT_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
     }
-    let what = go_type_name(object.kind());
+    let what = object.kind().go_name();
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
     type_finding(WRONG_CONTENT_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
-}
-
-/// The name of a JSON type in the errors of Go's decoder.
-fn go_type_name(kind: ValueKind) -> &'static str {
-    match kind {
-        ValueKind::Null => "null",
-        ValueKind::Bool => "bool",
-        ValueKind::Number => "number",
-        ValueKind::String => "string",
-        ValueKind::Array => "array",
-        ValueKind::Object => "object",
-    }
 }
 
 /// Returns the finding for an object without the field, `kind` or `apiVersion`, with a hint at what to write.
