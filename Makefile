@@ -22,8 +22,11 @@ STATIC_TARGET ?= $(shell rustc -vV | awk '/^host: / {print $$2}')
 IMAGE_FEATURES = --no-default-features --features online
 REPRODUCE = $(abspath $(TARGET_DIR))/reproduce
 STATIC_BINARY = $(TARGET_DIR)/$(STATIC_TARGET)/release/tollgate
-# Panics name files of dependencies; the binary must not depend on the folder in which cargo keeps them.
-SAME_PATHS = --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
+# Panics name files of dependencies and of the standard library. The binary must not depend on the folder in which cargo
+# keeps the former, nor on whether the toolchain has the sources of the latter (rustup's component rust-src): without
+# them, the compiler writes /rustc/COMMIT.
+SAME_PATHS = --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo \
+	--remap-path-prefix=$(shell rustc --print sysroot)/lib/rustlib/src/rust=/rustc/$(shell rustc -vV | awk '/^commit-hash: / {print $$2}')
 AUDITABLE = $(shell cargo auditable --version >/dev/null 2>&1 && echo auditable)
 
 .PHONY: help
