@@ -148,17 +148,26 @@ impl<'d> Variables<'d> {
     }
 }
 
-/// Evaluates an expression that is too long for a policy, for tests of expressions that an API server evaluates.
+/// An expression that is too long for a policy, for tests of expressions that an API server evaluates.
 #[cfg(test)]
-pub(super) fn evaluate_any_length(text: &str, variables: &Variables<'_>) -> Result<bool, String> {
-    let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
-    let tree = rewrite::Rewriter::default().rewrite(parsed);
-    meter::start_evaluation(u64::MAX);
-    let result = stacker::grow(DEEP_STACK_BYTES, || {
-        let result = CelValue::resolve_val(&tree, variables.context()).map_err(|error| error.to_string())?;
-        Ok::<_, String>(result.downcast_ref::<CelBool>().map(|value| *value.inner()))
-    })?;
-    result.ok_or_else(|| "is not true or false".to_owned())
+pub(super) struct UnlimitedProgram(IdedExpr);
+
+#[cfg(test)]
+impl UnlimitedProgram {
+    pub(super) fn compile(text: &str) -> Result<UnlimitedProgram, String> {
+        let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
+        Ok(UnlimitedProgram(rewrite::Rewriter::default().rewrite(parsed)))
+    }
+
+    pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
+        meter::start_evaluation(u64::MAX);
+        let result = stacker::grow(DEEP_STACK_BYTES, || {
+            let result =
+                CelValue::resolve_val(&self.0, variables.context()).map_err(|error| error.to_string())?;
+            Ok::<_, String>(result.downcast_ref::<CelBool>().map(|value| *value.inner()))
+        })?;
+        result.ok_or_else(|| "is not true or false".to_owned())
+    }
 }
 
 /// Returns the CEL environment of policies, which is made once and shared by all expressions.

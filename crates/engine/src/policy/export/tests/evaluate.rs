@@ -1,37 +1,71 @@
 //! An exported ValidatingAdmissionPolicy, evaluated as an API server does.
 
 use super::super::expressions::has_word;
-use super::super::{AdmissionPolicy, Export, ExportedValidation, NamedExpression};
-use crate::policy::cel::{Variables, evaluate_any_length};
+use super::super::{AdmissionPolicy, Export, NamedExpression};
+use crate::policy::cel::{UnlimitedProgram, Variables};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
 
-/// Returns the violations of the ValidatingAdmissionPolicies, each with its action and message or error.
-pub(super) fn violations(
-    export: &Export,
+/// ValidatingAdmissionPolicies whose expressions are compiled once for all requests.
+pub(super) struct LoadedExport(Vec<LoadedPolicy>);
+
+struct LoadedPolicy {
     kind: ApiKind,
-    variables: &Variables<'_>,
-) -> Vec<(FindingLevel, String)> {
-    let ours = export.policies.iter().filter(|policy| policy.kind == kind);
-    ours.flat_map(|policy| violations_of(policy, variables)).collect()
+    action: FindingLevel,
+    ignores_failures: bool,
+    match_conditions: Vec<UnlimitedProgram>,
+    /// Each with the message of its violation.
+    validations: Vec<(UnlimitedProgram, String)>,
 }
 
-fn violations_of(policy: &AdmissionPolicy, variables: &Variables<'_>) -> Vec<(FindingLevel, String)> {
-    let matches =
-        |condition: &NamedExpression| evaluate_any_length(&condition.expression, variables) != Ok(false);
-    if !policy.match_conditions.iter().all(matches) {
-        return Vec::new();
+impl LoadedExport {
+    pub(super) fn new(export: &Export) -> LoadedExport {
+        LoadedExport(export.policies.iter().map(LoadedPolicy::new).collect())
     }
-    let violation = |validation: &ExportedValidation| match evaluate_any_length(
-        &inlined(&validation.expression, &policy.variables),
-        variables,
-    ) {
-        Ok(true) => None,
-        Ok(false) => Some((policy.action, validation.message.clone())),
-        Err(_) if policy.ignores_failures => None,
-        Err(error) => Some((policy.action, error)),
-    };
-    policy.validations.iter().filter_map(violation).collect()
+
+    /// Returns the violations of the policies, each with its action and message or error.
+    pub(super) fn violations(
+        &self,
+        kind: ApiKind,
+        variables: &Variables<'_>,
+    ) -> Vec<(FindingLevel, String)> {
+        let ours = self.0.iter().filter(|policy| policy.kind == kind);
+        ours.flat_map(|policy| policy.violations(variables)).collect()
+    }
+}
+
+impl LoadedPolicy {
+    fn new(policy: &AdmissionPolicy) -> LoadedPolicy {
+        let compile = |text: &str| UnlimitedProgram::compile(text).unwrap();
+        let conditions = policy.match_conditions.iter();
+        let validations = policy.validations.iter();
+        LoadedPolicy {
+            kind: policy.kind,
+            action: policy.action,
+            ignores_failures: policy.ignores_failures,
+            match_conditions: conditions.map(|condition| compile(&condition.expression)).collect(),
+            validations: validations
+                .map(|validation| {
+                    let expression = inlined(&validation.expression, &policy.variables);
+                    (compile(&expression), validation.message.clone())
+                })
+                .collect(),
+        }
+    }
+
+    fn violations(&self, variables: &Variables<'_>) -> Vec<(FindingLevel, String)> {
+        if self.match_conditions.iter().any(|condition| condition.evaluate_bool(variables) == Ok(false)) {
+            return Vec::new();
+        }
+        let violation =
+            |(program, message): &(UnlimitedProgram, String)| match program.evaluate_bool(variables) {
+                Ok(true) => None,
+                Ok(false) => Some((self.action, message.clone())),
+                Err(_) if self.ignores_failures => None,
+                Err(error) => Some((self.action, error)),
+            };
+        self.validations.iter().filter_map(violation).collect()
+    }
 }
 
 /// Returns the expression with every variable replaced by its definition. A variable uses only earlier

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::evaluate::violations;
+use super::evaluate::LoadedExport;
 use super::{NOW, export, load};
 use crate::admission::{Attributes, Labels, Operation};
 use crate::engine::Engine;
@@ -223,7 +223,7 @@ fn rules(dice: &mut Dice, version: &str) -> (Json, Option<Json>) {
 /// Compares the engine with the export for `count` requests. Returns the number of denied requests.
 fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
     let set = load(policies);
-    let export = export(&set, "1.37");
+    let loaded = LoadedExport::new(&export(&set, "1.37"));
     let profile = Profile::named("1.37").unwrap();
     let engine = Engine::new(vec![profile], RuleSet::parse("policy").unwrap()).with_policies(Arc::new(set));
     let mut dice = Dice(5055);
@@ -270,7 +270,7 @@ fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
             request.root(),
             namespace_value,
         );
-        let given = violations(&export, kind, &variables);
+        let given = loaded.violations(kind, &variables);
         let action = given.iter().map(|(action, _)| *action).max();
         assert_eq!(action, expected, "request {number}: {texts:#?}\n{given:#?}\n{:#?}", found.findings());
         denied += usize::from(expected == Some(FindingLevel::Deny));
