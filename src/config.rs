@@ -1,11 +1,11 @@
-//! What a repository and the command line say about findings: configuration files, levels, overrides, comments that
-//! suppress, baselines.
+//! The settings of a repository and of the command line about findings: configuration files, levels, overrides,
+//! suppression comments and baselines.
 //!
-//! Pure: the shells find and read the files. Nothing here checks an object; diagnostics come from the engine, and leave
-//! with another level, or are counted instead of reported.
+//! This module does no I/O; its callers find and read the files. It checks no objects: it changes the levels of
+//! diagnostics from the engine, or counts them instead of reporting them.
 //!
-//! Invariant: what belongs to the repository (files, comments, baselines) can silence lints only, and what cannot be
-//! attributed to a rule, such as findings that were left out, is never lowered.
+//! Invariant: files, comments and baselines of the repository can silence only lints. They cannot lower the finding
+//! that says how many findings were left out, because those may be of any rule.
 
 mod acceptance;
 mod baseline;

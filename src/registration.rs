@@ -1,7 +1,7 @@
 //! The entries of the webhook configurations that an engine needs: which objects the API server must send.
 //!
-//! The entries themselves are in the files of `manifests/webhooks`, each with fixed content under a fixed name; here
-//! they are only selected. Pure: shells write them to a file or an API server.
+//! The entries are stored in the files of `manifests/webhooks`, each with fixed content under a fixed name; this module
+//! only selects among them. It does no I/O: callers write the result to a file or an API server.
 //!
 //! Invariant: an object about which the engine's policies, documented limits or lints could say something is sent by
 //! some entry ([`WebhookEntries::needed_by`] may choose too many, never too few). What the API server checks by itself

@@ -1,7 +1,7 @@
-//! What people and programs read: one document at a time, in one of several formats. It judges and opens nothing.
+//! Reports for people and programs, written one document at a time in one of several formats. Checks and opens nothing.
 //!
-//! A report is a [`ReportRenderer::header`], one [`FileReportPart`] per file, and a [`ReportRenderer::footer`]. A part is
-//! rendered where the file is judged and written where the order is kept, so nothing but text outlives a file.
+//! A report is a [`ReportRenderer::header`], one [`FileReportPart`] per file, and a [`ReportRenderer::footer`]. Workers
+//! render the parts of files as text, in any order; one thread writes them in the order of the files.
 //!
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 

@@ -1,7 +1,7 @@
-//! The devices of each class before a change and after it: what pages draw as bars.
+//! The device counts of each class before and after a change, which HTML pages draw as bars.
 //!
-//! After a change, the taints are in force, the claims of evicted pods are gone, and the pods of the forecast have
-//! devices where they fit. Courses differ in which devices they get, so numbers are averages over the courses.
+//! After a change, its taints are in force, the claims of evicted pods are gone, and pods of the forecast that fit hold
+//! devices. The simulated runs of a forecast can choose different devices, so numbers are averages over the runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! `tollgate certs`: a CA and a server pair for development, in a directory.
+//! `tollgate certs`: creates a CA and a server certificate, with their keys, for development.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! Checks the text of one manifest file: splits it into documents, checks each object and locates the findings.
 //!
-//! Every command that checks texts goes this way, so all of them say the same. It reads no file and writes no report:
-//! the caller gets one [`DocumentResult`] after the other.
+//! All commands that check texts use this module, so their results agree. It reads no file and writes no report: the
+//! caller gets one [`DocumentResult`] after the other.
 //!
-//! A text that the user named must be a manifest. In a text that was found in a folder, whatever is none is skipped,
-//! with the reason ([`found`]).
+//! A text that the user named must be a manifest. In a text that was found in a folder, documents that are not
+//! manifests are skipped with a reason ([`found`]).
 //!
 //! Invariant: each document of the text gives at least one result, in the order of the text; the findings of a document
 //! are in the order of their lines.
@@ -33,7 +33,7 @@ use tollgate_engine::rules::table::DUPLICATE_KEY;
 pub(super) enum TextSource {
     /// The user named it: what cannot be checked is an error.
     Named,
-    /// It was found in a folder: what is no manifest is skipped.
+    /// It was found in a folder: documents that are not manifests are skipped.
     Found(FileRole),
     /// It is Markdown: the manifests in its code blocks are checked, as excerpts.
     Markdown {
@@ -87,7 +87,7 @@ pub(super) struct TextChecker<'r> {
 }
 
 impl TextChecker<'_> {
-    /// Checks the documents of a text and passes each result on.
+    /// Checks the documents of a text, and calls `emit` with each result.
     pub(super) fn check_text(
         &self,
         file: &str,
@@ -98,8 +98,8 @@ impl TextChecker<'_> {
         self.check_against_baseline(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// Checks a text like [`Self::check_text`], and accepts findings that are in the baseline. Removes those from
-    /// `known`; what stays there no longer occurs.
+    /// Checks a text like [`Self::check_text`], and accepts the findings in `known`, which are those of the baseline.
+    /// Removes each accepted one from `known`; what is left there no longer occurs in the text.
     pub(super) fn check_against_baseline(
         &self,
         known: &mut KnownFindings,
@@ -128,8 +128,8 @@ impl TextChecker<'_> {
         .check_documents();
     }
 
-    /// Reads the Namespace objects of the text itself, if none were given and the text uses `adminAccess`, which
-    /// only namespaces with a certain label may.
+    /// Reads the Namespace objects in the text itself, if no namespaces were given and the text uses `adminAccess`,
+    /// which is allowed only in namespaces with a certain label.
     fn namespaces_for_admin_access(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))

@@ -1,4 +1,4 @@
-//! `--classes PATH`: the ResourceClasses (KEP-3063) that exist, from files and folders. Other objects are passed over.
+//! `--classes PATH`: the ResourceClasses (KEP-3063) that exist, from files and folders. Other objects are ignored.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

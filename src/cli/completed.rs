@@ -1,7 +1,7 @@
-//! Values that completions know: rules, releases, feature gates.
+//! Shell completion of flag values: rules, releases and feature gates.
 //!
-//! A parser of clap that knows its values refuses all others in its own words. Here the parser of the flag decides and
-//! explains, and the values are for shells only.
+//! A clap parser with possible values rejects all others with its own message. [`ParserWithCompletions`] lists values
+//! for shells only; the parser of the flag still accepts or rejects values with its own messages.
 
 use std::ffi::OsStr;
 use std::sync::LazyLock;

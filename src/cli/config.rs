@@ -1,7 +1,7 @@
-//! `tollgate config`: what holds for a file or folder, and why; and the flags about configuration.
+//! `tollgate config`: shows the settings for a file or folder and their sources. Also the flags about configuration.
 //!
-//! Commands that check files take [`ConfigArgs`], find the file of each input ([`ConfigLookup`]) and put their flags
-//! over it ([`MergedSettings`]).
+//! Commands that check files flatten [`ConfigArgs`], find the configuration file of each input with [`ConfigLookup`],
+//! and merge it with their flags, which take precedence ([`MergedSettings`]).
 
 mod lookup;
 mod settings;

@@ -1,8 +1,8 @@
 //! Standard output for reports, standard error for messages, and whether either is coloured.
 //!
-//! The only place that uses the process's streams. A command that is part of another one writes to memory instead, and
-//! says the same there. Invariant: stdout contains nothing but the report, and a closed pipe
-//! ends the report but not the run: the exit code is the same whether or not anybody reads.
+//! The only place that uses the process's streams. A command that runs as part of another one writes the same to memory
+//! instead. Invariant: stdout contains nothing but the report, and a closed pipe ends the report but not the run: the
+//! exit code is the same whether or not anybody reads.
 
 use std::io::BufRead as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write};

@@ -1,6 +1,7 @@
-//! `tollgate drain TARGET…` and `tollgate undrain TARGET…`: the flags, the plan of a dry run, and the way into a run.
+//! `tollgate drain TARGET…` and `tollgate undrain TARGET…`: the flags, the plan of a dry run, and the start of a run.
 //!
-//! A plan is made of a dump or of the running cluster and printed. Whatever changes a cluster is below `start`.
+//! A plan is made from a dump or from the running cluster, and printed. Everything that changes a cluster is in
+//! `online`.
 //!
 //! Invariant: with `--state` or `--dry-run` nothing is sent but reads. Without them nothing starts unless a person said
 //! yes on a terminal, or `--yes` came with the name of the cluster.

@@ -1,7 +1,7 @@
-//! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all; for an origin, of its
-//! rules.
+//! `tollgate explain RULE`: prints the page of a rule. Without a rule, it prints the table of all rules; with an
+//! origin, the table of its rules.
 //!
-//! A terminal gets the page wrapped and styled; a pipe or a file gets it as it is, which is Markdown.
+//! On a terminal, the page is wrapped and styled; in a pipe or file, it is the original Markdown.
 
 mod render;
 

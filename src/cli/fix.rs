@@ -1,11 +1,10 @@
 //! Applies the fixes of a text until nothing is left to apply. It reads and writes no file.
 //!
-//! Fixes that do not touch each other are applied together, and the result is checked again. A fix whose finding stays,
-//! or that brings a finding of its own, is taken back, and its finding is reported as before. What a mistake had hidden
-//! is not counted against its fix: [`verdict`] says what that is. So is a fix that lets a toleration or a selector
-//! match more than before ([`coverage`]).
+//! Fixes that do not overlap are applied together, and the result is checked again. A fix is undone, and its finding
+//! reported as before, if the finding stays, if a new finding appears that the fixed mistake had not hidden
+//! ([`verdict`]), or if a toleration or a selector matches more than before ([`coverage`]).
 //!
-//! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
+//! Invariant: a document without denials has none afterwards, and a text is checked a limited number of times.
 
 mod coverage;
 #[cfg(any(test, fuzzing))]

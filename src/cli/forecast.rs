@@ -1,8 +1,8 @@
 //! `tollgate forecast [FILE…]`: what happens to pods if these objects are applied now.
 //!
-//! Reads the objects and the state of a cluster, lets `tollgate_forecast` play the scheduler and the controllers, and
-//! prints where pods go. An object that the API server would reject is left out. A state that lacks something makes
-//! every outcome unknown, never better than it is.
+//! Reads the objects and the state of a cluster, simulates the scheduler and the controllers with `tollgate_forecast`,
+//! and prints where pods go. An object that the API server would reject is left out. If the state is incomplete, every
+//! outcome is unknown.
 
 mod given;
 mod json;

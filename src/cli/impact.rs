@@ -2,8 +2,8 @@
 //!
 //! Reads rules (and changed ResourceSlices) and the state of a cluster, calls `impact`, prints the result. An object
 //! that the API server would reject, or would store without some of its fields, is denied and not assessed. What cannot
-//! be listed in a cluster counts as unreadable input, and so does, with a limit, a dump that may be incomplete: a limit
-//! that was not checked must not pass.
+//! be listed in a cluster counts as unreadable input. So does a dump that may be incomplete if a limit is set, because
+//! a limit that could not be checked must not pass.
 
 mod by;
 mod cluster;

@@ -1,10 +1,10 @@
 //! A running API server: its profile for `--kubernetes cluster`, with feature gates and served versions, and the
 //! cluster that commands without `--state` read.
 //!
-//! A command asks once and says on stderr whom it asked and what it had to assume. The texts are shared with
-//! `tollgate serve`, which asks again and again.
+//! A command connects once, and prints to stderr which API server it uses and what it had to assume. `tollgate serve`
+//! connects repeatedly and shares these messages.
 //!
-//! Invariant: what could not be read is said with its reason and with what is assumed instead.
+//! Invariant: whatever cannot be read is reported with the reason and with what is assumed instead.
 
 mod objects;
 mod state;
@@ -23,7 +23,7 @@ use tollgate_forecast::ObjectKind;
 /// End of a message: how to let Tollgate read the feature gates of the API server.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// Returns the kind as forecasts name it; `None` if they do not read it.
+/// Converts a listed kind to the kind of object in forecasts; `None` if forecasts do not read it.
 pub(super) fn object_kind(kind: &ListedKind) -> Option<ObjectKind> {
     let version = kind.versions.first().copied().unwrap_or_default();
     ObjectKind::from_type_meta(&kind.api_version(version), kind.kind)

@@ -1,9 +1,10 @@
 //! `tollgate lsp`: a language server on stdin and stdout, for editors.
 //!
-//! The protocol only: documents are checked by `check`, as in every other command. One thread reads, one checks, and
-//! this one handles messages.
+//! Implements only the protocol: documents are checked by `check`, as in every other command. One thread reads
+//! messages, one checks documents, and this one handles messages.
 //!
-//! Invariant: nothing but messages goes to stdout; what cannot be read costs one message, and memory has a limit.
+//! Invariant: only protocol messages go to stdout, an unreadable message does not affect later ones, and memory is
+//! limited.
 
 mod actions;
 mod capabilities;

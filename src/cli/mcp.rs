@@ -1,9 +1,9 @@
 //! `tollgate mcp`: a read-only server of the Model Context Protocol on stdin and stdout, for programs that ask before
 //! they act.
 //!
-//! The protocol is that of the SDK; the streams are ours (`stdio`), and so are the limits. Each call runs a command of
-//! this program in a process of its own (`run`), so an answer is the command's own JSON (`result`). Which files and
-//! which cluster are read is settled when the server starts.
+//! The SDK implements the protocol; the streams (`stdio`) and the limits are implemented here. Each call runs a command
+//! of this program in a separate process (`run`), so an answer is the command's own JSON (`result`). The files and the
+//! cluster to read are fixed when the server starts.
 //!
 //! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or
 //! command ends the server.

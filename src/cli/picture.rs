@@ -1,6 +1,7 @@
-//! `-o html`: what a page says besides the report, which is where the data come from and the command that made it.
+//! `-o html`: the data that a page shows besides the report: where the state comes from, and the command that made the
+//! page.
 //!
-//! `tollgate_picture` draws the JSON of a report. Nothing is decided here.
+//! The crate `tollgate_picture` draws the JSON of a report.
 
 use std::ffi::OsString;
 use std::io::Write as _;

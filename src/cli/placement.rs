@@ -1,4 +1,5 @@
-//! Flags before the command, flags that the command does not have, and names of commands in other tools.
+//! Handles flags before the command, and suggests what to use instead of an unknown flag, or of a command name that
+//! other tools have.
 //!
 //! `tollgate --kubernetes 1.36 validate` means `tollgate validate --kubernetes 1.36`: shared flags may stand in front
 //! of the command, which then reads them as its own.

@@ -1,6 +1,7 @@
 //! `--policy PATH`: reads and compiles policy files and folders. A set that does not load stops the run.
 //!
-//! Policies that are custom resources of a cluster are compiled together with them, each on its own, as `serve` does.
+//! Policies that are custom resources of a cluster are compiled together with the files. As in `serve`, an invalid
+//! resource does not affect the others.
 
 use std::path::{Path, PathBuf};
 

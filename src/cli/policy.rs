@@ -1,4 +1,4 @@
-//! `tollgate policy`: what policies mean and where they live, without a request to check.
+//! `tollgate policy`: compares policies, shows what they allow, and converts them to other forms.
 
 mod check;
 mod diff;

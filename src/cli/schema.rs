@@ -1,7 +1,8 @@
 //! `tollgate schema`: JSON Schemas of the files that Tollgate reads, for editors, and of what it writes, for programs.
 //!
-//! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot
-//! drift. Those of reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
+//! The schemas of policies, policy tests and configurations are generated from the field tables with which these files
+//! are parsed, so they always agree. The schemas of reports are files; tests compare them with the output
+//! (`tests/cli/schemas.rs`).
 
 mod crd;
 

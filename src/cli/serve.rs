@@ -165,7 +165,7 @@ pub(super) struct Arguments {
     engine: EngineArgs,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum LogFormatArg {
     /// One JSON object per line

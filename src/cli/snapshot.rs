@@ -1,13 +1,14 @@
 //! `tollgate snapshot`: a dump of the cluster with only what impact, audit, policies and forecasts read, for bug
 //! reports and CI.
 //!
-//! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is an
-//! incomplete list with the reason in its place, a message on stderr and the exit code; nodes and workloads that the
-//! user may not list are a note, because only forecasts need them. A file appears when all is written.
+//! Objects are written as they are listed, so memory does not grow with the cluster. If a kind cannot be listed, the
+//! snapshot contains an incomplete list with the reason, and the failure is printed to stderr and causes exit code 3.
+//! For nodes and workloads that the user may not list, a note is printed, because only forecasts need them. The output
+//! file is created when the snapshot is complete.
 //!
-//! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, most annotations, opaque
-//! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same
-//! numbers.
+//! Invariant: an incomplete snapshot is never taken for a complete one. It never contains environment variables,
+//! commands or messages, and contains opaque parameters and most annotations only if a flag asks for them. Reading it
+//! with `--state` gives the same numbers as the cluster.
 
 mod fields;
 mod list_writer;

@@ -1,9 +1,9 @@
 //! Sorts the findings about an object into those that are reported, accepted and allowed.
 //!
-//! Overrides with `allow` accept lints, whatever level the lints have: they are comments for files that cannot carry
-//! any. Other levels come in layers: the file, its overrides, the command line.
+//! Overrides with `allow` accept lints, whatever level the lints have: they replace suppression comments in files that
+//! cannot have comments. Other levels are applied in layers: the file, its overrides, the command line.
 //!
-//! Invariant: only lints are accepted. What the server, the documents or policies refuse leaves here with its level,
+//! Invariant: only lints are accepted. Findings of the API server, the documentation or policies keep their level,
 //! unless the command line sets another.
 
 use std::borrow::Cow;

@@ -1,9 +1,10 @@
-//! Baselines: findings that were there when Tollgate came, in a file of the repository. They are counted, not reported.
+//! Baselines: findings that existed before Tollgate was introduced, listed in a file of the repository. They are
+//! counted, not reported.
 //!
-//! A finding is recognized by rule, object and field, not by its line. Indexes of lists do not count, since others come
-//! and go; the number of findings does.
+//! A finding is identified by rule, object and field, not by its line. List indexes are ignored, because items come and
+//! go; instead, the number of equal findings is compared.
 //!
-//! Invariant: only lints are known. The same findings give the same bytes, sorted, one line each.
+//! Invariant: a baseline contains only lints. The same findings give the same file, sorted, one per line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! Reads a configuration file: `.tollgate.yaml`.
 //!
-//! The file belongs to the repository whose objects are checked, so it is not trusted: it can raise every level, and
-//! lower lints only. It opens nothing itself; its paths are read by the shell.
+//! The file belongs to the repository whose objects are checked, so it is not trusted: it can raise every level, but
+//! lower only those of lints. This module opens no files; callers read the paths that the file names.
 //!
-//! Invariant: every fault has a position, and a file with a fault gives no configuration.
+//! Invariant: every error has a position, and a file with an error gives no configuration.
 
 use super::acceptance::ObjectName;
 use super::fields::CONFIG_SCHEMA;

@@ -1,7 +1,7 @@
 //! Comments that suppress lints: `# tollgate: allow(RULE, …) reason`.
 //!
-//! One at the end of a line is about that line. One on a line of its own is about the next line that is neither blank
-//! nor a comment, and about a whole object if that line is the object's first.
+//! A comment at the end of a line applies to that line. A comment on its own line applies to the next line that is
+//! neither blank nor a comment, and to a whole object if that line is the first one of the object.
 //!
 //! Invariant: only lints are suppressed, only with a reason, and a suppression that does nothing is reported.
 

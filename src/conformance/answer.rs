@@ -1,7 +1,7 @@
-//! What an API server's response to a dry-run create says about the object: a verdict of validation, a refusal by
-//! somebody else, or nothing.
+//! Classifies an API server's response to a dry-run create: a verdict of validation, a rejection by a webhook, policy
+//! or authorizer, or no verdict.
 //!
-//! Invariant: what is not clearly a verdict is none.
+//! Invariant: a response counts as a verdict only if that is certain.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Findings that follow from another one: a forgotten `exactly:` makes every field of its request unknown.
 //!
-//! For text only: programs get what the server says, finding by finding.
+//! For text reports only: reports for programs contain every finding of the server separately.
 //!
 //! Invariant: a finding is folded only into a reported one that has the same level and profiles.
 

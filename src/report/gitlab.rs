@@ -1,6 +1,6 @@
 //! The code quality report of GitLab: a JSON list, which a merge request shows beside the changed lines.
 //!
-//! GitLab compares the fingerprints of two reports to say what a merge request adds and what it mends.
+//! GitLab compares the fingerprints of two reports to show which findings a merge request adds and which it fixes.
 //!
 //! Invariant: no fingerprint occurs twice, GitLab would show one of them.
 

@@ -1,4 +1,4 @@
-//! JSON for programs: `validate -o json`, and the lines of `review --findings`. The keys are a promise.
+//! JSON for programs: `validate -o json`, and the lines of `review --findings`. The keys are a stable interface.
 //!
 //! Written piece by piece; `summary` comes last because it is known last.
 

@@ -1,4 +1,4 @@
-//! One file's part of a report: rendered where the file is checked, written where the order is kept.
+//! The part of a report for one file: rendered by the worker that checks the file, written in the order of the files.
 //!
 //! Invariant: in a foldable report every finding is between two marks, and no other text has a mark.
 

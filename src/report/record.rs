@@ -1,7 +1,7 @@
-//! JSON objects, member by member: the records that programs read.
+//! Builds JSON objects member by member: the records of reports for programs.
 //!
-//! A record is text as soon as it is built, so a report about many objects is never a tree of values. What a record
-//! contains is the business of the report that builds it.
+//! A record is serialized when it is built, so a report about many objects is never kept as a tree of values. The
+//! report that builds a record decides which members it has.
 //!
 //! Invariant: the members of a record have the order in which they were written.
 

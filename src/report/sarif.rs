@@ -3,7 +3,7 @@
 //! Every rule is listed with its page, so that a result can be explained where it is shown. Inputs that cannot be
 //! read are results too, of the rule `unreadable`: a notification would be hidden by most viewers.
 //!
-//! Invariant: locations are URIs, relative to the working folder wherever the file lies below it (`files` names it so).
+//! Invariant: locations are URIs; those of files below the working folder are relative to it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 

@@ -1,7 +1,7 @@
-//! Snippets for people, as rustc prints them: the line, a caret, what would be accepted, where to read on.
+//! Text for people, like the output of rustc: the source line with a caret, what would be accepted, where to read on.
 //!
-//! Only the line a finding is about is handed to the renderer, and of a very long line only the part around the
-//! caret, so a finding costs the same in a file of any size. Values are cut here and nowhere else.
+//! Only the source line of a finding is passed to the renderer, and of a very long line only the part around the caret,
+//! so a finding takes the same time in a file of any size. Values are shortened only here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -47,7 +47,7 @@ impl fmt::Display for DeviceObstacle {
     }
 }
 
-/// True if the selection can reach nodes that it does not name.
+/// True if the selection can match nodes that it does not name: all nodes, or those that a node selector matches.
 fn is_wide(selection: NodeSelection<'_>) -> bool {
     matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
 }
@@ -219,7 +219,8 @@ impl<'c> CountersLeft<'c> {
     }
 }
 
-/// Records the result for devices on one node. A device that is available on any node stays available.
+/// Merges the obstacle that these devices have on one node into `found`. `None` means available; a device that is
+/// available on any node stays available.
 fn merge_obstacle(
     found: &mut [Option<DeviceObstacle>],
     devices: std::ops::Range<usize>,

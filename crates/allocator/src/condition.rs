@@ -1,4 +1,4 @@
-//! The message of a pod's PodScheduled condition, as far as this plugin makes it.
+//! The message of a pod's PodScheduled condition, as far as the scheduler's DynamicResources plugin determines it.
 //!
 //! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is
 //! not here: preemption does not help with devices.

@@ -1,7 +1,7 @@
 //! Constraints of a claim: `matchAttribute` and `distinctAttribute`, device by device.
 //!
 //! A constraint is updated for every device that the search allocates or releases, in the order of a stack. Its state
-//! is that of upstream's allocator, including what one release forgets.
+//! is that of upstream's allocator: some releases remember only the last value of each request.
 
 use crate::claim::RequestAlternative;
 use tollgate_api::profile::{AllocatorSemantics, DistinctComparedValues};

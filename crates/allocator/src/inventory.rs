@@ -1,8 +1,8 @@
 //! The devices of a cluster: ResourceSlices with the taints of DeviceTaintRules, read once and indexed.
 //!
 //! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two
-//! changes of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools
-//! whose slices disagree on their number.
+//! changes of slices or rules. Slices are kept in the given order. Upstream's order is random, which matters only for
+//! pools whose slices have different values of `resourceSliceCount`.
 
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;

@@ -7,7 +7,7 @@
 //! data in [`AllocatorSemantics`].
 //!
 //! The crate is pure: no files, no clock, no threads, no randomness. A search that takes too long stops after a
-//! number of steps and reports it. The caller evaluates CEL through [`Selectors`].
+//! number of steps and reports it. The caller evaluates CEL through [`SelectorEvaluator`].
 //!
 //! ```
 //! use tollgate_allocator::{

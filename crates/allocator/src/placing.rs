@@ -45,8 +45,8 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         Some((node_device, self.allocator.inventory.devices.get(node_device.device)?))
     }
 
-    /// True if no claim holds the device. A request with adminAccess can get devices in use, but not the same
-    /// device twice in one claim.
+    /// True if neither a claim nor this search holds the device exclusively. A request with adminAccess can get devices
+    /// in use, but not the same device twice in one claim.
     pub(crate) fn is_free(&self, claim_request: ClaimRequest<'a, 'd>, device: DeviceKey) -> bool {
         if claim_request.details.admin_access {
             return !self.taking.contains(&(device, claim_request.claim));

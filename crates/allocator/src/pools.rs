@@ -303,7 +303,7 @@ enum SlicesOnOtherNodes {
     Replaced,
 }
 
-/// A pool whose devices are not yet sorted into the order of all pools.
+/// A pool with its devices, before the pools of the node are sorted.
 pub(crate) struct UnsortedPool {
     pool: usize,
     pub(crate) state: PoolState,

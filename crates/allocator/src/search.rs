@@ -1,8 +1,9 @@
-//! The search: depth first, the first full solution wins.
+//! The search for devices: depth first, with backtracking. The first complete solution is the result.
 //!
-//! Claims are served in the pod's order, requests in the claim's, devices in the order of the pools. Within a request
-//! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and
-//! not the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
+//! Claims are processed in the order of the pod, requests in the order of the claim, and devices in the order of the
+//! pools. Within a request, devices are taken only in ascending order; each request starts again at the first device.
+//! The search keeps its choices in a list instead of recursing, so a large claim cannot overflow the call stack. Each
+//! device that is tried is a step, and the number of steps is limited.
 
 use crate::claim::{AllocationMode, ClaimsToAllocate, PreparedClaim, RequestAlternative};
 use crate::constraint::ConstraintState;

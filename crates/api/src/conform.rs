@@ -123,7 +123,7 @@ struct ErrorList {
 }
 
 impl ErrorList {
-    /// Returns true if another error may be kept; otherwise counts it as left out and returns false.
+    /// Returns true if there is capacity for another error; otherwise counts one more omitted error and returns false.
     fn may_push_else_count(&mut self) -> bool {
         let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_ERROR_BYTES;
         self.left_out += usize::from(!keeps_another);

@@ -10,8 +10,8 @@ use super::schema::{Field, FieldType, StructSchema};
 use super::view::{Object, quantity, time};
 use tollgate_document::doc::{Members, Value, ValueKind};
 
-/// True if the member `part` (`spec`, `status`) of two objects of one kind is semantically equal. For a kind without a
-/// `spec`, that is everything but its metadata.
+/// True if the top-level field `part`, such as `spec` or `status`, of two objects of one kind is semantically equal.
+/// For a kind without a `spec`, `spec` means all fields except `metadata`.
 pub fn is_part_equal(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     let root = fields::root_struct(new.kind(), new.version);
     let is_same =
@@ -23,7 +23,7 @@ pub fn is_part_equal(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     }
 }
 
-/// True if two values of a struct type mean the same.
+/// True if two structs of one type are semantically equal.
 pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
@@ -34,7 +34,7 @@ pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema, me
     field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
 }
 
-/// True if two lists of a struct type mean the same.
+/// True if two lists of structs of one type are semantically equal, in the same order.
 pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
     new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
@@ -48,7 +48,7 @@ fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
     same_value(new, old, &field.ty)
 }
 
-/// True if two values of that type mean the same.
+/// True if two values of type `ty` are semantically equal.
 pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static FieldType) -> bool {
     match ty {
         FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid => {

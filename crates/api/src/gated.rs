@@ -1,9 +1,10 @@
 //! The fields behind feature gates, and which of an object a server drops because a gate is off.
 //!
-//! A server drops them before it validates, on create always, on update unless the stored object uses the feature. What
-//! it drops is one table; where a version keeps a field (`basic`, `exactly`) is known to the walk.
+//! A server drops them before it validates: on create always, on update unless the stored object uses the feature. In
+//! the paths of the tables, `<body>` and `<exactly>` stand for the place of the fields of a device and of an exact
+//! request, which depends on the version.
 //!
-//! Invariant: nothing here decides. The engine drops, or warns.
+//! Invariant: this module only finds the fields. The engine drops them, or warns.
 
 use std::sync::LazyLock;
 
@@ -25,7 +26,7 @@ struct GatedFields {
 
 type Steps = Vec<PathStep>;
 
-/// Fields of all releases, whose use only the dropped fields themselves indicate.
+/// Creates an entry that applies to all releases. A stored object uses the feature if it has one of the dropped fields.
 fn gated_fields(gates: &'static [Gate], drops: &[&'static str]) -> GatedFields {
     let (drops, also_used) = (parse_paths(drops), Vec::new());
     GatedFields { gates, drops, also_used, releases: Availability::ALWAYS }

@@ -1,11 +1,11 @@
-//! Label selectors (`metav1.LabelSelector`): requirements on labels, read once and asked often.
+//! Label selectors (`metav1.LabelSelector`), parsed into a list of requirements on labels that can be evaluated often.
 //!
 //! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator,
 //! which no API server accepts, selects nothing.
 
 use tollgate_document::doc::Value;
 
-/// A requirement on one label; the type of its texts is the caller's.
+/// A requirement on one label. The type `S` of its strings is chosen by the caller, such as `&str` or `String`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelRequirement<S> {
     /// Key of the label.

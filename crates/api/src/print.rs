@@ -1,6 +1,7 @@
-//! Values as the API server's JSON encoder prints them in their own version: declaration order, empty fields left out.
+//! Prints values as the API server's JSON encoder does in the version of the object: fields in declaration order, empty
+//! fields omitted.
 //!
-//! Declarative validation prints a duplicate element whole this way. Views stay unaware of printing.
+//! Errors of declarative validation contain duplicate list elements in this form.
 
 use super::schema::{FieldType, StructSchema};
 use super::view::{quantity, time};

@@ -77,7 +77,7 @@ impl Availability {
         Availability(self.0 | other.0)
     }
 
-    /// The part of the set that is drafts r1 and r2, which have fields of their own.
+    /// Returns the set without releases: only those of the drafts r1 and r2 that are in it.
     #[must_use]
     pub const fn in_drafts(self) -> Availability {
         Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))

@@ -1,7 +1,8 @@
-//! AdmissionReview in, borrowed; AdmissionReview out, written once.
+//! Reads the requests of AdmissionReviews and writes the responses.
 //!
-//! It reads what admission decides by and nothing else, and it decides nothing. A review that is not one is a
-//! [`BadReview`]: the server answers 400, `tollgate review` answers in its place.
+//! A [`Request`] borrows from the document and has only the fields that decisions depend on; decisions are made
+//! elsewhere. Input that is not an AdmissionReview is a [`BadReview`]: the webhook answers with HTTP 400 or denies the
+//! request, and `tollgate review` prints an error response.
 //!
 //! Invariant: every response satisfies the API server's checks: uid echoed, `patch` and `patchType` together or not
 //! at all, a status only on refusal.
@@ -348,14 +349,15 @@ impl Response {
         self.encode_whole()
     }
 
-    /// True if the response only allows a request whose uid needs no escapes, as most do: it is written without serde.
+    /// True if the response only allows the request (no patch, warnings or annotations) and its uid needs no escapes.
+    /// Most responses are like this, and are written without serde.
     fn is_plain_allow(&self) -> bool {
         let is_bare = self.status.is_none() && self.patch.is_none() && self.warnings.is_empty();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         self.allowed && is_bare && self.audit_annotations.is_empty() && self.uid.bytes().all(is_plain)
     }
 
-    /// The whole review as JSON, written by serde.
+    /// The AdmissionReview as JSON, written by serde: for any response.
     fn encode_whole(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]

@@ -1,6 +1,8 @@
-//! Ways from an object to parts of it, through lists and maps, as data.
+//! Paths in an object as data. A step can lead to all items of a list or all values of a map, so one path can lead to
+//! many values.
 //!
-//! Where a version keeps the body of a device and an exact request is known to the walk.
+//! Where a version has the fields of a device or of an exact request (in `basic`, in `exactly` or directly) is known to
+//! `visit`.
 
 use crate::profile::Version;
 use tollgate_document::doc::{FieldName, Value};
@@ -9,7 +11,7 @@ use tollgate_document::field::Path;
 /// One step of a path through an object, such as a field or all items of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PathStep {
-    /// The member with this name, which has a number because every device of a slice is asked for it.
+    /// The member with this name. A [`FieldName`] is found quickly, because it is looked up in every device of a slice.
     Field(FieldName),
     Items,
     Values,

@@ -1,8 +1,9 @@
 //! Views: typed cursors into a document that conforms to its schema.
 //!
-//! A view borrows everything and copies nothing; a field that is absent or `null` reads as Go's zero value, a list
-//! or map knows whether it was there. Views follow the wire: what v1beta1 keeps in `basic` is found there, and
-//! [`Device::body_path`] and [`Request::exactly_path`] are the only code that knows.
+//! A view borrows everything and copies nothing. A field that is absent or `null` reads as Go's zero value; lists and
+//! maps know whether they were present. Views read the version that the user wrote: [`Device::body`] and
+//! [`Request::exactly`] find the fields that some versions have in `basic` or `exactly`, and [`Device::body_path`] and
+//! [`Request::exactly_path`] their paths.
 
 mod claim;
 mod list;

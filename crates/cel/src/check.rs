@@ -1,7 +1,7 @@
 //! The type checker: gives every node a type and every call its overloads, or reports why not.
 //!
-//! A port of cel-go's rules (`checker/checker.go`). What it cannot know
-//! it calls `dyn`, which agrees with everything.
+//! A port of cel-go's rules (`checker/checker.go`). A type that cannot be determined is `dyn`, which is assignable to
+//! and from every type.
 //!
 //! Invariant: a node is checked once, so work is linear in the tree, apart from the types themselves.
 
@@ -382,7 +382,7 @@ impl<'t> Checker<'t, '_> {
         }
     }
 
-    /// Reports an error if `found` is not assignable to `expected`.
+    /// Reports an error if `expected` is not assignable to `found`.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
         if !self.unifier.is_assignable(expected, found) {
             self.report_type_mismatch(id, expected, found);

@@ -1,8 +1,8 @@
 //! The worst-case cost of an expression, in the server's units, before it runs.
 //!
-//! A port of cel-go's `checker/cost.go` with the sizes Kubernetes declares for a device. The size of
-//! a value is known for literals, for what hangs below `device`, and for results of functions that say
-//! so; everything else may be of any size, and reading it costs more than any limit.
+//! A port of cel-go's `checker/cost.go` with the sizes Kubernetes declares for a device. The size of a value is known
+//! for literals, for the fields of `device`, and for the results of some functions. Any other value may have any size,
+//! so reading it costs more than any limit.
 //!
 //! Invariant: the estimate is the server's, to the unit.
 
@@ -90,8 +90,8 @@ fn get_known<T: Copy>(slots: &[Option<T>], id: NodeId) -> Option<T> {
 }
 
 impl<'t> Estimator<'t> {
-    /// The cost of a node and everything below it. Computed once per node: where a macro uses its target twice, nested
-    /// ones would double each time.
+    /// The cost of a node and everything below it. Computed once per node: a macro can use its target twice, so the
+    /// work for nested macros would double at each level.
     fn node_cost(&mut self, id: NodeId) -> u64 {
         if let Some(known) = get_known(&self.costs, id) {
             return known;

@@ -1,4 +1,4 @@
-//! A tree that is being made, and what was found wrong on the way.
+//! The state that building the syntax tree and expanding macros share.
 
 use super::issue::Issues;
 use super::outcome::CelEnv;

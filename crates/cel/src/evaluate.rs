@@ -1,10 +1,11 @@
-//! Evaluates device selectors: what an expression says about a device, as the scheduler of a release finds it.
+//! Evaluates device selectors: whether an expression selects a device, as the scheduler of a release decides it.
 //!
-//! The same checker that admits an expression makes the program that is run here. Nothing is known of objects: a device
-//! is given by its driver, attributes and capacity. What differs between releases is data in [`Behaviour`].
+//! A program is compiled from an expression with the same type checker that decides whether it is accepted. A device is
+//! given by its driver, attributes and capacity, not as an API object. Differences between releases are data in
+//! [`Behaviour`].
 //!
-//! Invariant: the answer is upstream's, with its texts and its count of cost. An evaluation ends: what is not paid for
-//! by that count is bounded here.
+//! Invariant: results, error texts and costs are those of upstream. Every evaluation ends: work that upstream does not
+//! count as cost has a limit here.
 
 mod attribute;
 mod calls;

@@ -1,7 +1,7 @@
 //! The fields that an expression selects, looked up in schemas.
 //!
 //! Variables of policies have no types, so the checker lets every field pass. Here the fields are followed from the
-//! variables through selections, indexes and loops, as far as a schema describes them. Who calls this knows the
+//! variables through selections, indexes and loops, as far as a schema describes them. The caller provides the
 //! schemas.
 //!
 //! Invariant: a field is reported only if the schema of the value that it is selected from is known.
@@ -28,7 +28,8 @@ pub enum SchemaFieldLookup<S> {
     Undefined,
 }
 
-/// Every selection of a field that does not exist. `variable` returns the schema of a variable, if there is one.
+/// An error for every selection of a field that does not exist. `variable` returns the schema of a variable, if there
+/// is one.
 pub(super) fn undefined_fields<S: FieldSchema>(
     tree: &Tree,
     variable: &dyn Fn(&str) -> Option<S>,
@@ -49,7 +50,7 @@ struct UndefinedFieldFinder<'t, S> {
 }
 
 impl<S: FieldSchema> UndefinedFieldFinder<'_, S> {
-    /// Visits a node and all below it, and returns what its value can be.
+    /// Visits a node and all below it, and returns the schema of its value; `None` if it is not known.
     fn visit(&mut self, id: NodeId) -> Option<S> {
         let tree = self.tree;
         match tree.kind(id) {

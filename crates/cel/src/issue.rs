@@ -1,16 +1,16 @@
 //! Compilation errors and their text: `ERROR: <input>:1:7: undefined field 'nope'`, then the source
 //! line and a caret.
 //!
-//! Knows nothing of why something is wrong. Columns count characters; a character that is not ASCII
-//! is shadowed by a full-width dot, so that the caret lines up in a terminal.
+//! Columns count characters. In the line with the caret, a full-width dot stands for each preceding character that is
+//! not ASCII, so that the caret lines up in a terminal.
 
 use std::fmt::Write as _;
 
 /// Maximum number of issues that the server reports for one expression. Further issues are only counted.
 const MAX_KEPT_ISSUES: usize = 100;
 
-/// Offset for a position before the first column of the first line, where issues with unrecognized parts are
-/// reported.
+/// The offset of an issue about a part that the parser did not recognize. It is reported before the first column of the
+/// first line.
 pub(super) const BEFORE_START: usize = usize::MAX;
 
 /// The position of an issue. The order of variants is the order of printing.
@@ -92,7 +92,8 @@ impl<'t> Issues<'t> {
         self.list.into_iter().map(fault).collect()
     }
 
-    /// The text of all issues in source order, in the server's words. It may end anywhere after `max_detail` bytes.
+    /// The text of all issues in source order, in the server's words. Issues that begin after more than `max_detail`
+    /// bytes are omitted.
     pub(super) fn into_message(mut self, max_detail: usize) -> String {
         // Stable: issues at one position stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);

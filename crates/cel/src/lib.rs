@@ -1,12 +1,12 @@
-//! Says whether an API server would accept a CEL expression that selects devices, derives an attribute or belongs to a
-//! policy: does it parse, does it type-check, has it the right type, is its worst case cheap.
+//! Checks whether an API server would accept a CEL expression that selects devices, derives an attribute or belongs to
+//! a policy: its syntax, its types, the type of its result, and its worst-case cost.
 //!
 //! It knows nothing of objects, paths or findings. The variables, and what differs between releases, are data in
 //! [`CelEnv`]. [`check`] is for the expressions that API servers store, [`Expression::compile`] for those of policies.
-//! What a selector says about a device is found in [`evaluate`].
+//! [`evaluate`] evaluates selectors for devices.
 //!
-//! Invariant: the answer is the server's, to the word and to the unit of cost. What is over our own limits comes back
-//! unchecked, and nothing crashes: the text is scanned before anything recursive reads it.
+//! Invariant: error texts and costs are exactly the server's. An expression beyond Tollgate's own limits is reported as
+//! unchecked, and nothing overflows the stack: the text is scanned before any recursive function reads it.
 
 mod check;
 mod cost;
@@ -59,7 +59,7 @@ const DEEP_STACK: usize = 64 << 20;
 
 /// Checks expressions for the rules. Implementations can compile each expression or use a cache.
 pub trait Checker: std::fmt::Debug + Sync {
-    /// The outcome of [`check`]; its text may end anywhere after `max_detail` bytes.
+    /// Like [`check`], but the text of an error can be cut off after `max_detail` bytes.
     fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome;
 }
 
@@ -98,8 +98,8 @@ fn check_within(expression: &str, target: ExpressionPurpose, env: CelEnv, max_de
     }
 }
 
-/// True if an expression is within the server's limits, but requires a stack of [`DEEP_STACK`] bytes. The outcome if
-/// it exceeds them.
+/// True if an expression is within the server's limits, but requires a stack of [`DEEP_STACK`] bytes. Fails with the
+/// outcome of the check if it exceeds the limits.
 fn needs_deep_stack(expression: &str, env: CelEnv, max_detail: usize) -> Result<bool, Outcome> {
     match scan::find_parse_needs(expression) {
         ParseNeeds::Flat => Ok(false),
@@ -127,8 +127,8 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-/// The cost of an expression. Checks it on the present stack: syntax, types, literals, result type, constants and
-/// cost, in this order.
+/// Checks an expression on the current stack: syntax, types, literals, result type and constants, in this order.
+/// Returns its estimated worst-case cost.
 fn check_here(
     expression: &str,
     target: ExpressionPurpose,
@@ -196,7 +196,8 @@ impl Expression {
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 
-    /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.
+    /// An error for every selection of a field that does not exist. `variable` returns the schema of a variable, if
+    /// there is one.
     pub fn undefined_fields<S: FieldSchema>(
         &self,
         variable: &dyn Fn(&str) -> Option<S>,

@@ -93,7 +93,8 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
 /// A macro that is used incorrectly. The error was reported at this node, which represents the call.
 struct MisusedMacro(NodeId);
 
-/// The names of the variables of a loop: one, or two for `all(i, v, …)` and the like.
+/// The names of the variables of a loop: one, or two for `all(i, v, …)` and the like. An error if the arguments of the
+/// macro are not valid names.
 type LoopVariableNames = Result<(String, Option<String>), MisusedMacro>;
 
 /// Adds the nodes that replace one macro call, all at the position of the macro.

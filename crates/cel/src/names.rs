@@ -1,7 +1,7 @@
 //! What identifiers denote, and which messages have which fields.
 //!
-//! Variables are those of the environment; the rest are names of types, as in `type(x) == string`. Loop variables are
-//! the checker's.
+//! Variables are those of the environment; the rest are names of types, as in `type(x) == string`. The checker resolves
+//! loop variables.
 
 use super::outcome::{CelEnv, Scope};
 use super::types::{self, Type};

@@ -1,12 +1,12 @@
-//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text,
-//! and writes it for the `regex` crate.
+//! Checks a regular expression as Go's `regexp` package (RE2 syntax) does, with Go's error texts, and translates it for
+//! the `regex` crate.
 //!
 //! Not an engine: nothing is matched or compiled. What is counted is what Go limits: repetitions, nesting and the
 //! size of the program. Go `regexp/syntax`, `parse`
 //!
 //! Both engines find the leftmost match by the same preferences, and their syntax is nearly the same. What differs:
-//! Go's `\d`, `\w`, `\s` and `\b` know only ASCII, it has `\Q…\E` and octal escapes, a `{` that counts nothing is a
-//! brace, and a class has no operators.
+//! Go's `\d`, `\w`, `\s` and `\b` know only ASCII, it has `\Q…\E` and octal escapes, a `{` that starts no repetition
+//! is a literal brace, and a class has no operators.
 
 mod class;
 mod node;

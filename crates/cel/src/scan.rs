@@ -52,8 +52,8 @@ impl ChainLengths {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// Starts all chains anew, except that of conditionals (`a ? b : c ? d : e`). Called at `&&`, `||`, `?` and `:`, which
-    /// end the other chains.
+    /// Starts all chains anew, except that of conditionals (`a ? b : c ? d : e`). Called at `&&`, `||`, `?` and `:`,
+    /// which end the other chains.
     fn reset_all_but_ternary(&mut self) {
         *self = ChainLengths { ternary: self.ternary, ..ChainLengths::default() };
     }
@@ -150,7 +150,7 @@ impl Scanner {
         self.after_dot = kind == Dot;
     }
 
-    /// Counts an operand. An operand that does not follow another one starts a new chain.
+    /// Records that an operand was read. Unless it follows another operand, a new chain of selections starts.
     fn count_operand(&mut self) {
         if !self.after_operand {
             self.level.postfix = 0;

@@ -1,8 +1,8 @@
 //! From text to tree: the parser. Its grammar, its recovery after an error and the words of its errors are those of the
 //! server's parser, so its answer is the server's: the tree, or every syntax error.
 //!
-//! Not the parser of the `cel` crate, which policies are evaluated with: it goes on after an error in another way, so
-//! it finds other errors after the first, and takes several times as long. Tests compare the trees of the two
+//! The parser of the `cel` crate, with which policies are evaluated, is not used: it continues differently after an
+//! error, so it finds other errors after the first, and takes several times as long. Tests compare the trees of the two
 //! (`lower`).
 
 mod lexer;

@@ -1,7 +1,7 @@
 //! Every request that Tollgate sends to an API server, and the permission that it needs.
 //!
-//! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of
-//! the tests refuses whatever is not in it. A new request gets a row here first.
+//! Tests compare the ClusterRoles of the manifests and of the chart with this list, and the fake API server of the
+//! tests rejects requests that are not in it. So a new kind of request must be added here first.
 
 /// A kind of request that Tollgate sends to an API server, and the flag or command that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

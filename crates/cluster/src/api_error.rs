@@ -4,7 +4,7 @@
 
 use tollgate_document::doc::{self, Value};
 
-/// The reason why a request to the API server failed.
+/// The error of a request to the API server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApiError {
     /// The API server responded with an error status.

@@ -80,7 +80,7 @@ pub(super) struct ApiClient {
     plugin: Option<ExecPlugin>,
     timing: Timing,
     pub(super) endpoint: ApiEndpoint,
-    /// Held while a page or a long line is in memory, so that there is one at a time, whoever watches.
+    /// Held while a page or a long line is in memory, so that all watches together have only one in memory.
     large: Arc<Semaphore>,
 }
 
@@ -214,7 +214,8 @@ impl ApiClient {
         Ok(response)
     }
 
-    /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
+    /// Sends a request and reads the body; an error if it has more than `limit` bytes. Returns the response even if its
+    /// status is an error.
     async fn send_and_read_any_status(
         &self,
         request: Request<Body>,
@@ -228,7 +229,8 @@ impl ApiClient {
         self.within_timeout(work).await
     }
 
-    /// Waits as long as a request may take. After that the work is dropped, so that a late request has no effect.
+    /// Runs `work`, and returns an error if it takes longer than a request may. The work is dropped then, so that a
+    /// late request has no effect.
     async fn within_timeout<T>(
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
@@ -310,7 +312,7 @@ impl ApiClient {
         self.within_timeout(work).await
     }
 
-    /// Sends a request and reads up to `limit` bytes of the body; an error status is an error.
+    /// Sends a request and reads the body; an error if the status is one, or if the body has more than `limit` bytes.
     async fn send_and_read(&self, request: Request<Body>, limit: usize) -> Result<String, ApiError> {
         let response = self.send_and_read_any_status(request, limit).await?;
         let (code, text) = (response.status(), response.into_body());

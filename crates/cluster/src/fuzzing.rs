@@ -13,7 +13,7 @@ use secrecy::ExposeSecret as _;
 /// The word that stands for a credential in fuzzed kubeconfigs.
 const SECRET: &str = "SECRET";
 
-/// Number of times that the word occurs where a kubeconfig has credentials.
+/// Number of times that [`SECRET`] occurs in the credentials of a kubeconfig.
 fn secret_count(kubeconfig: &Kubeconfig) -> usize {
     let count = |text: &str| text.matches(SECRET).count();
     let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());

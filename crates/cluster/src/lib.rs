@@ -1,6 +1,6 @@
 //! The client of an API server: keeps the webhook registered, watches the objects that policies, impact and drains
-//! need, lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects;
-//! [`Cluster::open`] is the door.
+//! need, lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects. Start
+//! with [`Cluster::open`].
 //!
 //! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
 //! server that is slow, unreachable or refuses does not delay admission.
@@ -91,7 +91,7 @@ impl Cluster {
         Ok(Cluster { client, handle, timing })
     }
 
-    /// Returns the name and address of the API server.
+    /// Returns the context of the kubeconfig and the URL of the API server.
     pub fn endpoint(&self) -> &ApiEndpoint {
         &self.client.endpoint
     }

@@ -2,11 +2,11 @@
 //!
 //! Only GET requests are sent. Objects are read and handed on one by one, without the fields that nobody asks for. A
 //! page is dropped before the next one is requested, so memory is bounded by the largest page, and its size follows
-//! that of the objects (`page`). An object that is too large is named and skipped. A list that expires half way is
-//! continued where it was, at a newer version; no object is handed on twice.
+//! that of the objects (`page`). An object that is too large is reported by name and skipped. A list that expires
+//! halfway is continued where it was, at a newer version; no object is passed on twice.
 //!
-//! Invariant: a list that is not complete, but for the objects that it names, is an error, however many objects were
-//! handed on before.
+//! Invariant: a list that is incomplete is an error, however many objects were passed on before. Only objects that were
+//! reported by name may be missing.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};

@@ -106,7 +106,8 @@ impl NamespaceWatch {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
-    /// Returns how long ago the cache was current; `None` if it is current, or if nothing was listed yet.
+    /// Returns the age of the cached labels, if the watch is interrupted; `None` if they are current, or if nothing was
+    /// listed yet.
     pub fn stale_for(&self) -> Option<Duration> {
         self.health.stale_for()
     }

@@ -1,12 +1,12 @@
-//! A watch of the objects of several kinds, of each as much as a projection keeps: the cluster that a command plans
-//! with.
+//! A watch of the objects of several kinds, for drains, the pages of `tollgate ui`, and policies that are custom
+//! resources. A projection function selects the fields that are cached.
 //!
 //! Objects are shared, so a caller gets all of them at the cost of a pointer each. Changes are numbered in the order in
 //! which they were read. Between kinds this is not the order in which they happened: each kind has a watch of its own.
 //!
 //! Invariant: after a kind was listed, its cached objects are those of the API server, except for those that are
-//! counted as unreadable. The last [`MAX_REMEMBERED_CHANGES`] changes are known without gaps; older ones are said to be
-//! gone.
+//! counted as unreadable. The last [`MAX_REMEMBERED_CHANGES`] changes are known without gaps; a caller that asks for
+//! older ones is told to read all objects again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -103,7 +103,7 @@ impl WatchedKindStatus {
         }
     }
 
-    /// True if waiting does not change the status, such as without permission.
+    /// True if objects are missing and waiting does not help, such as without the permission to list them.
     fn is_permanent(&self) -> bool {
         self.has_missing_objects() && matches!(self.state, WatchState::Forbidden | WatchState::NotServed)
     }
@@ -203,7 +203,7 @@ impl ObjectWatch {
         }
     }
 
-    /// Returns how long ago all watches were current; `None` if they are.
+    /// Returns for how long some watch has been down; `None` if all are current.
     pub fn outdated_for(&self) -> Option<Duration> {
         self.kinds.iter().filter_map(|watched| watched.health.outdated_for()).max()
     }

@@ -41,8 +41,8 @@ impl PageSize {
         if self.count == 1 { MAX_OBJECT_BYTES } else { PAGE_BYTES }
     }
 
-    /// Asks for fewer objects after a page that was too large. False if the error is another one, or one object is too
-    /// large.
+    /// Reduces the number of objects of the next page if the error is that a page was too large. Returns false if it is
+    /// another error, or if a single object is too large.
     pub(super) fn shrink_after_error(&mut self, error: &ApiError) -> bool {
         let shrinks = matches!(error, ApiError::TooLarge { .. }) && self.count > 1;
         if shrinks {

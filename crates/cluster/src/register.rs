@@ -435,7 +435,8 @@ impl Registrar {
     }
 }
 
-/// The output of `work`, or `None` if the revision changes first. A dropped sender is no change.
+/// Runs `work` and returns its output, or `None` if the revision changes before it is done. A dropped sender does not
+/// count as a change.
 async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future<Output = T>) -> Option<T> {
     let mut changed = pin!(revision.changed());
     let mut work = pin!(work);

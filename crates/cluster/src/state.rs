@@ -4,8 +4,8 @@
 //! for impact are cached, and only pods that use claims. Requests share the snapshot: it is copied only if it changes
 //! while it is read.
 //!
-//! The snapshot has a share of the memory. If its objects take more, the largest are left out, and are read again with
-//! the next list once there is room.
+//! The size of the snapshot is limited. If its objects take more memory, the largest are left out, and are read again
+//! with the next list once there is enough memory.
 //!
 //! Invariant: no snapshot is returned before everything was listed once; it comes with its age if it may be out of
 //! date, and with the number of objects that could not be read or were left out.

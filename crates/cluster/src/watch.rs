@@ -74,8 +74,8 @@ pub(super) trait ObjectSink: Send + Sync {
     fn remove(&self, namespace: &str, name: &str);
     /// Removes all objects that are not among the keys.
     fn retain(&self, keys: &ObjectKeys);
-    /// True if objects were left out for lack of memory and there is enough of it now, so that everything should be
-    /// listed. A sink that leaves nothing out for this reason has no use for it.
+    /// True, once, if objects were left out for lack of memory and there is enough memory now, so that everything
+    /// should be listed again. The default is for sinks that do not need this.
     fn has_room_again(&self) -> bool {
         false
     }

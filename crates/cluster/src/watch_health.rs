@@ -83,16 +83,17 @@ impl HealthState {
         self.unreadable_objects.len() + usize::from(self.has_more)
     }
 
-    /// Returns how long ago the cache was current; `None` if it still is, or if nothing was listed yet.
+    /// Returns the time since the last event if the watch is lost or was quiet for too long; `None` if the cache is
+    /// current, or if nothing was listed yet.
     fn stale_for(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
         (self.lost.is_some() || is_quiet).then_some(age)
     }
 
-    /// Returns how long ago the watch was still open, and the cache current; `None` if it still is, or if nothing was
-    /// listed yet. Less than [`HealthState::stale_for`], which begins with the last event, unless events had stopped
-    /// before the watch was lost.
+    /// Returns for how long the watch has been down; `None` if the cache is current, or if nothing was listed yet.
+    /// Unlike [`HealthState::stale_for`], this counts from the loss of the watch and not from the last event, unless
+    /// events had stopped long before.
     fn outdated_for(&self, now: Instant) -> Option<Duration> {
         let age = self.stale_for(now)?;
         let lost = self.lost.as_ref().map(|lost| now.saturating_duration_since(lost.since));
@@ -181,7 +182,7 @@ impl WatchHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).stale_for(Instant::now())
     }
 
-    /// Returns how long ago the watch was still open, and the cache current; `None` if it still is.
+    /// Returns for how long the watch has been down; `None` if the cache is current.
     pub(crate) fn outdated_for(&self) -> Option<Duration> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).outdated_for(Instant::now())
     }

@@ -1,6 +1,6 @@
-//! The lines of a watch, of which none takes more memory than an object may.
+//! Reads the lines of a watch, and limits the memory for each.
 //!
-//! Invariant: a line that is too long costs itself, and not the watch.
+//! Invariant: a line that is too long is cut off, and the watch continues with the next one.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! Manifests: YAML and JSON → documents, and from a field path back to line and column.
 //!
 //! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the
-//! objects of each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an
-//! [`InputError`], what can is a [`Document`].
+//! objects of each. This module does no I/O; the caller reads the files. Objects are not checked here: text that cannot
+//! be read is an [`InputError`], anything else a [`Document`].
 //!
 //! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and
 //! the line index is built on first use.

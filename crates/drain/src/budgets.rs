@@ -26,7 +26,7 @@ impl<'d> Budgets<'d> {
     }
 
     /// Indices of the PDBs that the Eviction API checks when it evicts the pod: those in its namespace whose selector
-    /// matches its labels, sorted by name. None for a pod that is Pending, Succeeded or Failed.
+    /// matches its labels, sorted by name. Empty for a pod that is Pending, Succeeded or Failed.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
     pub(crate) fn budgets_checked_at_eviction(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {

@@ -1,5 +1,5 @@
-//! Determines which movers fit: simulates the drain, removes movers whose replacement does not fit, and repeats until
-//! all fit.
+//! Determines which pods can move: simulates the drain, removes movers whose replacement does not fit, and repeats
+//! until all fit. A mover is a pod that moves, or the pods of a unit that move together.
 //!
 //! Each round removes at least one mover. The first rounds remove only those that can never fit, so that of two
 //! movers that compete for a device one can still move.
@@ -153,7 +153,8 @@ impl<'d> FitSimulation<'_, '_, 'd> {
             .collect()
     }
 
-    /// The movers that do not fit, and the nodes of the replacements that do.
+    /// The movers whose replacement does not fit, with the reason; and for each pod the nodes of its replacement,
+    /// whether it fits or not.
     fn find_misfits(
         &self,
         movers: &[MovingPods],
@@ -254,8 +255,8 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 }
 
-/// Removes from `misfits` the movers that get another round: all that may still fit, if others can never fit;
-/// otherwise the first half.
+/// Removes from `misfits` the movers that stay in the plan for another simulation: all that may still fit, if others
+/// can never fit; otherwise the first half.
 fn remove_retriable_misfits(misfits: &mut Vec<UnfittingMover>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);

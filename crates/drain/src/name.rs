@@ -10,8 +10,8 @@ use tollgate_engine::impact::target::NameSelector;
 /// Maximum length of a name before its hash. Object names have at most 253 characters.
 const MAX_CHARS_BEFORE_HASH: usize = 200;
 
-/// Name of the DeviceTaintRule that taints those devices with the key. A rule that is created without an
-/// effect keeps its name when it gets one; only rules created with an effect include it in their name.
+/// Name of the DeviceTaintRule that taints the devices of `target` with `key`. The effect is part of the name unless it
+/// is `None`: a rule that is created with `None` keeps its name when its effect changes.
 pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
     let NameSelector { driver, pool, device } = target;
     let own_effect = (effect != "None").then_some(effect);

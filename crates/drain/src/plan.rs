@@ -119,7 +119,8 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
         }
     }
 
-    /// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
+    /// Marks as staying the pods of each Job that would fail if its moving pods were evicted. Jobs of a JobSet are
+    /// checked with the JobSet.
     fn mark_pods_of_failing_jobs(&self, stays: &mut [Option<StayExplanation>]) {
         let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
         for (index, pod) in self.pods.iter().enumerate() {
@@ -284,7 +285,7 @@ fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExpla
     StayExplanation { why, ..stay.clone() }
 }
 
-/// The DeviceTaintRule as JSON, with the effect it has while pods move.
+/// The DeviceTaintRule as JSON, with the effect NoSchedule, which it has while pods move.
 fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);

@@ -34,11 +34,12 @@ pub enum DefaultsPurpose {
 /// Maximum number of edits of one object. No valid object needs as many, and each takes much more memory than
 /// the `{}` that it fills.
 pub const MAX_EDITS: usize = 5_000;
-/// Maximum number of items of a list that get defaults for validation: longer lists are refused in every
-/// release, or their defaults make no difference.
+/// Maximum length of a list whose items get defaults for validation. Longer lists are rejected by every release, or
+/// their defaults make no difference.
 const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
-/// Maximum list lengths over all releases and drafts.
+/// Maximum number of tolerations of a request in any release or draft. For a mutation, the items of longer lists get no
+/// defaults. The same applies to the lists below.
 const MAX_TOLERATIONS: usize = 16;
 const MAX_TAINTS: usize = 32;
 const MAX_REQUESTS: usize = 32;
@@ -147,7 +148,7 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Adds `timeAdded` to a taint that lacks it; only to NoExecute taints where `times_only_evictions` says so.
+    /// Adds `timeAdded` to a taint that lacks it. If `times_only_evictions` is true, only NoExecute taints get one.
     fn default_time_added(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.times_only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {

@@ -7,8 +7,6 @@
 //! is a violation, never "no match"; a stored violation that an update does not change is not reported, unless it
 //! could spread; an empty set costs nothing.
 
-/// Why the policy cannot be evaluated; `None` if it can. Only custom resources can be broken, because policy files with
-/// errors are not loaded.
 mod broken;
 mod cel;
 mod conditions;
@@ -254,8 +252,8 @@ impl PolicySet {
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// Returns the policies that match a request. Reports on the way what concerns the request as a whole: failed
-    /// validations, broken policies, and policies for which it is not known whether they match.
+    /// Returns the policies that match a request. Evaluates their expressions, and reports failed validations, policies
+    /// that cannot be evaluated, and policies for which it is not known whether they match.
     fn match_policies(
         &self,
         admission: &DecodedAttributes<'_>,

@@ -70,7 +70,7 @@ impl Check {
         }
     }
 
-    /// Returns the index, in the groups of a [`RuleSet`], of the checks that are called for a site.
+    /// Returns the index, in the groups of a [`RuleSet`], of the checks that are called for a part of an object.
     fn index_for(site: &ObjectPart<'_, '_>) -> usize {
         match site {
             ObjectPart::Taints { .. } => 1,
@@ -247,7 +247,7 @@ impl RuleSet {
     }
 }
 
-/// Calls the check function of a group if it is for this kind of site.
+/// Calls the check function of a group if it is for this kind of part.
 fn call_check(group: &CheckGroup, cx: &mut RuleContext<'_, '_>, site: ObjectPart<'_, '_>) {
     match (group.check, site) {
         (Check::Taints(check), ObjectPart::Taints { at, taints }) => check(cx, at, taints),

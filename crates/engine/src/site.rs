@@ -194,7 +194,8 @@ pub enum ObjectPart<'p, 'd> {
     },
 }
 
-/// Calls `visit` for every site of the object; for none if the status is written, which does not change the spec.
+/// Calls `visit` for every part of the object; for none if the request writes the status, which does not change the
+/// spec.
 pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(ObjectPart<'_, '_>)) {
     if admission.is_status() {
         return;

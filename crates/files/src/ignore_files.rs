@@ -1,10 +1,10 @@
 //! The files that a walk excludes: `.gitignore`, `.ignore` and `--exclude`.
 //!
-//! The files count as git reads them: the nearest one decides, `.ignore` before `.gitignore`, from the folder of a path
-//! up to the top of its repository. A user's global excludes do not count: a run in CI and one at a desk say the same.
+//! The rules are those of git: the nearest file decides, `.ignore` before `.gitignore`, from the folder of a path up to
+//! the top of its repository. A user's global excludes are not read, so that CI and a workstation get the same result.
 //!
-//! Whoever can change a repository writes these files, so they are read like its manifests: regular files inside the
-//! repository, of limited size. A file that is not used is reported, and everything that it would ignore is checked.
+//! These files are as untrusted as the manifests of the repository, so they must be regular files inside the repository
+//! and of limited size. A file that cannot be used is reported, and everything that it would ignore is checked.
 //!
 //! Invariant: all paths here are absolute, so that rules of the folders above a walk hold too.
 

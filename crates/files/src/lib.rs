@@ -1,4 +1,4 @@
-//! Finds, reads and replaces the files that the user names. Not what is in them: that is `tollgate-document`'s.
+//! Finds, reads and replaces the files that the user names. `tollgate-document` parses their contents.
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
 //! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for
@@ -273,7 +273,7 @@ pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Largest file with certificates or keys.
+/// Maximum size in bytes of a file with certificates or keys.
 pub const MAX_PEM: u64 = 1 << 20;
 
 /// Reads a file named by another file or found by a walk. Fails if it has more than `limit` bytes or is not a

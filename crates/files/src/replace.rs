@@ -15,8 +15,8 @@ use tollgate_document::source;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Replaces the text `old` of a file with `new`. Returns an error message if the file has changed or cannot
-/// be written.
+/// Replaces the whole text of a file with `new`. Returns an error message if the text is not `old`, because the file
+/// has changed since it was read, or if it cannot be written.
 pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
     let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
     let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;

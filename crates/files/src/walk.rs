@@ -1,6 +1,6 @@
 //! Walks the folder of a repository: finds manifests by their names, in order, without hidden and ignored paths.
 //!
-//! It also notes what tells the role of other files: Helm charts and kustomizations. Nothing is parsed here.
+//! It also records Helm charts and kustomizations, on which the meaning of other files depends. No file is parsed here.
 //!
 //! Invariant: see [`super`]: no link out of the folder is followed. A folder is read once, however many links lead to
 //! it.
@@ -46,7 +46,7 @@ pub struct FolderWalkResult {
     pub excluded: usize,
     /// Folders with a Helm chart, including parent folders of the walk.
     pub charts: Vec<PathBuf>,
-    /// Folders with a kustomization, including parent folders of the walk.
+    /// Kustomization files, including those in parent folders of the walk.
     pub kustomizations: Vec<PathBuf>,
 }
 

@@ -32,7 +32,7 @@ enum AttemptResult<'p> {
     /// The pod fits on a node.
     Found(NodeChoice<'p>),
     Pending(PendingReason),
-    /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
+    /// This allocated claim prevents scheduling: the caller deallocates it and tries the pod again.
     Deallocate(ClaimIndex),
     NotModelled(String),
 }
@@ -162,7 +162,8 @@ impl<'p> Simulation<'_, 'p> {
             })
     }
 
-    /// Index of the spec of the referenced claim; `None` if the claim is allocated or missing.
+    /// The number of the spec of the referenced claim, which is the same for equal specs; `None` if the claim is
+    /// allocated or missing.
     fn spec_number_if_unallocated(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
         let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());

@@ -115,7 +115,8 @@ impl<'d> PlanBuilder<'d> {
         self.plan.has_timestamps = allocations.into_iter().any(|held| held.has_timestamp);
     }
 
-    /// Ends a stage: records the objects in effect from `at` on, and the actions on pods and claims.
+    /// Adds a stage that begins at `at`: the objects in effect from then on, and the actions on pods and claims that
+    /// were collected since the previous stage.
     fn end_stage(&mut self, at: Timestamp) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
@@ -173,7 +174,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Adds a pod that the steps create.
+    /// Adds a pod that does not exist in the initial state: a pod that a step creates, or a replacement.
     fn add_created_pod(&mut self, source: &PodSource<'d>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
         tables.add_pod(catalog, source, name.to_owned(), Value::absent())
@@ -213,7 +214,8 @@ impl<'d> PlanBuilder<'d> {
         });
     }
 
-    /// Adds the pods that a new workload creates.
+    /// Adds the pods that an applied workload creates. If the workload is `known`, it exists already, so their outcome
+    /// is reported as unknown.
     fn apply_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
         let pods = self.plan.controllers.pods_created_by_workload(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
@@ -364,7 +366,8 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Sorts the evictions and returns the finished plan.
+    /// Adds the catalog entries of terminating pods and the claims for extended resources, and returns the finished
+    /// plan.
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
         plan.add_terminating_catalog_entries();

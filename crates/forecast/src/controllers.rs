@@ -76,6 +76,7 @@ impl JobTable {
         }
     }
 
+    /// The index of the Job with this name, which is added if it is new.
     fn job_index(&mut self, namespace: &str, name: &str, object: Option<Value<'_>>) -> usize {
         let next = self.jobs.len();
         let place = *self.by_name.entry((namespace.to_owned(), name.to_owned())).or_insert(next);
@@ -109,7 +110,8 @@ impl JobTable {
         JobTable::replacement_keeps_name(pod) && policy != "Parallel"
     }
 
-    /// The label selector of the controller for which the scheduler spreads pods by default.
+    /// The label selector of the pod's ReplicaSet or StatefulSet. By default, the scheduler spreads the pods that it
+    /// selects over nodes and zones.
     pub(crate) fn spreading_selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
         let (kind, owner) = controllers_of(state, pod).next()?;
         let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);

@@ -82,6 +82,7 @@ pub(crate) struct Simulation<'a, 'p> {
     reverses_slices: bool,
 }
 
+/// The eras of a stage. With `reverses_slices`, the device era is the one with contradicting slices in reverse order.
 fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> EraIndices {
     let other = plan.eras.reversed_slices.get(&stage.era.devices).filter(|_| reverses_slices);
     EraIndices { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }

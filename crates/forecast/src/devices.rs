@@ -164,7 +164,7 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
     report_devices_cached(state, profile, &mut ClassCache::default())
 }
 
-/// Like [`report_devices`], with what is remembered of the report before.
+/// Like [`report_devices`], but reuses the classes of devices that `memory` has from the previous report.
 pub fn report_devices_cached<'d>(
     state: &State<'d>,
     profile: &Profile,

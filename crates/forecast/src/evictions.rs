@@ -24,7 +24,7 @@ use tollgate_formats::gotime::Timestamp;
 const MAX_EVICTIONS_SAME_PLACEMENT: u32 = 2;
 
 /// After this number of evictions, a pod is considered to be evicted forever, even if its last placement is a new one
-/// because its predecessors still held the other devices.
+/// because the pods that it replaced still held the other devices.
 const MAX_EVICTIONS_NEW_PLACEMENTS: u32 = 16;
 
 /// Seconds that a Job waits before it replaces a failed pod.
@@ -39,8 +39,8 @@ const DEFAULT_GRACE_PERIOD: i64 = 30;
 pub(crate) struct PendingDeletion<'p> {
     /// The time at which the pod is gone.
     at: Timestamp,
-    /// Number of evictions of its predecessors. Of deletions that end at the same time, lower rounds end
-    /// first.
+    /// How often the pod was evicted after it was bound in this run. Of deletions that end at the same time, those
+    /// with lower rounds end first.
     round: u32,
     pod: PodIndex,
     node: Option<&'p str>,
@@ -81,7 +81,7 @@ pub fn grace_period(spec: Value<'_>) -> i64 {
 }
 
 impl Plan<'_> {
-    /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
+    /// Adds a second catalog entry for each pod that can be evicted, with which it counts on its node during deletion.
     pub(crate) fn add_terminating_catalog_entries(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
         let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);

@@ -32,7 +32,7 @@ struct DeviceTally {
 }
 
 impl DeviceTally {
-    /// The sentence that explains the counts to the user.
+    /// The counts as a sentence, such as `Class gpu has 8 devices: 6 in use, 2 free.`
     fn sentence(&self, class: &str) -> String {
         let mut parts = Vec::new();
         let mut part = |count: usize, what: &str| {

@@ -27,7 +27,8 @@ pub(crate) struct ExtendedClaims<'d> {
 }
 
 impl<'d> ExtendedClaims<'d> {
-    /// Adds all claims that a pod may need. Returns false if the pod has too many resources.
+    /// Adds all claims that a pod may need for its extended resources. Returns false, and adds none, if the pod has too
+    /// many of them.
     pub(crate) fn add_pod(
         &mut self,
         pod: PodIndex,

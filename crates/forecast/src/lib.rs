@@ -1,7 +1,7 @@
 //! Simulates the scheduler and the controllers on the objects of a cluster: who holds which device, what is left, and
 //! where pods that are evicted or created will go.
 //!
-//! [`State`] contains the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
+//! [`State`] contains the objects of a cluster; [`CelSelectorEvaluator`] evaluates device selectors for the allocator;
 //! [`claim_users`] returns the consumers of a claim; [`workload_of`] the workload of a pod; [`effects_of_lost_pods`]
 //! the effect on the rest of a group; [`report_devices`] lists the devices. The crate is pure: no files, no clock, no
 //! threads; random numbers come from a seed.

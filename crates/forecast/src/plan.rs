@@ -144,7 +144,7 @@ pub(crate) struct TrackedPod {
 }
 
 impl TrackedPod {
-    /// A pod of the initial state that is lost, and not made again.
+    /// The report entry for a pod of the initial state that is evicted or deleted and not recreated.
     pub(crate) fn without_replacement(lost: StoredObject<'_>, workload: Option<WorkloadName>) -> TrackedPod {
         TrackedPod {
             namespace: lost.namespace().to_owned(),
@@ -195,7 +195,7 @@ impl<'d> Plan<'d> {
         plan
     }
 
-    /// What is reported of a pod, if anything.
+    /// The report entry of a pod; `None` if the pod is not reported.
     pub(crate) fn tracked_pod(&self, pod: PodIndex) -> Option<&TrackedPod> {
         self.tracked.get(self.tables.pods.get(pod)?.tracked?)
     }

@@ -91,8 +91,8 @@ pub fn effects_of_lost_pods<'d>(
     members.into_iter().filter_map(restart).collect()
 }
 
-/// Identifies the unit of a pod: pods that can only move together, which are the pods of a JobSet or of one
-/// LeaderWorkerSet group.
+/// Identifies a unit, which is a group of pods that can only move together: the pods of a JobSet, or of one group of a
+/// LeaderWorkerSet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UnitName<'d> {
     pub kind: ObjectKind,
@@ -102,7 +102,8 @@ pub struct UnitName<'d> {
     pub index: &'d str,
 }
 
-/// The unit of a pod, if the state contains its JobSet or LeaderWorkerSet.
+/// The group of pods that can only move together with this pod; `None` if the state does not contain its JobSet or
+/// LeaderWorkerSet.
 pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
     let (kind, namespace, name) = set_of(state, pod)?;
     let is_indexed = kind == ObjectKind::LeaderWorkerSet;

@@ -20,7 +20,7 @@ const MIN_EVICTIONS_OVER_ONE_SECOND: usize = 13;
 /// The ordinal of a pod, and its eviction.
 type EvictedOrdinal<'p> = (u64, &'p InitialPodEviction);
 
-/// For each replacement, the round in which its predecessor was evicted. A pod with a higher round is evicted
+/// For each replacement, the round in which the pod that it replaces is evicted. Pods of a higher round are evicted
 /// after the pods of lower rounds were recreated.
 pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
 
@@ -86,7 +86,7 @@ impl Plan<'_> {
         together.values().map(replacements).collect()
     }
 
-    /// A random order of evictions for one simulated run, where the order is not determined.
+    /// Draws a random order of the evictions for one simulated run, for those that can happen in any order.
     pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
         let mut rounds = EvictionRounds::default();
         for order in &self.random_orders {

@@ -5,7 +5,7 @@ pub fn count_with_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", plural_suffix(count))
 }
 
-/// The number with its digits in groups: `12,345`.
+/// The number with a comma between groups of three digits: `12,345`.
 pub fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();

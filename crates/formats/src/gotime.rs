@@ -97,14 +97,14 @@ pub fn check_rfc3339(text: &str) -> Result<(), String> {
     }
 }
 
-/// True if both texts have the usual form, by which times sort as their texts do, and the first is not after the second.
-/// Both must be valid times.
+/// True if both texts have the form that API servers write, `2026-01-02T03:04:05Z`, and the first time is not after the
+/// second. False does not mean that it is after: texts of other forms are not compared. Both must be valid times.
 pub fn is_surely_not_after(time: &str, other: &str) -> bool {
     let has_usual_form = |text: &str| text.len() == USUAL_BYTES && text.ends_with('Z');
     has_usual_form(time) && has_usual_form(other) && time <= other
 }
 
-/// Reads a valid time of the usual form; `None` for any other text.
+/// Reads a time of the form that API servers write, `2026-01-02T03:04:05Z`; `None` for any other text.
 fn parse_usual_form(text: &[u8]) -> Option<Timestamp> {
     let [year, month, day, hour, minute, second] = usual_parts(text)?;
     let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
@@ -114,8 +114,8 @@ fn parse_usual_form(text: &[u8]) -> Option<Timestamp> {
 /// Bytes of a time of the form that API servers write, `2026-01-02T03:04:05Z`.
 const USUAL_BYTES: usize = 20;
 
-/// The year, month, day, hour, minute and second of a valid time of the usual form; `None` for any other text. A slice
-/// can have a thousand of them.
+/// The year, month, day, hour, minute and second of a valid time of the form `2026-01-02T03:04:05Z`; `None` for any
+/// other text. It is fast, because a ResourceSlice can have a thousand times.
 fn usual_parts(text: &[u8]) -> Option<[i64; 6]> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
     else {

@@ -94,8 +94,8 @@ pub fn is_label_key(value: &str) -> bool {
     LastDomain::default().is_label_key(value)
 }
 
-/// Checks the domains of many names. Names beside each other usually have the same domain, so it is compared with the
-/// last valid one first. One value is for one kind of names: how long their domains may be is not remembered.
+/// Checks the domains of many names. Adjacent names usually have the same domain, so a domain is compared with the last
+/// valid one first. Use one value for each kind of name, because the maximum length of its domain is not remembered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastDomain<'a>(&'a str);
 

@@ -7,11 +7,11 @@
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
-/// The text is no address with a prefix length.
+/// The error for a text that is not an IP address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidCidr;
 
-/// The canonical form of `value` when it is written otherwise, `None` when it is canonical already.
+/// The canonical form of an address with a prefix length; `None` if `value` is already in this form.
 ///
 /// upstream v1.36 `IsValidInterfaceAddress`
 pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {

@@ -134,8 +134,8 @@ impl<'a> Quantity<'a> {
         self.scaled(3)
     }
 
-    /// The amount in billionths, for sums of many: no quantity has smaller parts. One that an `i128` does not hold is
-    /// the nearest that it holds.
+    /// The amount in billionths, in which every quantity is a whole number. Used to add up many quantities. An amount
+    /// that does not fit into an `i128` is capped.
     pub fn nano_value(&self) -> i128 {
         self.with_view(|view| {
             let (digits, zeros, _) = view.split_at_place(-9);
@@ -190,8 +190,8 @@ impl<'a> Quantity<'a> {
         self.with_view(|view| view.compare(most).is_gt())
     }
 
-    /// The sum, in the format of `self` (of `other` if `self` is zero). `None` if the sum has too many
-    /// decimal places, as in `1e2000000000` plus `1`.
+    /// The sum as a decimal, in the format of `self` (of `other` if `self` is zero). `None` if the sum has more than
+    /// 1,024 digits, as in `1e2000000000` plus `1`.
     pub fn add_as_decimal(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_DECIMAL_PLACES)))?;
         let places = self.places().max(other.places());

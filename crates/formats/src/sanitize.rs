@@ -92,8 +92,9 @@ pub fn sanitize_json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// A source line with unsafe characters outside of ASCII and commands replaced, and `mark` moved to the same
-/// characters. For a renderer that shows C0 controls and tabs in its own way.
+/// Replaces unsafe characters outside of ASCII and commands of CI servers in a source line. Also returns the range
+/// `mark`, adjusted so that it covers the same characters in the result. ASCII control characters are left to the
+/// caller, which shows them in its own way.
 pub fn sanitize_excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
     if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {

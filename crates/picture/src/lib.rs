@@ -4,8 +4,8 @@
 //! filters what is there. [`pages`] has one function per command, from the JSON that `-o json` prints to the text of a
 //! page. A live page builds its own [`Frame`] from the same parts: [`map`], [`bars`], [`table`].
 //!
-//! It reads no files and no clock, and knows nothing of clusters. What it does not draw is not its business: numbers
-//! come from the reports.
+//! This crate reads no files and no clock, and does not access clusters. It draws the numbers of the reports and does
+//! not compute results of its own.
 //!
 //! Invariant: text of a report is a [`Text`], so it is shown and does nothing else; a page has no style attributes and
 //! no handlers, and its Content-Security-Policy allows only its own style and script, by their hashes.

@@ -363,7 +363,7 @@ impl PartialOrd for Natural<'_> {
     }
 }
 
-/// Splits a name into the letters at its start, the number after them, and the rest.
+/// Splits a name after its first number, into the text before the number, the number, and the rest.
 fn next_part(text: &str) -> (&str, Option<u64>, &str) {
     let split = |text: &'_ str, at: Option<usize>| at.unwrap_or(text.len());
     let (letters, rest) = text.split_at(split(text, text.find(|letter: char| letter.is_ascii_digit())));

@@ -109,7 +109,7 @@ fn selected_devices(parts: [&Option<Text>; 3]) -> Markup {
     }
 }
 
-/// Maximum number of nodes that a table of so many pods writes out for each: `few` if the page would become too long.
+/// Maximum number of nodes that a table of `pods` pods lists for each pod: 20, or `few` if the table has many pods.
 fn max_table_nodes(pods: usize, few: usize) -> usize {
     if pods > 2_000 { few } else { 20 }
 }

@@ -1,4 +1,4 @@
-//! When pods are evicted: a drawing over time, and the same as a list.
+//! The times at which pods are evicted, as a bar chart and as a list.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,8 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The number of evictions at each time after the start. Evictions close to each other share a bar.
+    /// The number of evictions in each bar of the drawing, by the seconds from the start to the bar. `span` is the time
+    /// that the drawing covers, in seconds. Evictions close to each other share a bar.
     fn bars(&self, span: i64) -> BTreeMap<i64, usize> {
         let step =
             if self.times.len() > usize::from(MAX_BARS) { (span / i64::from(MAX_BARS)).max(1) } else { 1 };

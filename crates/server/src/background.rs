@@ -53,7 +53,7 @@ pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>>
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
     /// Starts to watch namespace labels, because a policy needs them.
     fn mark_needed(&self);
-    /// All namespaces were listed at least once.
+    /// True if all namespaces were listed at least once.
     fn is_synced(&self) -> bool;
     /// Labels from the cache; never blocks.
     fn labels(&self, namespace: &str) -> NamespaceLabels;

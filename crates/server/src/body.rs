@@ -179,8 +179,8 @@ async fn read_chunks(
 const MAX_SPARE_BYTES: usize = 512 << 10;
 
 thread_local! {
-    /// The memory, without content, that this worker's next such body will use. Memory that goes back to the system for
-    /// every request costs more than copying the body.
+    /// An empty buffer that this worker reuses for the next such body. To allocate and free memory for every request
+    /// would cost more than copying the body.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 

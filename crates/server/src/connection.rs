@@ -187,7 +187,8 @@ impl Connection {
 
     // — reported by the socket —
 
-    /// True if more bytes may be read now. If not, the task is woken when they may.
+    /// True if more bytes may be read now. If not, the task is woken when they may. Reserves memory for larger buffers
+    /// if they are needed, and aborts the connection if there is none.
     pub(super) fn may_read(&self) -> bool {
         let read = self.unconsumed.get();
         match self.phase.get() {

@@ -1,16 +1,16 @@
 //! Chooses the connections to close when a worker has too many: pure, no sockets.
 //!
-//! A peer that opens many connections, active or not, closes its own by that, not those of others. Activity alone says
-//! nothing: a peer can send a tiny request on each of its connections now and then, while the connections of an API
-//! server are idle between requests. There is no fixed bound per address, because several API servers may come through
-//! one proxy.
+//! If a peer opens many connections, its own are closed and not those of others, whether they are active or not.
+//! Activity is not a criterion: a peer can send a tiny request on each of its connections now and then, while the
+//! connections of an API server are idle between requests. There is no fixed limit per address, because several API
+//! servers may connect through one proxy.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// A group of connections (see [`EvictionCandidate::group`]) is preferred for closing if it has more than this fraction
-/// of the allowed connections. With so many addresses that none has that many, the number per address does not show who
-/// is hostile.
+/// Connections of a group (see [`EvictionCandidate::group`]) are closed first if the group has more than one in this
+/// many of the allowed connections. If no group is that large, its size does not show who is hostile, and the
+/// connections without progress for longest are closed.
 const LARGE_GROUP_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
@@ -25,9 +25,9 @@ pub(super) struct EvictionCandidate {
 }
 
 impl EvictionCandidate {
-    /// The address, and whether the connection has received a request. Of the largest group, a connection is closed
-    /// first: clients that send nothing displace none that use their connections, and busy ones displace none that is
-    /// new.
+    /// The group of connections that this one belongs to: those from the same address that have, or have not, received
+    /// a request. Connections of the largest group are closed first, so that silent connections do not displace those
+    /// in use, and connections in use do not displace new ones.
     fn group(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }

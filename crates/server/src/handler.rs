@@ -29,8 +29,8 @@ use tollgate_formats::gofmt;
 const MAX_REASON_CHARS: usize = 300;
 /// Interval between attempts to reserve working memory.
 const MEMORY_RETRY_INTERVAL: Duration = Duration::from_millis(2);
-/// A review larger than this that cannot be parsed is denied instead of rejected with 400, so that a failure policy of
-/// Ignore does not admit it.
+/// A review of more bytes than this that cannot be parsed is denied instead of rejected with 400, so that a failure
+/// policy of Ignore does not admit it.
 const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
 /// Longest name or list in a log line.
 const MAX_LOGGED_BYTES: usize = 1 << 10;

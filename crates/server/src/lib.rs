@@ -119,7 +119,8 @@ impl EngineHandle {
         self.0.config.customize_engine(Box::new(change));
     }
 
-    /// Calls the hooks for the engine in use and every engine loaded later; later calls are ignored.
+    /// Sets the hooks for every engine loaded from now on, and calls `after` with the engine in use. Later calls are
+    /// ignored, except that they call `after` once.
     pub fn set_hooks(&self, hooks: ReloadHooks) {
         self.0.config.set_hooks(hooks);
     }
@@ -262,7 +263,7 @@ impl Server {
         self.shared.config.current().engine.policies.needs_namespace_labels()
     }
 
-    /// Triggers reloads while the server runs.
+    /// Returns a handle that triggers reloads while the server runs.
     pub fn reload_trigger(&self) -> ReloadTrigger {
         self.trigger.clone()
     }

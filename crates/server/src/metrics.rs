@@ -86,7 +86,7 @@ impl RequestOutcome {
     }
 }
 
-/// The label value of a resource: its name, or the last of [`RESOURCES`] for one that is not among them.
+/// The label value of a resource: its name, or `other` for one that is not among [`RESOURCE_LABELS`].
 pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str {
     let same = |label: &&&str| match label.split_once('/') {
         Some((name, sub)) => name == resource && sub == sub_resource,
@@ -104,7 +104,7 @@ pub(super) fn endpoint_name(endpoint: Endpoint) -> &'static str {
 }
 
 /// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
-/// [`RESOURCES`].
+/// [`RESOURCE_LABELS`].
 fn counter_index(
     endpoint: Endpoint,
     resource: &str,

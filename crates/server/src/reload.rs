@@ -16,8 +16,8 @@ use super::clock;
 use super::metrics::Metrics;
 use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
-/// Message for requests that need namespace labels if [`ServingConfig::lacks_labels`] is true, and what to do about
-/// it.
+/// Warning if [`ServingConfig::policies_lack_label_source`] is true: policies need namespace labels that are not
+/// available.
 pub(super) const NO_LABELS_MESSAGE: &str = "a policy depends on namespace labels, which are not available, so requests to which the \
     policy might apply fail with an error; set --cluster, --cluster=labels or --namespaces FILE";
 
@@ -146,7 +146,8 @@ impl ReloadableConfig {
         }
     }
 
-    /// Calls these hooks for every engine loaded from now on; later calls are ignored.
+    /// Sets the hooks for every engine loaded from now on, and calls `after` with the engine in use. Later calls are
+    /// ignored, except that they call `after` once.
     pub(super) fn set_hooks(&self, hooks: ReloadHooks) {
         (hooks.after)(&self.current.load().engine);
         let _ = self.hooks.set(hooks);

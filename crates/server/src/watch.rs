@@ -104,7 +104,8 @@ fn next_trigger(
     triggers.recv_timeout(period.saturating_sub(start.elapsed()))
 }
 
-/// Waits until no more events arrive, at most [`MAX_DEBOUNCE`]; returns the trigger that decides.
+/// Waits until no more triggers arrive, at most [`MAX_DEBOUNCE`]. Returns `Requested` if any of the triggers, including
+/// `first`, is a request.
 fn debounce(triggers: &mpsc::Receiver<ReloadCause>, first: ReloadCause) -> ReloadCause {
     let (start, mut trigger) = (clock::monotonic_now(), first);
     while start.elapsed() < MAX_DEBOUNCE {

@@ -3,8 +3,8 @@
 //! Built from actix's parts and not with `HttpServer`, whose timeouts answer a silent connection with an unsolicited
 //! 408 and do not cover slow heads after the first, or clients that do not read. The timeouts here are in `sweep`.
 //!
-//! Connections are accepted even if there are too many: one in the queue of the system could be that of an API server,
-//! and whoever is served there first is no matter of who deserves it. The new one displaces another.
+//! Connections are accepted even if there are too many. Otherwise a connection of an API server could wait in the
+//! accept queue of the system behind those of other clients. The new connection displaces another one.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::rc::Rc;

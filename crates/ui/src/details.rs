@@ -1,4 +1,4 @@
-//! What is known about one device.
+//! The panel with all that is known about one device.
 
 use maud::{Markup, html};
 use tollgate_picture::Text;

@@ -9,9 +9,9 @@ use tollgate_picture::{SCRIPT, Text, style, svg_fill_patterns};
 use crate::board::BoardContent;
 use crate::server::Answer;
 
-/// The script of the live pages, which follows that of all pages.
+/// The script of the live pages, added after the script that all pages have.
 const LIVE_SCRIPT: &str = include_str!("live.js");
-/// The CSS of the live pages, which follows that of all pages.
+/// The CSS of the live pages, added after the CSS that all pages have.
 const LIVE_STYLE: &str = include_str!("live.css");
 
 /// Facts about the origin of the state that every live page shows and that do not change.

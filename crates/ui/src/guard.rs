@@ -1,8 +1,8 @@
-//! Who may ask: the checks of a request's head, before anything is read or answered.
+//! Checks who sent a request, by its head, before its body is read or anything is answered.
 //!
 //! A web page in the same browser can send requests to a port of this machine, and a name that an attacker controls can
-//! point to 127.0.0.1. Both are told apart by what a browser sends and a page cannot forge: `Host`, `Origin` and
-//! `Sec-Fetch-Site`. Whether the client has a session is checked afterwards.
+//! point to 127.0.0.1. Such requests are recognized by headers that the browser sets and a page cannot forge: `Host`,
+//! `Origin` and `Sec-Fetch-Site`. Whether the client has a session is checked afterwards.
 //!
 //! Invariant: a request that passes was addressed to this server by a name of the loopback interface, and no page of
 //! another origin caused it.

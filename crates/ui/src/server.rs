@@ -121,7 +121,7 @@ pub trait Site: Send + Sync + 'static {
     /// The answer for a path; `None` if there is no such page.
     fn get(&self, path: &str, query: &Query) -> Option<Answer>;
 
-    /// A number that grows with every change of what the pages show.
+    /// Watches the revision of the content, a number that grows with every change.
     fn revision(&self) -> watch::Receiver<u64>;
 
     /// The changes of the content after that revision, as JSON.

@@ -1,4 +1,4 @@
-//! Judges one stored object and shows it as YAML, with the findings at their lines.
+//! Checks one stored object and renders it as YAML, with the findings at their lines.
 //!
 //! Most objects have no findings and are not printed at all.
 

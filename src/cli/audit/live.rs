@@ -1,7 +1,7 @@
 //! The objects of a running cluster, checked as pages arrive.
 //!
-//! Rules come last, and are checked when all of them are known: where a policy limits their impact, it depends on
-//! slices, claims, pods and the other rules.
+//! DeviceTaintRules are checked only after all of them were listed, and after the other objects that their impact
+//! depends on: slices, claims and pods.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Findings as objects of openreports.io/v1alpha1: a Report for each namespace, a ClusterReport for the rest.
 //!
-//! A namespace without findings gets a report as well, so that applying the reports again clears what was mended.
-//! `kubectl apply` keeps a copy of an object in an annotation of limited size, so a report has a limited size and
-//! further ones have a number.
+//! A namespace without findings gets a report as well, so that applying the reports of a later audit removes findings
+//! that have been fixed. `kubectl apply` keeps a copy of an object in an annotation of limited size, so many results
+//! are split into several reports with numbered names.
 //!
 //! Invariant: the summary of a report counts its own results; what could not be read is a result `error`.
 

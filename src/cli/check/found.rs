@@ -1,11 +1,12 @@
-//! Texts that were found in a folder: which of their documents are no manifests, and why.
+//! Texts that were found in a folder: which of their documents are skipped because they are not manifests, and why.
 //!
-//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found. So is one that
-//! lacks them and has the shape of an object that Tollgate checks.
+//! A document in which apiVersion or kind is misspelt is still checked, so that the misspelling is reported. So is a
+//! document that lacks them but has the shape of an object that Tollgate checks.
 //!
-//! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch, and no object that an
-//! API server would create as it is; one that has them and cannot be parsed is an error unless it is a template. What
-//! kubectl may read and Tollgate refuses is no template if it could be an object that Tollgate checks.
+//! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch, and contains no
+//! object that an API server would create as written. If it cannot be parsed, it is an error unless it is a template.
+//! Outside of chart templates, a text that Tollgate refuses but kubectl may read is a template only if it cannot
+//! contain an object that Tollgate checks.
 
 mod untyped;
 
@@ -133,8 +134,8 @@ pub(super) fn reason_to_skip_unparsable(
     (!is_manifest).then_some(SkipReason::NotParsable)
 }
 
-/// Returns why a document in a Markdown file is skipped; `None` if it is checked. Documentation also shows parts of
-/// objects.
+/// Returns why a document in a Markdown file is skipped; `None` if it is checked. Fragments of objects, which
+/// documentation often shows, are skipped.
 pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> {
     let is_given = |key: &str| !list::last_member(root, key).str().is_empty();
     if shape::is_json_patch(root) {
@@ -144,8 +145,8 @@ pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> 
         .then_some(SkipReason::NotKubernetes)
 }
 
-/// Removes the findings that do not matter in an excerpt of an object: those about missing fields, lints and policies.
-/// The others lose their fixes.
+/// Removes the findings that do not apply to an excerpt of an object: those about missing or empty fields or
+/// placeholders, lints and policies. Removes the fixes of the others.
 pub(super) fn drop_non_excerpt_findings(
     findings: &mut Vec<LocatedFinding>,
     document: &Document<'_>,

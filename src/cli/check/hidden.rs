@@ -1,7 +1,7 @@
-//! What is wrong inside of a request whose `exactly:` was forgotten: the API server drops these fields, and so says
-//! nothing about them until they are where they belong.
+//! Errors inside of a device request that lacks `exactly:`. The API server drops the fields that belong in it, so it
+//! reports their errors only after they are moved there.
 //!
-//! For people only: programs get what the server says.
+//! Shown in text for people only. Formats for programs contain what the API server reports.
 
 use super::TextChecker;
 use tollgate_document::doc::{self, Value};

@@ -1,10 +1,10 @@
 //! Finds configuration files: the nearest `.tollgate.yaml` in the folder of a file or above it, up to the top of its
 //! repository.
 //!
-//! The file belongs to those who can change the repository, not to those who run the check: it must be a regular file
-//! inside the repository, and what it names is read from there only. A file named by `--config` is trusted.
+//! Anyone who can change the repository can change this file, so it is not trusted: it must be a regular file inside
+//! the repository, and paths in it must not lead outside. A file named by `--config` is trusted.
 //!
-//! Invariant: a folder is looked at once in a run, however many files it has.
+//! Invariant: each folder is searched once per run, however many files it has.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

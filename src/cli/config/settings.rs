@@ -1,7 +1,8 @@
-//! What holds for files under one configuration: the file, with the flags and the environment over it, key by key.
+//! The settings for files under one configuration file: its values, each replaced by the flag or environment variable
+//! for the same key.
 //!
-//! Invariant: a key that the command line sets is not read from the file. A repository can neither remove policies that
-//! are given by flag nor add to them, nor change what they see.
+//! Invariant: if the command line sets a key, its value in the file is ignored. If policies are given by flag, a
+//! repository can neither remove nor add policies, nor change which fields and namespace labels they see.
 
 use std::path::PathBuf;
 

@@ -3,8 +3,8 @@
 //! Knows the Markdown that rule pages use: headings, paragraphs, lists, tables, fenced code, `code`, **bold** and
 //! links.
 //!
-//! Invariant: no word is lost but for paths to other pages, no line is Markdown, and code keeps its lines, so that it
-//! can be copied. Without colours code stays between backticks, as in messages.
+//! Invariant: all words stay, except paths to other pages. The output has no Markdown marks, except that without
+//! colours code stays between backticks, as in messages. Code blocks keep their lines, so that they can be copied.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! No fix may let a toleration or a selector match more than what a server made of the text before.
+//! No fix may let a toleration or a selector match more than an API server would read from the text before the fix.
 //!
-//! What every server refuses is nothing to a server: a fix that corrects it may write what the text resembles. Such a
-//! fix speaks only for what it edits, and not for a toleration or a selector that says nothing and so matches whatever
-//! it can.
+//! Exceptions: a fix of apiVersion or kind, and a fix of an error that API servers reject, which may match more in the
+//! fields that it edits, because no server accepted them before. The second does not apply to an empty toleration or
+//! selector, which matches as much as it can.
 //!
 //! Invariant: findings that some server accepts (documented limits, lints, policies) have no fix that matches more.
 
@@ -42,8 +42,8 @@ fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
     Some(Object::from_value(kind, Version::parse(version)?, value))
 }
 
-/// True if a selector or toleration at `at` may match more after this fix: the fix corrects what an API server
-/// refuses, and edits this place.
+/// True if the fix of `finding` is allowed to make a selector or toleration at `at` match more: it corrects what an API
+/// server rejects and edits this field, or it edits `apiVersion` or `kind`.
 fn may_widen_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &FieldPath) -> bool {
     // An object of an unknown kind or version was nothing before.
     if finding.edits.iter().any(edits_api_version_or_kind) {

@@ -1,8 +1,8 @@
 //! Whether a text is better after its fixes: their findings are gone, and they brought none of their own.
 //!
-//! Some mistakes hide others. An object that does not decode is not checked by any rule, an unknown field is not
-//! looked into, an object of an unknown kind is not read at all. What comes to light when such a mistake is mended was
-//! there before: it is no reason to take the fix back. [`was_hidden_by`] is the whole list.
+//! Some mistakes hide others: no rule checks an object that does not decode, the content of an unknown field is not
+//! checked, and an object of an unknown kind is not read at all. A finding that appears when such a mistake is fixed
+//! existed before, so it does not undo the fix. [`was_hidden_by`] has the full list.
 
 use std::collections::HashMap;
 

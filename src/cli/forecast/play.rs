@@ -1,7 +1,7 @@
-//! Plays the courses of a plan on the available cores.
+//! Simulates the courses (simulated runs) of a plan on all available cores.
 //!
-//! Whoever no longer wants the result can end the work early ([`run_until_stopped`]): a plan of a large cluster plays
-//! for seconds, and is made of many forecasts.
+//! A caller that no longer needs the result can stop the work early ([`run_until_stopped`]): a drain plan of a large
+//! cluster takes seconds, and requires many forecasts.
 //!
 //! Invariant: the forecast does not depend on the number of cores, nor on which of them was faster.
 
@@ -39,8 +39,8 @@ pub(in crate::cli) fn run_until_stopped<T>(stop: StopFn, work: impl FnOnce() -> 
     }
 }
 
-/// Plays `samples` courses of a plan on all cores, and combines them into a forecast. Each course is dropped once
-/// it is combined.
+/// Simulates `samples` courses (runs) of a plan on all cores, and combines them into a forecast. Each result is dropped
+/// once it is combined.
 pub(in crate::cli) fn simulate_samples(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
     let samples = samples.get();
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);

@@ -26,8 +26,8 @@ pub(super) struct StoredName {
 }
 
 impl StoredName {
-    /// Returns where an object is stored. `number` makes up different names for objects with the same
-    /// `generateName`.
+    /// Returns the namespace and name under which an object is stored. `number` becomes part of a made-up name, so that
+    /// objects with the same `generateName` have different names.
     pub(super) fn from_object(kind: Option<ObjectKind>, object: Value<'_>, number: usize) -> StoredName {
         let metadata = object.get("metadata");
         let text = |field: &str| metadata.get(field).str().to_owned();

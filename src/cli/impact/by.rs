@@ -1,6 +1,6 @@
 //! `--by namespace|workload|node`: how many pods of each group are evicted.
 //!
-//! Workloads and nodes are those of the objects of the dump or the cluster; a snapshot of impact has neither.
+//! Workloads and nodes come from the objects of the dump or cluster, because an impact snapshot contains neither.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tollgate_engine::impact::{Impact, PodImpact, PodOutcome};
 use tollgate_forecast::{ObjectKind, State, Workload, workload_of};
 use tollgate_formats::gotime::Timestamp;
 
-/// By what pods are grouped.
+/// The grouping of pods that `--by` selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(in crate::cli) enum GroupBy {
     Namespace,

@@ -1,6 +1,6 @@
-//! Whether evicted pods fit elsewhere: the one line of `tollgate forecast` that belongs to an impact.
+//! Whether evicted pods fit elsewhere, as the impact report states in one line; `tollgate forecast` shows the details.
 //!
-//! It needs the nodes of the cluster. Without them nothing is said, and the report is what it was before.
+//! Requires the nodes of the cluster. Without them, the report omits this line.
 
 use super::ImpactReporter;
 use crate::cli::capacity;

@@ -1,6 +1,7 @@
-//! What a ResourceSlicePatch (draft r1) does: the taints of each device it selects, step by step, and who is evicted.
+//! The impact of a ResourceSlicePatch (draft r1): the taints of each device it selects, with the steps that lead to
+//! them, and the evicted pods.
 //!
-//! A slice with all patches applied is assessed, and the taints of this patch are the change.
+//! Each slice is assessed with all patches applied; the taints of this patch count as the change.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! What a FoundationDBCluster does about tainted nodes: which process groups are replaced, and when.
+//! How a FoundationDBCluster reacts to tainted nodes: which process groups are replaced, and when.
 
 use std::io::Write as _;
 

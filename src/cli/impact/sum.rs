@@ -1,4 +1,5 @@
-//! The impact of several rules or slices together: distinct pods, and the part of each.
+//! The impact of several rules or slices together: the pods that any of them evicts, each counted once, and the impact
+//! of each.
 //!
 //! Each change is assessed alone. A taint evicts a pod whatever other taints do, so the pods that are evicted together
 //! are those that are evicted by any of the changes. Devices are not compared: one that two rules select counts twice,

@@ -1,6 +1,6 @@
 //! The objects of a cluster, kind by kind and page by page, with progress on stderr and a record of what is missing.
 //!
-//! Read-only. What cannot be listed does not end the run: it is said, and the caller makes it the exit code.
+//! Read-only. A list that fails does not end the run: it is reported on stderr, and the caller sets the exit code.
 
 use super::ConnectedServer;
 use crate::cli::console::Console;

@@ -1,7 +1,7 @@
-//! The state of a cluster that impact needs, read once: what `--state DUMP` is to a dump.
+//! The state of a running cluster that impact needs, read once. `--state DUMP` reads the same from a dump.
 //!
-//! Objects go into the snapshot as pages arrive, so memory is that of the snapshot and of one page. The snapshot has a
-//! limit: beyond it, the largest objects are left out, and are said.
+//! Objects are added to the snapshot as pages arrive, so only the snapshot and one page are in memory. The size of the
+//! snapshot is limited: beyond the limit, the largest objects are left out and reported.
 
 use super::objects::MissingObjects;
 use super::whole::add_objects;

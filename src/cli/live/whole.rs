@@ -1,6 +1,8 @@
-//! The objects of a running cluster, whole: what `StateObjects` has of a dump.
+//! Reads objects of a running cluster for reports that need more than a snapshot for impact. `StateObjects` holds the
+//! same for a dump.
 //!
-//! Copies are kept of what a snapshot would save of each object, because a page is gone when the next one is read.
+//! Objects are copied with the fields that `tollgate snapshot` would save, because a page is freed when the next one is
+//! read.
 
 use super::objects::MissingObjects;
 use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};

@@ -1,8 +1,8 @@
 //! Code actions: fixes of findings, all safe fixes at once, and comments that allow a lint.
 //!
-//! Fixes come with the findings; all of them at once is what `tollgate validate --fix` writes.
+//! Each fix comes from its finding; the action with all safe fixes has the result of `tollgate validate --fix`.
 //!
-//! Invariant: an unsafe fix is called so, is never preferred, and is never part of `source.fixAll`.
+//! Invariant: an unsafe fix is labelled as unsafe, is never preferred, and is never part of `source.fixAll`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

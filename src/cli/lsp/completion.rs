@@ -1,6 +1,6 @@
-//! Completion: keys, words, `apiVersion` and `kind` from the tables, and rules in comments that allow them.
+//! Completion of keys, field values, `apiVersion` and `kind`, and of lint names in suppression comments.
 //!
-//! Works on the text as it is: it is usually invalid where the user types.
+//! Does not parse the document, because the text is usually invalid where the user types.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Frames of the base protocol: headers, a blank line, and as many bytes as `Content-Length` says.
 //!
-//! Knows nothing of JSON. After input that is no frame it reads on at the next `Content-Length`, so that one bad
-//! message costs one message.
+//! Does not parse the JSON of messages. After input that is not a frame, it continues at the next `Content-Length`, so
+//! that a bad message does not affect later ones.
 //!
 //! Invariant: memory grows with the bytes that arrived, never with the number in a header, and has a limit.
 

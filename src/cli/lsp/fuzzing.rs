@@ -1,5 +1,4 @@
-//! A session whose messages come from a fuzzer. Everything happens on one thread, so that an input always does the
-//! same.
+//! A session whose messages come from a fuzzer. It uses one thread, so that the same input always has the same result.
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails by a panic")]
 
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 //! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
 //! through [`TextChecker`], as `validate` does.
 //!
-//! Invariant: a checker is never half of an old and half of a new configuration.
+//! Invariant: a checker never mixes an old and a new configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use tollgate_document::finding::Applicability;
 /// Maximum size in bytes of a text that is checked while it is edited.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// How texts of an editor are treated: like files found in a folder, because an editor opens any file. Those that
-/// are no manifests are skipped.
+/// The source of texts of an editor. They are treated like files found in a folder, because an editor opens any file:
+/// those that are not manifests are skipped.
 const TEXT_SOURCE: TextSource = TextSource::Found(FileRole::Plain);
 
 /// Maximum size in bytes of a text in which all problems are fixed at once, because the editor waits for the

@@ -1,9 +1,10 @@
 //! JSON-RPC messages: which kind of message arrived, and how answers are written.
 //!
-//! Messages are read with `doc`, as everything that others wrote; lone halves of UTF-16 pairs, which an editor may
-//! send, become U+FFFD there and do not fail. Which methods there are is decided by `session`.
+//! Messages are parsed with `doc`, like all input. It replaces lone UTF-16 surrogates, which an editor may send, with
+//! U+FFFD instead of failing. The supported methods are listed in `session`.
 //!
-//! Invariant: every request gets exactly one answer; what is no message is answered with an error without id.
+//! Invariant: every request gets exactly one response; input that is not a message gets an error response, without an
+//! id if it has none.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! The text of an open document: positions of the protocol, and edits.
 //!
-//! The protocol counts lines from 0 and columns in the units of an encoding that client and server agree on. Pure: what
-//! the client sent is applied, nothing is read or checked.
+//! The protocol counts lines from 0, and columns in the units of an encoding that client and server agree on. This
+//! module only applies edits; it reads no files and checks nothing.
 //!
 //! Invariant: after any sequence of edits the text is the client's, whatever line breaks and letters it has. A position
 //! outside of the text means the nearest one inside.

@@ -1,7 +1,7 @@
-//! The thread that checks open documents, so that the session goes on reading.
+//! The thread that checks open documents, so that the session can read messages meanwhile.
 //!
-//! Invariant: of a document only the newest state waits. What was checked carries the generation of the state, and the
-//! session drops it if there is a newer one.
+//! Invariant: at most one state of a document waits, the newest. Each result has the generation of the checked state,
+//! and the session drops it if the document has a newer one.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,8 @@
-//! Files that flags name, carried into the cluster: a ConfigMap, a volume, and the flag that reads it there.
+//! Files named by flags, as the server in the cluster gets them: a ConfigMap, a volume, and the flag with the path of
+//! the mounted files.
 //!
-//! The folders between the files are kept, so that a `schemaFile` finds its schema. Invariant: what is carried loads
-//! there as it does here, which is tried before anything is printed.
+//! Relative paths between the files are kept, so that a `schemaFile` finds its schema. Invariant: the files load in the
+//! cluster as they do here; that is checked before anything is printed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

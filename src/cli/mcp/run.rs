@@ -1,5 +1,5 @@
-//! Runs the command of a call in a process of its own: the time limit, a cancelled call and a crash end that process
-//! and nothing else, and its memory is gone with it.
+//! Runs the command of a call in a separate process, so that a timeout, a cancelled call or a crash ends only that
+//! process, and its memory is freed.
 
 use std::path::PathBuf;
 use std::process::Stdio;

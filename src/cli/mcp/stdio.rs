@@ -1,7 +1,7 @@
-//! Messages on stdin and stdout, one per line, as the SDK wants them.
+//! The transport for the SDK: messages on stdin and stdout, one per line.
 //!
-//! The SDK's own transport drops a line that is too long without an answer, does not say which request a malformed
-//! message was, and takes any number of requests at a time.
+//! Used instead of the SDK's own transport, which does not answer a line that is too long, does not say which request a
+//! malformed message was, and does not limit the number of running requests.
 //!
 //! Invariant: whatever arrives, memory has a limit, nothing but messages is written, and only the end of stdin or a
 //! closed stdout ends the session.

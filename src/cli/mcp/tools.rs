@@ -240,8 +240,8 @@ impl ToolSpec {
         Ok(schema)
     }
 
-    /// True if the command line has, in front of its operands, only the command of this tool and flags that its rows
-    /// and settings allow: what the header of this module promises.
+    /// True if the command line has, before its operands, only the command of this tool and flags that its rows and
+    /// settings allow, which is the invariant of this module.
     #[cfg(any(test, fuzzing))]
     pub(super) fn allows_command_line(&self, invocation: &Invocation, settings: &PassedFlags) -> bool {
         let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();

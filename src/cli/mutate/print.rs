@@ -1,7 +1,7 @@
-//! A document printed anew, as YAML or indented JSON: only where its own text cannot be kept.
+//! Prints a document as YAML or indented JSON, where its source text cannot be kept.
 //!
-//! Invariant: reading the text gives the same document; a string that another reader might take for something else
-//! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
+//! Invariant: parsing the output gives the same document, and a string that another parser might read as a different
+//! type is quoted. Very deeply nested values are printed as compact JSON, which is valid YAML.
 
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_formats::gofmt;

@@ -2,7 +2,7 @@
 //!
 //! Objects are checked as if they were created now, as `tollgate audit` does, by policies only.
 //!
-//! Invariant: a cluster is only read; what could not be read is said and makes the exit code 3.
+//! Invariant: a cluster is only read; what cannot be read is reported and causes exit code 3.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

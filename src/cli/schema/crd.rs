@@ -1,8 +1,8 @@
-//! The CustomResourceDefinitions of the policy kinds, from the rows by which policies are read.
+//! The CustomResourceDefinitions of the policy kinds, generated from the field tables with which policies are parsed.
 //!
-//! The schemas say as much as a structural schema can. They keep unknown fields, so that Tollgate can report a typo
-//! instead of never seeing it, and they have no defaults. What they cannot say, Tollgate checks when it is asked about
-//! the resource, and again when it loads it.
+//! The schemas contain all checks that a structural schema can express. They preserve unknown fields, so that Tollgate
+//! can report a typo that the API server would otherwise drop, and they set no defaults. The other checks are made by
+//! Tollgate at admission of the resource, and again when it loads the resource.
 //!
 //! Invariant: a policy that Tollgate accepts is accepted by its schema.
 

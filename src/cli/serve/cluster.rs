@@ -20,7 +20,7 @@ use crate::server::{
 use tollgate_api::profile::GateChoice;
 use tollgate_engine::engine::{self, Engine, OwnedLabels};
 
-/// What needs a cluster.
+/// The flags of `tollgate serve` that need a cluster.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
     #[command(flatten)]

@@ -1,8 +1,8 @@
 //! `--policy-source`: policies that are custom resources, from the watch to the engine.
 //!
 //! A thread follows the watch and triggers a reload when a spec changes; the loader then takes all policies from here.
-//! The API server cannot take policies away by being unreachable or by losing the definitions of their kinds: what was
-//! once loaded stays in use, and that is said.
+//! If the API server is unreachable, or if the CustomResourceDefinitions of policies are deleted, the policies that
+//! were loaded stay in use, and the status reports it.
 //!
 //! Invariant: no policies are handed out before all kinds were listed, so an incomplete set is never used.
 

@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, LeaseHandle, Registration, SharedRegistrationStatu
 use crate::registration::{OptionalApi, WebhookDestination};
 use crate::server::{BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, Server};
 
-/// Registering the webhook by itself.
+/// The flags of `--register`, with which the server registers its own webhook configurations.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
 pub(super) struct RegisterArgs {

@@ -1,4 +1,4 @@
-//! The cluster of `--context` and `--kubeconfig`. It is asked for its release once in a run.
+//! The cluster of `--context` and `--kubeconfig`. A command connects to it at most once.
 
 #[cfg(feature = "mcp")]
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What objects are checked with: rules, policies and classes, for some releases.
+//! Flags for what objects are checked with: releases, rules, policies and classes.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Which API server is meant: a release by name, that of a running cluster, or that of a dump; with its feature gates.
+//! Flags that select the API server to check against: a release by name, that of a running cluster, or that of a dump;
+//! and its feature gates.
 
 use clap::Args;
 

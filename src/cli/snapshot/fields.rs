@@ -1,8 +1,9 @@
-//! What a snapshot keeps of an object: a list of what is kept, so that whatever a release adds is left out.
+//! The fields of objects that a snapshot keeps. Fields are listed explicitly, so new fields of later releases are left
+//! out.
 //!
-//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what
-//! impact, drains and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]).
-//! Opaque parameters keep their apiVersion and kind, by which policies select.
+//! Specs of device objects are kept completely, because rules check all of their fields. Pods, budgets and statuses
+//! keep only what impact, drains and the rules read; nodes, pods and workloads also keep what decides where a pod can
+//! run ([`workload`]). Opaque parameters keep their apiVersion and kind, by which policies select them.
 //!
 //! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a
 //! device may be called `parameters` or `metadata`.
@@ -22,7 +23,7 @@ enum KeptParts {
     All,
     /// These members of an object.
     Fields(&'static [(&'static str, KeptParts)]),
-    /// All members of an object, with only the given parts of these.
+    /// All members of an object; the listed members keep only the given parts.
     AllBut(&'static [(&'static str, KeptParts)]),
     /// Every item of a list, with only these parts of each.
     Items(&'static KeptParts),

@@ -1,10 +1,10 @@
-//! Where a snapshot is written to: stdout, or a file that appears when it is whole.
+//! The output of a snapshot: stdout, or a file that is created only when the snapshot is complete.
 //!
-//! Everything goes to a hidden file in the same folder, which is renamed at the end. A run that fails removes it; one
-//! that is killed leaves it, under a name that no command reads. A symbolic link stays one, and permissions are kept.
-//! What is no regular file, such as a pipe, is written directly.
+//! The text is written to a hidden file in the same folder, which is renamed at the end. If the run fails, the hidden
+//! file is removed; if the process is killed, it stays, under a name that no command reads. Symbolic links and
+//! permissions are kept. A pipe or device is written directly.
 //!
-//! Invariant: the file of `--output` is what it was before, or whole.
+//! Invariant: the file of `--output` is either unchanged or complete.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};

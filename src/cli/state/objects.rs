@@ -1,8 +1,8 @@
-//! The objects of a cluster, whole: what `devices` and `forecast` read, where `impact` needs only a snapshot.
+//! The objects of a cluster with all fields that `devices` and `forecast` read; `impact` needs only a snapshot.
 //!
-//! A [`State`] borrows its objects, so three things live one after the other: the texts of the files, the documents
-//! that are parsed from them (or copies of what a running API server listed), and the state. Objects are not copied,
-//! and of a typed list the items need not repeat their type.
+//! A [`State`] borrows its objects from parsed documents, which borrow from the texts of the files, or from copies of
+//! what a running API server listed. So objects of a dump are not copied, and the items of a typed list need not repeat
+//! their type.
 //!
 //! Invariant: an object that cannot be decoded is an error with its position, never an object without fields.
 

@@ -1,8 +1,7 @@
-//! What a dump says about the API server that it comes from: a document of its own that `tollgate snapshot` writes
-//! first.
+//! The record of the API server in a dump: a separate document that `tollgate snapshot` writes first.
 //!
-//! A comment would be lost in tools that rewrite YAML. Readers that do not know the document skip it, as any object of
-//! another group. What the server did not report is recorded with its reason.
+//! It is not a comment, because tools that rewrite YAML would drop it. Readers that do not know the document skip it,
+//! like any object of another API group. If the server did not report something, the reason is recorded instead.
 //!
 //! Invariant: reading what was written gives the same server.
 

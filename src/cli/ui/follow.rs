@@ -25,7 +25,7 @@ pub(super) trait StateFollower: Send {
 pub(super) enum StateEvent {
     /// There is a new state.
     Changed(Box<KnownState>),
-    /// The state can no longer be read; the pages keep showing the last one.
+    /// The state may be outdated: it cannot be read, or watches are lost. The pages keep showing the last one.
     Old(Trouble),
 }
 

@@ -1,4 +1,4 @@
-//! A state of the cluster that was read, with everything that the commands need to work on it.
+//! The state that the pages show: the objects of a cluster or dump, their origin, and what is missing.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,8 @@ use tollgate_picture::map::{
 };
 use tollgate_ui::PageFacts;
 
-/// A state of a cluster or dump, with what commands need to work on it.
+/// The objects that were read from a cluster or dump, with their profile, their origin, and messages about missing
+/// parts.
 #[derive(Debug)]
 pub(super) struct KnownState {
     pub(super) objects: OwnedObjects,

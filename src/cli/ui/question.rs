@@ -2,7 +2,8 @@
 //!
 //! The answers are the reports of the commands, computed by the commands on the state that the pages show.
 //!
-//! Invariant: a rule with an error is not assessed, and a question that is given up says nothing.
+//! Invariant: for a rule with an error, only the findings are returned. A question that a newer one replaces gets no
+//! answer.
 
 use serde::Deserialize;
 
@@ -145,7 +146,7 @@ impl WhatIfQuestion {
         Ok(())
     }
 
-    /// Returns the targets and the taint in words; empty for a rule that was written.
+    /// Returns the picked targets and their taint in words; empty if the question contains a rule instead.
     fn asked(&self) -> String {
         if self.targets.is_empty() {
             return String::new();

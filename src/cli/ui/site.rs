@@ -1,4 +1,5 @@
-//! The pages with the program behind them: the board, and the thread that answers questions.
+//! The pages of `tollgate ui`: passes the state on to the `Board` that renders them, and answers their questions in a
+//! thread.
 //!
 //! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is
 //! being answered.
@@ -26,7 +27,7 @@ pub(super) struct UiPages {
     memory: Mutex<ClassCache>,
 }
 
-/// Data that the server of the pages and the thread that answers questions share.
+/// The state and the waiting question, shared by the server of the pages and the thread that answers questions.
 struct SharedUiData {
     board: Arc<Board>,
     state: RwLock<Arc<KnownState>>,

@@ -1,6 +1,7 @@
-//! Baselines of a run: which files were checked, and the one that is written.
+//! The baselines of a run: the new one to write, and the files that were checked against existing ones.
 //!
-//! Invariant: a baseline is written once everything is checked; a run that stops before leaves the old one.
+//! Invariant: a baseline is written only after everything was checked; a run that stops earlier leaves the old one
+//! unchanged.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

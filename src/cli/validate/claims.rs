@@ -1,8 +1,9 @@
 //! The claims and claim templates among the inputs, for pods that name one of another namespace.
 //!
-//! They are looked for when the first file with such a pod is checked: most runs have none, and read every file once.
-//! Files that are applied to another namespace than they say take no part: those that a kustomization with `namespace`
-//! leads to, or a Kustomization of Flux with `targetNamespace`.
+//! The inputs are searched when the first file with such a pod is checked, because most runs have none and can read
+//! every file only once. Files whose objects are applied to another namespace than the one in the manifest are not
+//! considered: those that a kustomization with `namespace`, or a Kustomization of Flux with `targetNamespace`, refers
+//! to.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

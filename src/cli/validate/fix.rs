@@ -1,4 +1,4 @@
-//! `--fix`, `--unsafe-fixes` and `--diff`: what is done with the fixes of a file.
+//! `--fix`, `--unsafe-fixes` and `--diff`: writes the fixes of a file, or shows them as a patch.
 //!
 //! Fixed files are written in place; the fixed text of standard input goes to stdout, and so do the patches of
 //! `--diff`. Then the report goes to stderr.

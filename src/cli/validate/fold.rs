@@ -1,13 +1,14 @@
-//! Folds a report that a person reads on a terminal: of a folder with many findings, the first ones are shown.
+//! Limits the findings per folder in a report that is printed on a terminal. Hiding the other findings of a folder is
+//! called folding it.
 //!
-//! One folder of test data must not bury what the rest of a repository has. A folder is folded beyond
-//! [`MAX_FINDINGS_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they
-//! are parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_IN_SIBLINGS`] of
-//! one parent.
+//! A folder with test data must not hide the findings in the rest of a repository. A folder with more than
+//! [`MAX_FINDINGS_IN_FOLDER`] findings is folded: only the first ones are shown. If several such folders have the same
+//! parent, findings are shown only for the first, since they are probably parts of one set of test data. Folders with
+//! fewer findings are shown completely, up to [`MAX_FINDINGS_IN_SIBLINGS`] findings per parent.
 //!
-//! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it. At
-//! most [`MAX_FINDINGS_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are
-//! kept.
+//! Invariant: hidden findings are counted and their folders are named at the end; the summary and the exit code include
+//! them. At most [`MAX_FINDINGS_IN_FOLDER`] findings are buffered until their folder is complete; text between findings
+//! is always printed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
-//! Fixes for what does not decode: where the schema leaves exactly one way to write what was meant.
+//! Fixes for decoding errors, if the schema leaves exactly one way to write what was probably intended.
 //!
-//! A field is renamed, put into the object it belongs to, or taken out of one; a value gets or loses quotes. Nothing is
-//! offered for large objects: a hostile document has thousands of unknown fields in one.
+//! A fix renames a field, moves it into or out of an object, or adds or removes quotes. There are no fixes for objects
+//! with many members, because a hostile document can have thousands of unknown fields in one object.
 
 use super::super::schema::{FieldType, StructSchema};
 use super::{Schema, suggest};

@@ -1,4 +1,4 @@
-//! Words that are nearly the same: what somebody probably meant.
+//! Finds the known word that a misspelled word was probably meant to be, and joins words for messages.
 
 use std::borrow::Borrow;
 

@@ -135,7 +135,7 @@ const FIELD_SYNONYMS: &[(&str, &[&str], &str)] = &[
     ("ResourceSliceSpec", &["selector"], "nodeSelector"),
 ];
 
-/// What a table says about a field of a struct.
+/// Looks up the field `name` of the struct `ty` in a table, and returns the text of its row.
 fn find_in_table(
     table: &[(&str, &[&str], &'static str)],
     ty: &StructSchema,

@@ -40,7 +40,7 @@ pub(super) static EXACT_REQUEST: StructSchema = api_struct(
         DERIVED_ATTRIBUTES_FIELD,
     ],
 );
-/// DeviceSubRequest, printed whole when duplicate.
+/// Fields of DeviceSubRequest. The API server prints the whole element in its error about a duplicate.
 pub static SUB_REQUEST: StructSchema = api_struct(
     "DeviceSubRequest",
     &[
@@ -56,7 +56,7 @@ pub static SUB_REQUEST: StructSchema = api_struct(
 );
 pub(super) const FIRST_AVAILABLE: Field =
     f!("firstAvailable", FieldType::List(&FieldType::Struct(&SUB_REQUEST)));
-/// DeviceRequest, printed whole when duplicate.
+/// Fields of DeviceRequest. The API server prints the whole element in its error about a duplicate.
 pub static REQUEST: StructSchema = api_struct(
     "DeviceRequest",
     &[a!("name", FieldType::Str), p!("exactly", FieldType::Struct(&EXACT_REQUEST)), FIRST_AVAILABLE],

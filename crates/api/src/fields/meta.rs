@@ -4,7 +4,7 @@ use super::{STRING_LIST, meta_struct};
 use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
 
-/// OwnerReference, printed whole when refused.
+/// Fields of OwnerReference. The API server prints the whole element in its errors about it.
 pub static OWNER_REFERENCE: StructSchema = meta_struct(
     "OwnerReference",
     &[

@@ -1,5 +1,5 @@
-//! APIs beside `resource.k8s.io` of the releases: classic DRA (KEP-3063), ResourceSlicePatch of draft r1, and
-//! FoundationDBCluster. No other table knows more of them than the type of a root or of a pod's claim template.
+//! Fields of APIs that no Kubernetes release serves in `resource.k8s.io`: classic DRA (KEP-3063), ResourceSlicePatch of
+//! draft r1, and FoundationDBCluster.
 
 pub(super) mod classic;
 pub(super) mod foundationdb;

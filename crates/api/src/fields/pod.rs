@@ -1,4 +1,4 @@
-//! Pods and what makes pods, as far as claims are concerned: everything else is let be.
+//! Pods and workloads with pod templates: only the fields about ResourceClaims. Other fields are not checked.
 
 use super::meta::META;
 use super::other_apis::classic::CLAIM_TEMPLATE;
@@ -45,7 +45,7 @@ pub(super) static POD: StructSchema = kind!(partial_struct, "Pod", POD_SPEC);
 pub(super) static POD_TEMPLATE: StructSchema = partial_struct("PodTemplateSpec", &[META, POD_SPEC_FIELD]);
 pub(super) const POD_TEMPLATE_FIELD: Field = f!("template", FieldType::Struct(&POD_TEMPLATE));
 
-/// A kind whose spec has a template of pods.
+/// Declares a workload: a kind whose spec has a pod template.
 macro_rules! workload {
     ($kind:ident, $name:literal, $spec:ident, $spec_name:literal) => {
         pub(super) static $spec: StructSchema = partial_struct($spec_name, &[POD_TEMPLATE_FIELD]);

@@ -8,7 +8,7 @@ use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
 
 pub(super) static CLASS_CONFIG: StructSchema = api_struct("DeviceClassConfiguration", &[OPAQUE_FIELD]);
-/// DeviceClassSpec, whose lists are compared on updates.
+/// Fields of DeviceClassSpec. Used to compare its lists on updates.
 pub static CLASS_SPEC: StructSchema = api_struct(
     "DeviceClassSpec",
     &[
@@ -22,7 +22,7 @@ pub(super) static CLASS: StructSchema = kind!(api_struct, "DeviceClass", CLASS_S
 /// DeviceTaintRules can select devices by device class and CEL expression in Kubernetes 1.33 and 1.34, and in the
 /// second draft of KEP-5055 (profile `kep-5055-r2`).
 pub(super) const CLASS_SELECTION_RELEASES: Availability = Availability::between(33, 34).or(DRAFT_R2);
-/// DeviceTaintSelector, whose list is compared on updates.
+/// Fields of DeviceTaintSelector. Used to compare its list on updates.
 pub static TAINT_SELECTOR: StructSchema = api_struct(
     "DeviceTaintSelector",
     &[

@@ -1,4 +1,5 @@
-//! ResourceSlice: flat devices, `basic` devices, and v1alpha3's bare capacities.
+//! ResourceSlice in all versions: since v1beta2 the fields of a device are in the device itself, before in `basic`, and
+//! in v1alpha3 a capacity is a quantity instead of an object.
 
 use super::meta::NODE_SELECTOR_TYPE;
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
@@ -13,9 +14,9 @@ pub(super) static POOL: StructSchema = api_struct(
 pub(super) static COUNTER: StructSchema = api_struct("Counter", &[a!("value", FieldType::Quantity)]);
 pub(super) const COUNTERS: Field =
     f!("counters", FieldType::Map { key: "string", value: &FieldType::Struct(&COUNTER) });
-/// CounterSet, printed whole when duplicate.
+/// Fields of CounterSet. The API server prints the whole element in its error about a duplicate.
 pub static COUNTER_SET: StructSchema = api_struct("CounterSet", &[a!("name", FieldType::Str), COUNTERS]);
-/// DeviceCounterConsumption, printed whole when duplicate.
+/// Fields of DeviceCounterConsumption. The API server prints the whole element in its error about a duplicate.
 pub static COUNTER_CONSUMPTION: StructSchema = api_struct(
     "DeviceCounterConsumption",
     &[a!("counterSet", FieldType::Str), COUNTERS, f!("compatibilityGroups", STRING_LIST, SINCE_1_37)],
@@ -83,7 +84,7 @@ pub(super) const NODE_RESOURCES: Field = f!(
     SINCE_1_37
 );
 
-/// A device: the rows that are its own, and those of every version.
+/// Declares a device struct: the fields in `$own`, and those that devices of every version have.
 macro_rules! device {
     ($name:literal, $($own:expr)?) => {
         api_struct(
@@ -109,7 +110,7 @@ macro_rules! device {
 }
 pub(super) static DEVICE: StructSchema = device!("Device", a!("name", FieldType::Str));
 pub(super) static BASIC_DEVICE: StructSchema = device!("BasicDevice",);
-/// v1alpha3 of 1.33: a capacity is a bare quantity.
+/// Fields of BasicDevice in v1alpha3 (Kubernetes 1.33), in which a capacity is a quantity instead of an object.
 pub(super) static BASIC_DEVICE_V1ALPHA3: StructSchema = api_struct(
     "BasicDevice",
     &[

@@ -35,7 +35,7 @@ pub(super) static DEVICE_ALLOCATION: StructSchema = api_struct(
         f!("config", FieldType::List(&FieldType::Struct(&ALLOCATION_CONFIG))),
     ],
 );
-/// AllocationResult, printed whole when changed.
+/// Fields of AllocationResult. The API server prints the whole value in its error about a change.
 pub static ALLOCATION: StructSchema = api_struct(
     "AllocationResult",
     &[
@@ -44,7 +44,7 @@ pub static ALLOCATION: StructSchema = api_struct(
         p!("allocationTimestamp", FieldType::Time, SINCE_1_34),
     ],
 );
-/// ResourceClaimConsumerReference, printed whole when duplicate.
+/// Fields of ResourceClaimConsumerReference. The API server prints the whole element in its error about a duplicate.
 pub static CONSUMER: StructSchema = api_struct(
     "ResourceClaimConsumerReference",
     &[
@@ -58,7 +58,7 @@ pub(super) static NETWORK_DATA: StructSchema = api_struct(
     "NetworkDeviceData",
     &[f!("interfaceName", FieldType::Str), f!("ips", STRING_LIST), f!("hardwareAddress", FieldType::Str)],
 );
-/// AllocatedDeviceStatus, printed whole when duplicate.
+/// Fields of AllocatedDeviceStatus. The API server prints the whole element in its error about a duplicate.
 pub static DEVICE_STATUS: StructSchema = api_struct(
     "AllocatedDeviceStatus",
     &[
@@ -71,7 +71,7 @@ pub static DEVICE_STATUS: StructSchema = api_struct(
         p!("networkData", FieldType::Struct(&NETWORK_DATA)),
     ],
 );
-/// ResourceClaimStatus, whose parts are compared on updates.
+/// Fields of ResourceClaimStatus. Used to compare them on updates.
 pub static CLAIM_STATUS: StructSchema = api_struct(
     "ResourceClaimStatus",
     &[

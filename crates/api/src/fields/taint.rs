@@ -1,4 +1,4 @@
-//! Taints and tolerations, the same in every version; draft r2's additions.
+//! Taints and tolerations, which are the same in every version, and the fields that draft r2 adds to them.
 
 use super::{DRAFT_R2, api_struct};
 use crate::profile::Availability;

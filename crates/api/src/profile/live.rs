@@ -1,7 +1,8 @@
 //! A profile for one running API server: its feature gates and its served versions instead of the release's defaults.
 //!
-//! Pure: a shell asks the server, this combines its answers with `--feature-gates` and describes the result. What a
-//! server does not tell is the release's default, and the description says so and why.
+//! This module does no I/O: the caller queries the server, and this module combines the answers with `--feature-gates`
+//! and describes the result. What a server does not report is assumed to be the default of its release, and the
+//! description says so.
 //!
 //! Invariant: gates that a user names win over those that a server reports.
 

@@ -1,7 +1,7 @@
 //! The releases and drafts, each as its difference from the one before. The one file a new release edits.
 //!
 //! Sources: `validation.go`, `types.go`, `storage_resource.go` of the tags v1.33.0 … v1.37.0-rc.1, and the KEP's
-//! drafts. The corpus of real verdicts (`tests/conformance`) holds every line of this file.
+//! drafts. Tests compare the results with the verdicts of real API servers that are recorded in `tests/conformance`.
 
 use super::{
     AllocatorSemantics,
@@ -231,7 +231,7 @@ const V1_37: Profile = Profile {
     ..V1_36
 };
 
-/// Kubernetes 1.37.0. The fix that the patches after it have was merged; which patch has it first was not seen.
+/// Kubernetes 1.37.0. The fix of its scheduler was merged after it; it is assumed that every later patch has the fix.
 const V1_37_0: Profile = Profile {
     name: "1.37.0",
     about: "Kubernetes 1.37.0: the scheduler applies a DeviceTaintRule without deviceSelector to every device (fixed \
@@ -254,7 +254,8 @@ const ALL_VERSIONS: &[(super::ApiKind, &[super::Version])] = serves!(&[V1alpha3,
 const SERVED_WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] =
     serves!(&[V1alpha3, V1beta1, V1beta2, V1], ResourceSlicePatch: &[V1alpha3]);
 
-/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
+/// Draft r1, which was never released: administrators add taints with ResourceSlicePatches. What the draft does not
+/// specify is as in the newest release.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch and up to 8 taints per device, without the effect None",
@@ -271,7 +272,8 @@ const KEP_5055_R1: Profile = Profile {
     ..NEWEST
 };
 
-/// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
+/// Draft r2, which was never released: taints are in ResourceSlices without devices (`spec.taints`). What the draft
+/// does not specify is as in the newest release.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, with data and evictionsPerSecond",
@@ -298,7 +300,7 @@ const KEP_5055_R2: Profile = Profile {
     ..NEWEST
 };
 
-/// The API that shipped in 1.35 and later, as the draft describes it.
+/// Draft r3: the API that was released in 1.35 and later, as the draft describes it.
 const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
     about: "draft r3 of KEP-5055: up to 16 taints per device, up to 64 devices per tainted slice, and the effect None",
@@ -310,7 +312,7 @@ const KEP_5055_R3: Profile = Profile {
     ..NEWEST
 };
 
-/// The union: every shape of the drafts and of the newest release, every documented limit.
+/// The union of the drafts and the newest release: all of their fields and all documented limits.
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "all fields of the drafts and of the newest release, with all documented limits (default)",

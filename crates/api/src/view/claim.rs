@@ -20,13 +20,13 @@ view! {
 
     /// ResourceClaimTemplateSpec.
     TemplateSpec {
-        /// `metadata` of the claims to come
+        /// `metadata` of the claims that are created from the template
         metadata: one<ObjectMeta> = "metadata",
-        /// `spec` of the claims to come
+        /// `spec` of the claims that are created from the template
         spec: one<ClaimSpec> = "spec",
     }
 
-    /// ResourceClaimSpec; its only field is `devices`, so the accessors look through it.
+    /// ResourceClaimSpec, whose only field is `devices`.
     ClaimSpec {
         devices: one<DeviceClaim> = "devices",
     }

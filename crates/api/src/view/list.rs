@@ -1,7 +1,7 @@
 //! Lists, maps and string lists of a document.
 //!
-//! `is_given` tells a list that was written (even empty) from one that was not: Go keeps nil and empty apart, and
-//! some texts print the difference.
+//! `is_given` is true for a list that was written, even as `[]`, and false for one that is absent or `null`: Go
+//! distinguishes nil and empty lists, and some messages of the API server depend on it.
 
 use super::View;
 use tollgate_document::doc::{Value, ValueKind};

@@ -15,9 +15,9 @@ view! {
         creation_timestamp: time = "creationTimestamp",
         deletion_timestamp: time = "deletionTimestamp",
         deletion_grace_period_seconds: opt_int = "deletionGracePeriodSeconds",
-        /// `labels`, as the value behind the map
+        /// `labels`, as a JSON object
         labels: raw = "labels",
-        /// `annotations`, as the value behind the map
+        /// `annotations`, as a JSON object
         annotations: raw = "annotations",
         owner_references: list<OwnerReference> = "ownerReferences",
         finalizers: strings = "finalizers",

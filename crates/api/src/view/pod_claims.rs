@@ -1,4 +1,4 @@
-//! Pods and what makes pods, as far as claims are concerned.
+//! Pods and workloads with pod templates: only the fields about ResourceClaims.
 
 use super::{ClassicTemplate, View, view};
 use crate::profile::ApiKind;

@@ -88,7 +88,7 @@ view! {
     /// CapacityRequestPolicy.
     RequestPolicy {
         default: quantity = "default",
-        /// `validValues`, the list behind it
+        /// `validValues`, as a JSON list
         valid_values: raw = "validValues",
         valid_range: opt<PolicyRange> = "validRange",
     }

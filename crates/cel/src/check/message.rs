@@ -1,6 +1,6 @@
-//! Messages written out, `google.protobuf.Duration{seconds: 1}`, and the fields of messages.
+//! Message literals, such as `google.protobuf.Duration{seconds: 1}`, and the fields of messages.
 //!
-//! The device is a message too; the types of the Kubernetes libraries are objects nobody can look into.
+//! The device is a message too. The types of the Kubernetes libraries have no fields.
 
 use super::{Checker, undeclared_message};
 use crate::names::{self, FieldLookup, MessageTypeLookup};
@@ -8,7 +8,7 @@ use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
 impl<'t> Checker<'t, '_> {
-    /// Checks a message that is written out, and its fields; returns its type.
+    /// Checks a message literal and its fields; returns its type.
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
         let message = match self.loop_variable_type(name) {
             Some(found) if !self.env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),

@@ -1,4 +1,4 @@
-//! Resolves attributes: a variable or a value, and the selections and indexes behind it.
+//! Resolves attributes. An attribute is a variable or a value, with the selections and indexes that follow it.
 //!
 //! cel-go `interpreter/attributes.go`
 

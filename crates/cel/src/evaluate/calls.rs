@@ -1,4 +1,4 @@
-//! Plans calls of functions: which arguments they take, and what of them is known beforehand.
+//! Plans calls of functions: how their arguments are checked, and what is computed in advance from constants.
 //!
 //! How a call is evaluated depends on how cel-go binds the function: one implementation for all overloads, or one for
 //! each, which are tried in order where the checker found several.

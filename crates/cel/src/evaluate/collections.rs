@@ -1,7 +1,7 @@
 //! Lists and maps of values.
 //!
-//! A sum of lists is not copied, as in cel-go: an expression of some kilobytes can name a list that no memory holds,
-//! and only what is read costs anything. A loop fills its list or map in place.
+//! As in cel-go, adding two lists copies no elements, because a short expression can build a list that does not fit
+//! into memory, and only elements that are read have a cost. A loop fills its list or map in place.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Equality and order of values, across number types as cel-go has them.
 //!
-//! Equality can fail: the types of the Kubernetes libraries do not compare with others. What fails inside a list or a
-//! map is passed over there, as upstream does.
+//! Equality can fail: a value of a Kubernetes library cannot be compared with a value of another type. As in upstream,
+//! such a failure inside a list or map is mostly ignored.
 //!
 //! Invariant: work is bounded. A value can be exponentially larger than its expression, because it shares its parts.
 
@@ -28,7 +28,7 @@ impl ComparisonBudget {
     }
 }
 
-/// Implements `==`. An error is an error of the language.
+/// Implements `==`. Fails if the values cannot be compared, such as a quantity with a number.
 pub(super) fn evaluate_equality(
     left: &Value,
     right: &Value,

@@ -1,6 +1,6 @@
 //! A device as expressions see it.
 //!
-//! Made once from what a slice says, and asked by many selectors. Names without a domain are in the driver's.
+//! A device is created once and evaluated by many selectors. Names without a domain belong to the driver's domain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The functions of the libraries for another interpreter, which has its own values: the one that evaluates policies.
 //!
-//! It gives texts and integers, gets values of the types of Kubernetes, and gives them back. Lists and maps stay with
-//! that interpreter. Nothing here counts cost.
+//! That interpreter passes strings and integers, and gets values of the Kubernetes types, which it can pass again. It
+//! handles lists and maps itself. Nothing here counts cost.
 //!
 //! Invariant: a function gets only arguments of the types that it is declared with.
 

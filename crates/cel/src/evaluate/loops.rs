@@ -1,7 +1,7 @@
 //! Loops, and the variables that are in scope inside of them.
 //!
-//! What a loop starts with is evaluated when it is first asked for, and outside of the loop: `cel.bind(x, 1 / 0, true)`
-//! is true.
+//! The initial value of a loop is evaluated when it is first used, outside of the loop's own scope:
+//! `cel.bind(x, 1 / 0, true)` is true.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an expression is run as: the steps that cel-go's planner makes of it.
+//! The plan of an expression: the steps in which it is evaluated, as cel-go's planner makes them.
 //!
 //! The shape matters beyond the result. Cost is counted per step, constants are computed beforehand and cost nothing,
 //! and a chain of selections is one step. cel-go `interpreter/interpretable.go`, `interpreter/attributes.go`
@@ -166,7 +166,7 @@ impl Plan {
         })
     }
 
-    /// The id that an attribute's value is tracked by: its last qualifier's, if it has any.
+    /// The id by which the meter tracks an attribute's value: that of its last qualifier, if it has any.
     pub(super) fn attribute_node(&self, id: AttributeId) -> Option<NodeId> {
         let attribute = self.attribute(id)?;
         if let AttributeBase::Conditional { truthy, falsy, .. } = attribute.base {
@@ -176,7 +176,7 @@ impl Plan {
         Some(attribute.qualifiers.last().map_or(attribute.id, |last| last.id))
     }
 
-    /// The id that a step's value is tracked by.
+    /// The id by which the meter tracks a step's value.
     pub(super) fn step_node(&self, id: StepId) -> Option<NodeId> {
         let step = self.step(id)?;
         match step.kind {

@@ -40,8 +40,8 @@ const TYPE_NAMES: [&str; 17] = [
     crate::types::CIDR,
 ];
 
-/// Makes the plan of a checked expression. Returns the API server's message if it cannot turn the expression into a
-/// program, because a constant cannot be computed.
+/// Makes the plan of a checked expression, only to find errors if `is_run` is false. Returns the API server's message
+/// if it cannot turn the expression into a program, because a constant cannot be computed.
 pub(super) fn plan_expression(
     tree: &Tree,
     checked: &TypeCheckResult,
@@ -70,8 +70,8 @@ pub(super) struct Planner<'t> {
     /// True if the plan will be run. Otherwise only its errors matter, so it has no patterns and no qualifiers.
     pub(super) is_run: bool,
     plan: Plan,
-    /// The step of each planned node. A node that two others use is planned once, because nested ones would
-    /// double each time.
+    /// The step of each planned node. A node that two others use is planned only once, because the work for nested
+    /// nodes would double at each level.
     planned: Vec<Option<StepId>>,
 }
 

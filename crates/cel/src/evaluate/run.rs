@@ -34,7 +34,7 @@ impl<'p> Evaluation<'p> {
         Evaluation { plan, context, meter, device, scopes: Vec::new() }
     }
 
-    /// A step's value, reported to the meter.
+    /// Evaluates a step, and reports its value to the meter.
     pub(super) fn eval(&mut self, id: StepId) -> Evaluated {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return no_such_overload() };

@@ -112,7 +112,8 @@ impl Value {
         matches!(self, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
     }
 
-    /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
+    /// The value without its origin: a time without the offset it was written with, a quantity without the mark that it
+    /// was computed.
     pub(super) fn with_normalized_time_or_quantity(self) -> Value {
         match self {
             Value::Timestamp(moment) => Value::Timestamp(OffsetTimestamp { offset: 0, ..moment }),

@@ -1,6 +1,6 @@
 //! Literal format strings: `"%s has %d".format([name, count])`.
 //!
-//! Checks the clauses against the number and types of the arguments when both are written out, and stops at the first
+//! Checks the clauses against the number and types of the arguments when both are literals, and stops at the first
 //! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
 
 use crate::check::TypeCheckResult;
@@ -9,7 +9,7 @@ use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
 
-/// Reports what is wrong with a call of `format`, if its text and its arguments are written out.
+/// Reports what is wrong with a call of `format`, if its format string and its list of arguments are literals.
 pub(super) fn check_format_call(
     tree: &Tree,
     checked: &TypeCheckResult,
@@ -86,8 +86,7 @@ impl FormatArguments<'_> {
         if fits || *found == Type::Dyn { Ok(()) } else { Err(self.wrong_argument(arg, rule)) }
     }
 
-    /// Checks the argument of `%s`, which takes nearly everything, and everything in lists and maps that are written
-    /// out.
+    /// Checks the argument of `%s`, which takes nearly all types. In list and map literals, each element is checked.
     fn check_string_argument(&self, arg: NodeId, rule: &str) -> Result<(), FormatError> {
         let found = self.checked.type_of(arg);
         if matches!(found, Type::Named(_) | Type::Optional(_) | Type::Any) {

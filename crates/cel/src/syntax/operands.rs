@@ -131,7 +131,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a variable or a call, of which it takes the first identifier, or a message, whose name it takes with all its
+    /// Parses a variable or a function call, whose name is one identifier, or a message literal, whose name can contain
     /// dots. Each may start with a dot.
     fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let mut end = usize::from(self.current_kind()? == Dot) + 1;
@@ -168,7 +168,7 @@ impl Parser<'_> {
         self.expect(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
     }
 
-    /// Parses a list that is written out.
+    /// Parses a list literal.
     fn list(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBracket]);
@@ -208,7 +208,7 @@ impl Parser<'_> {
         Ok(Element { value, optional })
     }
 
-    /// Parses a map that is written out.
+    /// Parses a map literal.
     fn map(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let open = self.take()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);

@@ -1,4 +1,4 @@
-//! The parser's position in the text and in the grammar, and what the rules in `operators` and `operands` are made of.
+//! The state of the parser, and the functions with which `operators` and `operands` parse the rules of the grammar.
 //!
 //! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of
 //! names that is then consumed, so time is linear in the text.

@@ -1,7 +1,8 @@
-//! How the parser goes on after an error, and the words of it, as the server's runtime does.
+//! How the parser continues after an error, and the text of the error, as in the server's parser.
 //!
-//! One token too many is left out and one that is missing is made up; else the rule ends, and tokens are skipped until
-//! one comes with which some rule being read can go on. Until a token matches again, nothing more is reported.
+//! A single extra token is skipped, and a single missing token is assumed. Otherwise the rule ends, and tokens are
+//! skipped up to one with which a rule that is being parsed can continue. Until a token matches again, no further
+//! errors are reported.
 
 use super::parser::{GrammarPosition, LimitExceeded, Parsed, Parser, RuleError, RuleErrorKind};
 use super::token::{Token, TokenKind, TokenSet};

@@ -1,5 +1,5 @@
-//! What the parser recognised, with holes where it did not: an arena, so that no depth of nesting is dropped
-//! recursively.
+//! The nodes that the parser creates; parts that it did not recognize are absent. They are in an arena, so that deeply
+//! nested nodes are not dropped recursively.
 
 use super::token::Token;
 

@@ -1,7 +1,8 @@
-//! From what was recognised to the tree that is checked, as the server makes it: macros expanded, chains of `&&` and
-//! `||` balanced, literals read. Reports reserved words, literals out of range and wrong arguments of macros.
+//! Converts the parser's nodes to the tree that is checked, as the server does: expands macros, balances chains of `&&`
+//! and `||`, and reads literals. Reports reserved words, literals out of range and wrong arguments of macros.
 //!
-//! What was not recognised is `Missing` in the tree: it has been reported, and nobody reads a tree with errors.
+//! A part that the parser did not recognize is `Missing` in the tree. Its error has been reported, and a tree with
+//! errors is not used.
 //!
 //! Invariant: the recursion is no deeper than the server's own limit allows.
 

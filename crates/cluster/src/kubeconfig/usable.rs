@@ -1,4 +1,5 @@
-//! What of a kubeconfig kubectl refuses to use, and the URL that it makes of `server`. Pure, except for the clock.
+//! Refuses the clusters and users of a kubeconfig that kubectl refuses, and parses `server` as kubectl does. Reads
+//! nothing but the clock.
 // upstream v1.37 client-go tools/clientcmd/validation.go, rest/url_utils.go, transport/transport.go
 
 use anyhow::Context as _;

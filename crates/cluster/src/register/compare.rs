@@ -260,7 +260,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(client, "caBundle", &bundle.to_json())
 }
 
-/// The first stored entry of Tollgate that has a caBundle.
+/// The first stored entry that belongs to Tollgate and has a caBundle.
 fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
@@ -282,8 +282,9 @@ fn with_members(object: Value<'_>, changed: &[(&str, &str)]) -> String {
     format!("{{{}}}", others.chain(changed).collect::<Vec<_>>().join(","))
 }
 
-/// True if both values mean the same to the API server: the order of members does not matter, and an absent
-/// or null value equals an empty list or object, but not an empty string. Used to decide whether a webhook configuration must be written again.
+/// True if both values mean the same to the API server: the order of members does not matter, and an absent or null
+/// value equals an empty list or object, but not an empty string. Decides whether a webhook configuration must be
+/// written again.
 fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()

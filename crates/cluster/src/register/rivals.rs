@@ -43,9 +43,9 @@ impl RevertBackoff {
     }
 }
 
-/// The address, in words if it is our own, of another server of Tollgate that wrote the stored configuration; `None` if
-/// none did. Replicas of this server differ only in entries that are missing, because they reload policies at different
-/// times.
+/// The address of another Tollgate server that wrote the stored configuration; a text if it has the same address as
+/// this server; `None` if no other server did. Replicas of this server are not reported: they differ only in missing
+/// entries, because they reload policies at different times.
 pub(super) fn other_server_address(
     stored: Value<'_>,
     desired: Value<'_>,

@@ -1,8 +1,8 @@
 //! Copies a run of nodes: as far as the text equals that of its [template](super::repeat_template), across the ends and
 //! beginnings of containers.
 //!
-//! Not a reader: where the texts differ, it says what to read next. Invariant: a node is copied only if all of it
-//! and the byte after it are in the run; a container of which only the beginning is, is opened.
+//! This does not parse text: where the texts differ, it returns what the reader must read next. Invariant: a node is
+//! copied only if all of it and the byte after it are in the run; a container that is only partly in the run is opened.
 
 use super::build::OpenContainer;
 use super::{Builder, Node, ValueKind};

@@ -1,8 +1,9 @@
-//! Names of fields, recognised once: a key that is one of them gets its number when the document is read, and from
-//! then on it is found by number. Most of what rules do is asking for fields.
+//! Known field names and their numbers. A key that is a known name gets the number of the name when the document is
+//! read, so that looking up a field compares numbers instead of texts. Rules spend most of their time looking up
+//! fields.
 //!
-//! Not a schema: a name says nothing about where it may be. A name that is missing here is found by its text; it costs
-//! time, never an answer.
+//! This is not a schema: it does not say which object has which field. A field whose name is not in the table is found
+//! by its text, which is slower but gives the same result.
 
 #![expect(
     clippy::indexing_slicing,
@@ -122,7 +123,7 @@ static NAME_TABLE: [u8; SLOTS] = name_table();
 /// The first block of each name, by its number.
 static NAME_BLOCKS: [u128; NAMES.len() + 1] = name_blocks();
 
-/// Masks of as many bytes at the start of a block as their index says.
+/// Bit masks for blocks: the mask at index N keeps the first N bytes.
 static FIRST_BYTES: [u128; 16] = first_bytes();
 
 const fn first_bytes() -> [u128; 16] {

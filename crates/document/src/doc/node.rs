@@ -1,6 +1,6 @@
 //! One node of a tape: what it is, where it came from, where its text lies.
 //!
-//! Sixteen bytes: a slice has twenty thousand nodes, and each of them is read several times.
+//! A node has only 16 bytes, because a large ResourceSlice has 20,000 nodes and each of them is read several times.
 
 use super::{Span, ValueKind};
 

@@ -1,7 +1,7 @@
-//! Texts of a document that are not in its source as they are: strings with escapes, folded YAML, what was filled in.
+//! Texts of a document that its source does not contain literally: strings with escapes, folded YAML, added values.
 //!
-//! One text for all of them: a list of a million escaped letters is a million of these, and a box for each would take
-//! ten times the bytes of the source. Invariant: in the order of the nodes they belong to.
+//! All of them are concatenated in one string, because a separate allocation for each of a million escaped strings
+//! would take ten times the memory of the source. Invariant: the texts are in the order of their nodes.
 
 /// The texts of nodes that are not in the source, concatenated in one string.
 #[derive(Debug)]

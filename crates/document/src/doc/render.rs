@@ -1,8 +1,8 @@
 //! Values as compact JSON text.
 //!
-//! Sizes are those of what an API server receives, so layout and syntax do not count. For a file this is the JSON that
-//! kubectl makes of it: compact, keys sorted, Go's numbers and escapes. For a review it is the text as received, in the
-//! shortest form that a client can have sent. No recursion, so nesting cannot exhaust the stack.
+//! Sizes are those of the JSON that an API server receives, whatever the layout or syntax of the source. For a file
+//! this is the JSON that kubectl makes of it: compact, keys sorted, Go's numbers and escapes. For an AdmissionReview it
+//! is the shortest text that a client can have sent. There is no recursion, so nesting cannot exhaust the stack.
 
 use std::borrow::Cow;
 
@@ -35,8 +35,9 @@ impl<'d> Value<'d> {
         self.to_json_with_numbers(limit + 8, json_number).len() > limit
     }
 
-    /// Length in bytes of [`Value::raw_json`] of a review without whitespace and with `<`, `>`, `&`, U+2028
-    /// and U+2029 unescaped. An API server removes whitespace and escapes these characters.
+    /// The smallest number of bytes in which a client can have sent this value of an AdmissionReview to the API server:
+    /// [`Value::raw_json`] without whitespace, and with `<`, `>`, `&`, U+2028 and U+2029 unescaped, because an API
+    /// server removes whitespace and escapes these characters.
     pub fn min_received_bytes(self) -> usize {
         let raw = self.raw_json();
         let (mut length, mut in_string) = (0, false);
@@ -135,7 +136,8 @@ enum UnwrittenParts<'d> {
     Members(std::vec::IntoIter<(&'d str, Value<'d>)>),
 }
 
-/// Writes a comma before an item or member that is not the first one; the closing bracket if `goes_on` is false.
+/// Writes what comes before the next item or member: a comma unless it is the first one. Writes the closing bracket
+/// instead if there is none (`goes_on` is false).
 fn write_separator(out: &mut String, start: char, end: char, goes_on: bool) {
     if !goes_on {
         out.push(end);

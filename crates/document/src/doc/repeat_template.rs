@@ -69,14 +69,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The template of a container that is opened: the container `known`, which is the node `of`.
+    /// Creates the template for a container that is opened: it is to be compared with the earlier container `known`,
+    /// which is the node `of`.
     #[inline]
     pub(super) fn template_for(&self, of: u32, known: &Node) -> RepeatTemplate {
         let reach = self.template_if_next_is(known.next).map_or(known.span.end, |around| around.reach);
         RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NO_TEMPLATE }
     }
 
-    /// The template of the item that is read next, which the open list remembers; [`NO_TEMPLATE`] if there is none.
+    /// Returns the template of the item that is read next, and moves the template of the open list on to the item after
+    /// it. [`NO_TEMPLATE`] if there is none.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn item_template(&mut self) -> u32 {
         let at = self.doc.nodes.len() as u32;

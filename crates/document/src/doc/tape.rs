@@ -1,7 +1,8 @@
 //! The nodes of a document. A thread keeps the capacity of its last tape for the next: memory that goes back to the
 //! system for every request costs more than reading it.
 //!
-//! Bounded: one vector per thread, the larger of two, and none above a size. It holds no data, so it changes no answer.
+//! A thread keeps at most one vector, the larger of two, and none above a maximum size. It contains no nodes, so it
+//! cannot affect results.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

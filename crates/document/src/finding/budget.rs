@@ -5,7 +5,8 @@
 //! Omitted findings still count for the verdict, under the ID of their rule. [`FindingBudget::without_shortening`] has
 //! no limits, for comparisons with a server.
 //!
-//! Invariant: the same findings in the same order are kept and left out alike.
+//! Invariant: this is deterministic. The same findings in the same order are always shortened and omitted in the same
+//! way.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -189,7 +190,7 @@ impl Findings {
         !self.left_out.is_empty()
     }
 
-    /// True if findings were left out that belong to a rule for which `such` returns true.
+    /// True if findings were omitted that belong to a rule for which `such` returns true.
     pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
         self.left_out.iter().any(|(rule, _)| such(rule))
     }
@@ -204,7 +205,7 @@ impl Findings {
         self.kept.last_mut()
     }
 
-    /// Counts `count` findings of a rule as left out.
+    /// Records that `count` more findings of a rule were omitted.
     pub fn leave_out(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;

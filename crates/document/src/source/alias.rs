@@ -2,8 +2,8 @@
 //!
 //! The values of anchors are stored on a separate tape, so that rewriting the document (merge keys) cannot move them.
 //!
-//! Invariant: a document cannot grow by aliases beyond what go-yaml allows, 99 % of a small document falling to 10 %
-//! of a large one; an alias bomb is refused before it is expanded.
+//! Invariant: aliases cannot make up more of a document than go-yaml allows: from 99 % of a small document down to 10 %
+//! of a large one. An alias bomb is rejected before it is expanded.
 
 use std::collections::HashMap;
 

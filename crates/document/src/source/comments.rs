@@ -1,7 +1,8 @@
-//! Comments of a YAML text, as its parser finds them: a `#` inside of a string or a block scalar is none.
+//! Finds the comments of a YAML text with the YAML parser, so that a `#` in a string or a block scalar is not taken for
+//! a comment.
 //!
-//! A second pass over the text, for callers who know that there is something to find. A part that cannot be parsed to
-//! its end has the comments before the fault.
+//! This parses the text a second time, so it is only for callers who know that the text has a comment they look for. In
+//! a part with a syntax error, only the comments before the error are found.
 
 use std::ops::Range;
 

@@ -122,8 +122,8 @@ impl<'a> DialectChecker<'a> {
         self.check_up_to(self.source.len())
     }
 
-    /// Checks a scalar that is not a block scalar. Returns true if it has a character that the parser takes for an
-    /// ordinary one, so that its value has to be read from the source.
+    /// Checks a scalar that is not a block scalar. Returns true if it is quoted and has one of the characters of
+    /// [`next_unusual`], which the parser reads as ordinary ones: then its value must be decoded again from the source.
     pub(super) fn check_scalar(
         &mut self,
         span: Span,
@@ -262,8 +262,8 @@ fn is_blank(line: &str) -> bool {
     line.bytes().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// The byte of the next U+0085, U+2028, U+2029 or U+FEFF; `None` if there is none. kubectl reads these as line breaks,
-/// the last one as nothing.
+/// The offset of the next U+0085, U+2028, U+2029 or U+FEFF; `None` if there is none. kubectl reads the first three as
+/// line breaks and ignores U+FEFF.
 fn next_unusual(source: &str, from: usize) -> Option<usize> {
     let bytes = source.as_bytes();
     let found = memchr::memchr3_iter(0xc2, 0xe2, 0xef, bytes.get(from..)?).find(|at| {

@@ -88,7 +88,8 @@ fn is_closing(line: &str, fence: &Fence) -> bool {
     line.len() >= fence.length && line.chars().all(|letter| letter == fence.mark)
 }
 
-/// True if the line is an indented `---`. One without indentation is found when the block is read.
+/// True if the line is a `---` that is indented at most as far as the code block. A `---` without indentation does not
+/// count, because the YAML reader splits there.
 fn is_indented_separator(line: &str, fence: &Fence) -> bool {
     let rest = line.trim_start_matches(' ');
     let indent = line.len() - rest.len();

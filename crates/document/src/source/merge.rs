@@ -1,7 +1,8 @@
-//! Merge keys: `<<: *base` and `<<: [*a, *b]` become the members they stand for.
+//! Replaces merge keys, `<<: *base` and `<<: [*a, *b]`, by the members of the mappings that they refer to.
 //!
-//! As go-yaml v2 does it, members are written in the order they stand in, `<<` included, and the last one written
-//! counts; in a list of maps the first map wins. Only what the user wrote twice stays twice, for the strict rules.
+//! As in go-yaml v2, members and merge keys take effect in document order, and later members override earlier ones; in
+//! a list of mappings, the first mapping wins. Keys that the user wrote twice stay duplicates, because rules report
+//! them.
 
 use std::collections::HashMap;
 
@@ -79,7 +80,7 @@ fn merged_members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedM
     Ok(members)
 }
 
-/// Adds the members of a mapping that a merge key names.
+/// Adds the members of a mapping that a merge key refers to, marked as merged.
 fn add_merged<'t>(members: &mut Vec<MergedMember<'t>>, map: Value<'t>) {
     members.extend(map.members().map(|(key, value)| MergedMember { key, value, merged: true }));
 }

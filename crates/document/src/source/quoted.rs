@@ -3,7 +3,7 @@
 //! The parser knows YAML 1.2, in which `\/` is an escape, `\'` is none, and U+0085, U+2028 and U+2029 end no line.
 //! What a quoted scalar means is decided here, from its source; the parser only finds where it is.
 //!
-//! Invariant: linear in the text, whatever follows the scalar.
+//! Invariant: decoding a scalar takes time linear in its length, however long the text after it is.
 
 use std::borrow::Cow;
 

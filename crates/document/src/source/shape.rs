@@ -62,7 +62,7 @@ pub fn has_placeholder(text: &str) -> bool {
     })
 }
 
-/// True if the text begins with a non-empty name that is followed by one of `ends`.
+/// True if the text begins with a name (letters, digits, `_`, `-`, `.`) and one of `ends` after it.
 fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = text.bytes().take_while(|byte| is_part(*byte)).count();
@@ -75,7 +75,7 @@ fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
     ends.iter().any(ends_with)
 }
 
-/// True if the text begins with capital letters, digits and underscores only, followed by `end`.
+/// True if the text begins with any number of capital letters, digits and underscores, and `end` after them.
 fn capitals_before(text: &str, end: char) -> bool {
     let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     text.trim_start_matches(is_part).starts_with(end)

@@ -1,7 +1,8 @@
-//! The YAML that most manifests consist of, read without the general parser: mappings and lists in block style whose
-//! keys are plain words and whose values are on one line.
+//! A fast reader for simple YAML, of which most manifests consist: mappings and lists in block style whose keys are
+//! plain words and whose values are on one line.
 //!
-//! This is not a second dialect. Any other text, and any error, is left to the parser, which reads it from its start.
+//! It accepts no YAML that the general parser does not. Any other text, and any error, is left to that parser, which
+//! reads the text again from its start.
 //!
 //! Invariant: a document that is read here is the one that the parser would give, with the same positions. Builds with
 //! debug assertions read every text both ways and compare (`yaml::Reader::new`).

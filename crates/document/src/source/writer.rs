@@ -1,6 +1,7 @@
-//! Events of the YAML parser onto a tape: go-yaml v2's meaning of scalars and keys, aliases, merge keys.
+//! Builds a document from the events of the YAML parser. Scalars, keys, aliases and merge keys have the meaning that
+//! go-yaml v2 gives them.
 //!
-//! Scalars are borrowed from the text wherever they stand there as they mean.
+//! The text of a scalar is borrowed from the source if it is equal to the source text.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,7 @@ struct OpenYamlContainer {
     merges: Vec<usize>,
 }
 
-/// Writes one document from the events of the parser.
+/// Builds one document from the events of the YAML parser.
 pub(super) struct YamlDocBuilder<'a, 'p> {
     source: &'a str,
     /// The text that the parser reads: the source, or a copy with the same positions.

@@ -1,8 +1,9 @@
-//! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
+//! Reads YAML text into documents, as kubectl does: runs the parser, and handles texts on which it and kubectl
+//! disagree.
 //!
-//! The parser gives events with byte spans, [`YamlDocBuilder`] turns them into a document, [`DialectChecker`] refuses
-//! what the parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
-//! ([`parsable_copy`]). Most manifests need none of this ([`read_simple_document`]).
+//! The parser gives events with byte spans, and [`YamlDocBuilder`] turns them into a document. [`DialectChecker`]
+//! rejects what the parser accepts but kubectl rejects or reads differently. A text that only the parser rejects is
+//! parsed as a changed copy ([`parsable_copy`]). Most manifests need none of this ([`read_simple_document`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -78,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The documents of a text as the parser gives them.
+/// The documents of a text, read with the general parser and never with [`read_simple_document`].
 fn documents_by_parser(source: &str) -> DocumentSource<'_> {
     match with_final_line_break(source) {
         Some(text) => documents_of_copy(source, &text, 0),
@@ -241,7 +242,7 @@ impl<'a> YamlPart<'a> {
         }
     }
 
-    /// True if the text begins with a bracket: kubectl does not look at what follows the closing one.
+    /// True if the text begins with a bracket. kubectl then ignores what follows the closing bracket.
     fn has_flow_root(&self) -> bool {
         super::shape::first_content(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
     }

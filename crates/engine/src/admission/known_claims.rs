@@ -1,7 +1,8 @@
 //! The claims and claim templates among the objects that are checked together, by name.
 //!
-//! Pure data: who reads the objects adds them. A name with a claim whose namespace is not written, or is replaced
-//! later, has a claim in an unknown namespace: nothing follows for it.
+//! Pure data; the caller that reads the objects adds them. The namespace of a claim is unknown if the file does not
+//! state it, or if the claim is applied to another namespace. Nothing is reported for a name that has a claim in an
+//! unknown namespace.
 
 use std::collections::BTreeMap;
 

@@ -43,12 +43,12 @@ pub struct Decision {
 /// Minimum average number of bytes per key or value in a review. Reviews with more than
 /// [`MAX_NODES_AT_ANY_DENSITY`] keys and values that are denser than this are rejected.
 const MIN_BYTES_PER_NODE: usize = 24;
-/// Number of keys and values that any review may have, however short: one for ten bytes of two objects, each as large
-/// as a server stores them (1.5 MiB). Real objects have one for eighteen bytes.
+/// Number of keys and values up to which a review is accepted whatever its density: one for every ten bytes of two
+/// objects of the largest size that a server stores (1.5 MiB). Real objects have one for every eighteen bytes.
 const MAX_NODES_AT_ANY_DENSITY: usize = 320 << 10;
 
-/// Answers one AdmissionReview with another. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole
-/// seconds) and the labels of namespaces come from the caller.
+/// Decides about the request in an AdmissionReview and returns the AdmissionReview with the response. `now` (RFC 3339
+/// in whole seconds) and the labels of namespaces come from the caller.
 pub fn admit(
     engine: &Engine,
     review: &[u8],

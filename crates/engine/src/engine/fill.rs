@@ -34,8 +34,8 @@ pub struct Mutation {
 
 impl Engine {
     /// Returns the edits that the mutating webhook makes: the server's defaults, the default tolerations of policies
-    /// and, on an update, stored tolerations that the request lacks. None for an object that cannot be decoded or that
-    /// the first profile does not serve.
+    /// and, on an update, stored tolerations that the request lacks. There are no edits for an object that cannot be
+    /// decoded or that the first profile does not serve.
     pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
         if !admission.operation.writes_object() {
             return Mutation::default();

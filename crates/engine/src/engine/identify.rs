@@ -136,7 +136,7 @@ pub(super) enum KindSupport {
     Supported,
     /// A kind that Tollgate checks, in a version that is newer than this program.
     NewerVersion,
-    /// Any other kind.
+    /// Any other kind, version or subresource, which Tollgate does not check.
     UncheckedResponse,
 }
 

@@ -75,7 +75,7 @@ pub fn impact_counts(query: ImpactQuery<'_>) -> ImpactCounts {
     counts
 }
 
-/// The impact on a pod, with what its place in the order of evictions depends on.
+/// The impact on a pod, with the data that determines its position in the order of evictions.
 struct AssessedPod<'s> {
     when: UnixNanos,
     pod: PodImpact<'s>,
@@ -135,7 +135,7 @@ struct Assessment<'s> {
     rules: Vec<&'s Rule>,
     /// The devices that the rules select by class and expression.
     selections: DevicesByRule<'s>,
-    /// True if the proposed taint has the effect NoExecute.
+    /// True if the change can evict pods: a rule with the effect NoExecute, or any slice.
     evicts: bool,
     /// True if it is checked whether a slice lists each allocated device; false where only numbers are needed that do
     /// not depend on it.

@@ -22,7 +22,8 @@ pub(super) struct StringInterner {
     known: HashSet<InternedStr, RandomState>,
     /// Size at which unused strings are dropped.
     sweep_at: usize,
-    /// Bytes of all strings that were ever new. The difference before and after an object is read is what it adds.
+    /// Total bytes of all strings that were added, including dropped ones. How much it grows while an object is read is
+    /// what the object adds.
     pub(super) added_bytes: usize,
     pub(super) tolerations: ListCache<Toleration>,
     pub(super) labels: ListCache<(InternedStr, InternedStr)>,

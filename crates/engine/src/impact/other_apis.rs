@@ -1,5 +1,5 @@
-//! Forecasts for APIs beside `resource.k8s.io` of the releases: patches of draft r1, and replacements of FoundationDB's
-//! process groups.
+//! Forecasts for APIs that no Kubernetes release serves: the ResourceSlicePatch of draft r1, and the replacement of
+//! process groups by the FoundationDB operator.
 
 pub mod patches;
 pub mod replacement;

@@ -1,7 +1,7 @@
 //! On which nodes the devices of a slice are, as far as the slice names them.
 //!
-//! A slice has one place for all of its devices, or one per device. A place by labels is not known here: nodes are
-//! not part of a snapshot.
+//! A slice states the nodes once for all of its devices, or for each device. Node selectors by label are not resolved,
+//! because a snapshot contains no nodes.
 
 use super::interner::{InternedStr, StringInterner};
 use tollgate_api::profile::Version;

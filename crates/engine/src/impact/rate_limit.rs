@@ -1,10 +1,10 @@
 //! The eviction rates of draft r2: each taint has a token bucket of ten, refilled at its rate. No release has them.
 //!
 //! "A pod may be affected by more than one taint. In that case, the smallest delay required to satisfy any of the rate
-//! limits is used": each of its taints takes a token from its own bucket, and the pod goes with the first one that lets
-//! it. Pods that only other taints evict are not simulated.
+//! limits is used": each of its taints takes a token from its own bucket, and the pod is evicted at the earliest of the
+//! resulting times. Pods that only other taints evict are not simulated.
 //!
-//! Invariant: a bucket is asked in the order of time, so the same evictions give the same moments.
+//! Invariant: tokens are taken in order of time, so the same evictions always get the same times.
 
 use std::collections::HashMap;
 

@@ -183,9 +183,8 @@ fn evaluate_rule<'s>(
     Some(evaluated)
 }
 
-/// Returns the devices of a slice that `wanted` accepts and that match the criteria; none if the tracker
-/// gives up on the slice. `None` if the attributes of its devices are not stored, or if an answer is not
-/// known.
+/// Returns the devices of a slice that `wanted` accepts and that match the criteria; none if the tracker gives up on
+/// the slice. `None` if the attributes of its devices are not stored, or if it is unknown whether a device matches.
 fn selected_in_slice<'s>(
     compiled: &CompiledCriteria,
     slice: &'s Slice,

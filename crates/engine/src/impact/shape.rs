@@ -23,7 +23,7 @@ enum FieldShape {
 
 use FieldShape::{Fields, List, Number, Str, StrMap};
 
-/// A field of this name that must have this type.
+/// Pairs the name of a field with the type that the field must have.
 const fn row(name: &'static str, shape: FieldShape) -> (FieldName, FieldShape) {
     (FieldName::from_text(name), shape)
 }

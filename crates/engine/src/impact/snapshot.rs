@@ -1,7 +1,7 @@
 //! The state of a cluster, as far as evictions depend on it: filled object by object, from a dump or from a watch.
 //!
-//! Everything is indexed the way a rule is followed: driver → pool → device → allocated claims → pods. An object
-//! replaces the one of the same name; removing what is not there changes nothing. Records are shared, so a clone
+//! The indexes lead from a rule to the pods that it affects: driver → pool → device → allocated claims → pods. An
+//! object replaces the one of the same name; removing what is not there changes nothing. Records are shared, so a clone
 //! copies indexes but no strings: a watcher keeps one snapshot and hands out clones.
 //!
 //! Invariant: the indexes match the records, whatever the order in which objects came and went.
@@ -55,7 +55,7 @@ impl Pool {
     }
 }
 
-/// A claim and the pods that use it. Without a record if pods name a claim that is not stored, yet or any more.
+/// A claim and the pods that use it. `record` is `None` if pods name a claim that is not stored yet, or no longer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClaimEntry {
     pub(super) record: Option<Arc<Claim>>,

@@ -1,6 +1,6 @@
 //! Devices as people name them: `DRIVER[/POOL[/DEVICE]]`, or `node/NAME` for the devices of a node.
 //!
-//! Parsing needs nothing; [`DeviceTarget::resolve`] looks the names up in the state of a cluster. Pure.
+//! Parsing needs no cluster state; [`DeviceTarget::resolve`] looks the names up in the state of a cluster. Pure.
 //!
 //! Invariant: what is resolved selects at least one device, and only devices that were asked for. A device that several
 //! nodes share does not belong to one of them.

@@ -1,7 +1,7 @@
 //! UIDs as they are stored: a UUID in its usual form is kept in place, not as 36 bytes elsewhere in memory.
 //!
-//! Every pod is compared with the owner and the consumers of its claims, so a report over many pods mostly waits for
-//! these. They are never displayed, only compared; two are equal if their texts are.
+//! A report compares the UID of every pod with those of the owner and the consumers of its claims, so reading UIDs
+//! takes much of its time. UIDs are never displayed, only compared; two are equal if their texts are.
 
 /// The UID of an object, in 16 bytes if it is a UUID.
 #[derive(PartialEq, Eq, Debug)]

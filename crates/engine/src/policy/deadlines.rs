@@ -1,6 +1,6 @@
 //! The times at which a set of policies changes by itself: allow entries that expire, and policies that start to deny.
 //!
-//! Only facts of the set. What is soon, and what then fails, is for the caller to decide.
+//! The caller decides which times are soon enough for a warning.
 
 use super::entries::CommonEntryFields;
 use super::kind::{PolicyKind, PolicySpec};
@@ -78,7 +78,7 @@ impl PolicySet {
     }
 }
 
-/// Returns the terms of the entries of a policy, each with its key; none for kinds without entries.
+/// Returns the common fields of each entry of a policy, with the key of the entry; none for kinds without entries.
 pub(super) fn entry_terms(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)> {
     let tolerations = spec.toleration().into_iter().flat_map(TolerationPolicy::entries);
     let taints = spec.taint().into_iter().flat_map(TaintPolicy::entries);

@@ -1,4 +1,4 @@
-//! Differences between two sets of policies, in what they mean: which requests does only one of them refuse?
+//! Semantic differences between two sets of policies: which requests does only one of them refuse?
 //!
 //! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
 //! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains
@@ -321,7 +321,8 @@ impl<'s> PolicySetComparison<'s> {
         side(true) == side(false)
     }
 
-    /// Compares what the policies of both sets that match say, for one combination that was not compared before.
+    /// Returns the differences between the matching policies of both sets, for one combination that was not compared
+    /// before, each with the policies that cause it.
     fn compare_policies(
         &mut self,
         key: &SampleContextKey,

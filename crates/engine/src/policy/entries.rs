@@ -61,8 +61,8 @@ impl CommonEntryFields {
         self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 
-    /// Returns the limits of the entry for messages, such as `, values: [a, b], effects: [NoSchedule]`. Limits that are not
-    /// set are left out.
+    /// Returns the values and effects of the entry for messages, such as `, values: [a, b], effects: [NoSchedule]`. If
+    /// the entry is for all values or all effects, they are left out.
     pub(super) fn limits_for_message(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {

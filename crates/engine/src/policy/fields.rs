@@ -1,5 +1,5 @@
-//! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its
-//! own.
+//! The schemas of policy files: their fields, with types and descriptions. This file has the parts that several kinds
+//! share; each kind has a file of its own.
 //!
 //! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind`
 //! lists the kinds.

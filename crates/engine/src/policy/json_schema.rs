@@ -136,7 +136,8 @@ pub(super) enum JsonCheck<'c> {
     /// The value against a schema, and its keys, at any depth, for those that a Go decoder confuses with others. Without
     /// a schema, only the keys.
     Contents(Option<&'c Schema>),
-    /// Keys because of which an expression that looks for certain names would see something else than a Go decoder.
+    /// Duplicate keys, and keys that a Go decoder reads as one of the names that expressions use: a driver would see
+    /// another value than the expression.
     SoughtKeys(&'c ExpressionFieldNames),
     /// Keys that a Go decoder could confuse with `apiVersion` and `kind`.
     TypeKeys,

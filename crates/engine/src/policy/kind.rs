@@ -1,7 +1,7 @@
 //! The kinds of policies: the one place that lists them.
 //!
-//! What a kind means is in the file named after it, its fields in `policy/fields/`. Here every question about a kind is
-//! a column of the table or an exhaustive match, so that a new kind does not compile until each of them has an answer.
+//! The checks of a kind are in the file named after it, its fields in `policy/fields/`. Here everything that depends on
+//! the kind is a column of the table or an exhaustive match, so that a new kind does not compile until it is complete.
 
 use super::load::SchemaSource;
 use super::schema::{FieldType, ObjectSchema, PolicyFaults};

@@ -300,8 +300,9 @@ fn check_namespace_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Pol
     }
 }
 
-/// Returns line and column of a byte of an expression. The file may wrap and indent the expression, but has the same
-/// visible characters in the same order, unless some are escaped: then it is the start of the expression.
+/// Returns line and column in the file of the byte at `offset` of an expression; `bytes` is where the file has the
+/// expression. The file may wrap and indent it, so only visible characters are compared. If they differ, because some
+/// are escaped, returns the start of the expression.
 fn expression_position(
     text: &str,
     lines: &LineIndex<'_>,

@@ -1,7 +1,7 @@
 //! Determines which kinds of objects a set of policies can affect.
 //!
-//! Used to register the webhook: objects that no policy can affect need not be sent. Returns true if in doubt, and
-//! always if [`PolicySet::find_violations`] could report something.
+//! Used to register the webhook: objects that no policy can affect need not be sent. The functions return true if in
+//! doubt, and always if [`PolicySet::find_violations`] could report something.
 
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;

@@ -1,8 +1,9 @@
 //! The violations of a request: how they are collected, and how much is said about each.
 //!
-//! Not here: what a violation is. The files named after the kinds of policies know that.
+//! The checks of each kind of policy are in the file named after the kind.
 //!
-//! Invariant: the number of texts that are written, and the steps that JSON takes, do not depend on the object.
+//! Invariant: the number of messages that are formatted, and the number of JSON Schema steps, are limited, whatever the
+//! object contains.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENYING_POLICIES: usize = 16;
-/// After this many violations of a request, further ones do not name the closest entry and what would be allowed: each
-/// takes a search through all entries.
+/// Number of violations of a request that name the closest entry and what would be allowed. Further ones do not,
+/// because each takes a search through all entries.
 const MAX_EXPLAINED_VIOLATIONS: usize = 100;
 
 /// Number of JSON Schema steps that are charged for one violation, because it must be described and compared

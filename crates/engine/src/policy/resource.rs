@@ -63,7 +63,7 @@ impl PolicyResource {
     }
 }
 
-/// What became of a policy resource when it was loaded.
+/// The result of loading a policy resource: whether it is in force, its errors, and the compiled policy.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
     /// Kind of the policy.
@@ -125,7 +125,7 @@ static RESOURCE_FIELDS: ObjectSchema = ObjectSchema {
 impl PolicySet {
     /// Compiles policies from files and from resources. Files are compiled all or none ([`PolicySet::load`]); a
     /// resource that cannot be compiled is [`Acceptance::Rejected`] and stays in the set. If a file and a resource have
-    /// the same kind and name, the file counts. What `previous` has compiled of unchanged resources is used again.
+    /// the same kind and name, the file is used. Unchanged resources are not compiled again, but taken from `previous`.
     pub fn load_with_resources(
         files: &[PolicyFile],
         read_schema: ReadSchemaFile<'_>,

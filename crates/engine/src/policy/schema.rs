@@ -1,10 +1,10 @@
-//! Types of policy files as data, and the check of a document against them.
+//! The schema language of policy files, and the check of a document against a schema.
 //!
-//! The rows are in `policy::fields`; this file says what a row is and what is wrong with a document that does not
-//! follow them: unknown and duplicate fields, wrong types, words that are not among the known ones, missing fields.
-//! `tollgate schema` prints the same rows as a JSON Schema.
+//! The schemas are in `policy::fields`; this file defines their types. It reports the errors of a document: unknown,
+//! duplicate and missing fields, wrong types, and values that are not among the allowed ones. `tollgate schema` prints
+//! the same schemas as JSON Schemas.
 //!
-//! Invariant: a document without errors can be read without looking at types again.
+//! Invariant: the code that reads a document without errors need not check types again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ pub enum FieldType {
     NonEmptyStr,
     /// Any string, including an empty one.
     Str,
-    /// A string or number, of which the text as written counts.
+    /// A string or a number; a number is read as the text in the file.
     Word,
     /// A string of this format.
     Text(&'static TextFormat),
@@ -83,7 +83,7 @@ impl FieldType {
 /// A format of string fields, with its check and its JSON Schema pattern.
 #[derive(Debug)]
 pub struct TextFormat {
-    /// A regular expression that matches every text without problems.
+    /// A regular expression that matches every text that the format accepts.
     pub pattern: &'static str,
     /// Returns the problems of a string, as messages.
     pub(super) problems: fn(&str) -> Vec<String>,

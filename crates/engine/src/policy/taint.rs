@@ -1,7 +1,7 @@
 //! TaintPolicy: which taints drivers and DeviceTaintRules may publish, and what their data looks like.
 //!
-//! A taint is allowed if some entry contains it. As with tolerations, the `allow` lists of one action add up and a
-//! deny entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a
+//! A taint is allowed if an `allow` entry includes it. As with tolerations, the `allow` lists of one action add up and
+//! a deny entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a
 //! driver matches all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
 //!
 //! Invariant: an object costs at most [`MAX_COMPARED_TAINTS`] taints times the entries, and [`MAX_MATCH_STEPS`] to

@@ -71,13 +71,12 @@ impl<'c, 'p> RuleContext<'c, 'p> {
         }
     }
 
-    /// Returns how many bytes of a value are worth writing into a finding; reports cut longer values, at any place
-    /// after that.
+    /// Returns the number of bytes after which a value in a finding may be cut, because reports shorten longer values.
     pub fn value_bytes_worth_writing(&self) -> usize {
         self.findings.budget().max_text_bytes()
     }
 
-    /// Returns a struct as the server's encoder prints it, cut after [`Self::max_text_bytes`].
+    /// Returns a struct as the server's encoder prints it, cut after [`Self::max_value_bytes`].
     pub fn struct_json(&self, value: Value<'_>, ty: &'static StructSchema) -> String {
         print::struct_json_cut_after(value, ty, self.profile.fields, self.value_bytes_worth_writing())
     }

@@ -1,4 +1,4 @@
-//! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
+//! Finds items of a list that repeat an earlier one. Short lists need no allocation; the items of long ones are hashed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

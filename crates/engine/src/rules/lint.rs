@@ -1,6 +1,6 @@
 //! Lints: valid objects that are almost certainly a mistake. One file per lint.
 //!
-//! A lint states the consequence, not a matter of style. Taints, tolerations and selectors come from sites.
+//! A lint states the consequence, not a matter of style. The module `site` finds taints, tolerations and selectors.
 
 mod reserved;
 

@@ -1,16 +1,17 @@
-//! What was already wrong in the stored object and did not change is no reason to refuse.
+//! Ratcheting: findings that the stored object already had are not reported again for an update.
 //!
-//! Upstream's rules ratchet as each release does, inside their own files. Everything of ours goes through here: the
-//! same checks are run on the stored object, and each of its findings excuses one equal finding of the new one.
-//! Equal means the same rule saying the same of the same value at the same path, where items
-//! of a list go by their name (devices, requests) or, if they have none (taints, tolerations), by any index.
+//! The API server's rules ratchet as each release does, in their own files. This module does it for all other rules and
+//! for policies: the same checks run on the stored object, and each of its findings excuses one equal finding of the
+//! new object. Equal means that the same rule reports the same message about the same value at the same path. Items of
+//! a list are identified by name (devices, requests); items without a name (taints, tolerations) match at any index.
 //!
-//! A taint acts on others, so more is asked of it ([`extent`]): a finding inside of a taint is excused only by one of
-//! the same key and value, on the same device, that reaches as far. There a policy need not say the same words, because
-//! they name the effect and the rate. Of too many items fewer are excused, as long as the limit is not lowered: whoever
-//! removes one of three users must not have to remove the second at once.
+//! A taint affects pods of others, so the comparison is stricter ([`extent`]): a finding about a taint is excused only
+//! by one about a taint with the same key and value, on the same device, that reaches at least as far. The messages of
+//! a policy may differ there, because they contain the effect and the rate. A list with too many items is excused if
+//! the stored list had at least as many and the limit is not lowered, so that users can remove the excess items one by
+//! one.
 //!
-//! Invariant: one stored mistake excuses one new one, and none of an update that could reach more.
+//! Invariant: one stored finding excuses one new finding, and none if the update could reach more.
 
 mod extent;
 
@@ -92,8 +93,8 @@ impl StoredFindings {
         }
     }
 
-    /// True if the stored object had this finding too. Each stored finding excuses only one: a second blanket
-    /// toleration is a new mistake. Never true if the update could widen the reach of taints.
+    /// Removes an equal finding of the stored object; true if there was one. Each stored finding excuses only one new
+    /// finding, so a second blanket toleration is reported. Never true if the update could widen the reach of taints.
     pub fn excuses(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
         if self.extent == ReachChange::Wider {
             return false;

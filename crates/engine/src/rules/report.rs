@@ -1,9 +1,9 @@
 //! How a finding is reported, by rules and by policies: `cx.report(RULE, &at).invalid(value, detail).help("…")`.
 //!
-//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept. Whether
-//! it is kept is for a [`FindingSink`] to decide. A hostile object breaks a few rules a million times, so whatever can
-//! be composed later is: a text can be given as `format_args!` or as a closure, and is not made for a finding that is
-//! only counted.
+//! The call that names the error type, such as `invalid`, reports the finding. A [`FindingSink`] decides whether it is
+//! kept; the calls that follow add to it only then. A hostile object can break a few rules a million times, so texts
+//! are built only if needed: a text can be given as `format_args!` or as a closure, which is not evaluated for a
+//! finding that is only counted.
 //!
 //! Invariant: nothing is allocated for a finding that is neither kept nor compared with the stored object.
 

@@ -2,7 +2,8 @@
 //! default or that the next release removes, and what exists in drafts only.
 //!
 //! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine
-//! reports. Never from a webhook: what arrives there was served, and was not dropped.
+//! reports. Nothing is reported for objects from a webhook: the API server serves their version, and has already
+//! dropped disabled fields.
 
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@
 //!
 //! This file knows nothing about policies: the caller keeps track of whose entry it was.
 //!
-//! Invariant: exact, held by brute force in `tests/engine/coverage.rs`; nothing is allocated.
+//! Invariant: the results are exact, which `tests/engine/coverage.rs` checks by brute force; nothing is allocated.
 
 use std::cmp::Reverse;
 
@@ -159,7 +159,8 @@ impl KeyPattern {
         }
     }
 
-    /// Returns how many bytes at their start the pattern and the key have in common; 0 for `*` and for every key.
+    /// Returns the length in bytes of the common prefix of the pattern and the key; 0 for the pattern `*`, and if `key`
+    /// is `None`, which is every key.
     fn common_prefix_length(&self, key: Option<&str>) -> usize {
         let (KeyPattern::Prefix(text) | KeyPattern::Exact(text), Some(key)) = (self, key) else { return 0 };
         text.bytes().zip(key.bytes()).take_while(|(mine, theirs)| mine == theirs).count()

@@ -48,18 +48,21 @@ impl<'d> CompiledClass<'d> {
 /// Indices of the classes that a device belongs to, and of those whose selectors fail for it, with the error.
 type ClassesOfDevice = (Vec<usize>, Vec<(usize, String)>);
 
-/// The classes of the devices of a report, for the next one. Devices change rarely, and their selectors take long.
+/// Caches the classes of devices from one report to the next, because devices change rarely and selectors are slow.
 #[derive(Default, Debug)]
 pub struct ClassCache {
     hasher: RandomState,
-    /// The digest of the classes and of the behaviour that the answers are for: gates change it within a release.
+    /// Hash of the classes and the CEL behaviour for which the answers are valid. Feature gates can change the
+    /// behaviour within a release.
     classes: u64,
-    /// By the digest of driver and device, with a secret key: whoever writes slices cannot make two devices equal.
+    /// The classes of each device, by a hash of driver and device. The hash has a secret key, so that nobody can write
+    /// a slice with two devices of equal hashes.
     answers: HashMap<u64, ClassesOfDevice>,
 }
 
 impl ClassCache {
-    /// Evaluates the classes for all these devices, in their order, and forgets all others.
+    /// The classes of each of these devices, in the same order. Evaluates only devices that are not cached, and drops
+    /// all others from the cache.
     pub(super) fn classes_of<'d>(
         &mut self,
         classes: &[CompiledClass<'d>],

@@ -100,7 +100,8 @@ impl<'d> Catalog<'d> {
         id
     }
 
-    /// Adds the pod as it counts during its deletion: topology spread constraints ignore it.
+    /// Adds a second entry for a pod, which replaces the first one while the pod is being deleted: topology spread
+    /// constraints ignore it.
     pub fn add_terminating(&mut self, pod: PodId) -> PodId {
         let needs = self.pod_needs(pod).clone();
         let class = PodClass { terminating: true, ..self.class(needs.class).clone() };

@@ -68,6 +68,7 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
         self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
     }
 
+    /// The prepared affinity and topology spread constraints of a pod, computed on first use for each kind of pod.
     pub(super) fn plans(&self, pod: PodId) -> &PodKindPlans {
         let needs = self.catalog.pod_needs(pod);
         self.of_kind[needs.kind.0 as usize].get_or_init(|| PodKindPlans {

@@ -132,6 +132,7 @@ impl SpreadPlan {
 }
 
 impl SpreadConstraint<'_> {
+    /// Prepares the constraint for the nodes. Pods on nodes that are not `eligible` are not counted.
     fn prepare_plan(
         &self,
         fits: &NodeFitCache<'_, '_>,

@@ -1,8 +1,8 @@
 //! Durations as Go's `time.ParseDuration` reads them: `1h30m`, `1.5s`, `-2ms`.
 //!
-//! The one reader of them: literals in selectors, policies, the timeout in a webhook's URL and flags. It follows Go's
-//! steps, its floating point for fractions included, so what the API server takes is taken here, to the nanosecond.
-//! Not here: Go's error texts, which nobody shows.
+//! All durations are read here: those in selectors, policies and flags, and the timeout in the URL of a webhook. The
+//! algorithm is Go's, including its floating point for fractions, so the same texts are accepted with the same results
+//! to the nanosecond. The errors do not have Go's texts, because they are not shown.
 
 use std::fmt;
 

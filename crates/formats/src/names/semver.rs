@@ -1,6 +1,6 @@
 //! Semantic versions as attribute values take them: the grammar of semver.org 2.0.0, nothing more.
 //!
-//! Not an ordering and not a parser with a result: validation only asks whether the text fits. Numbers are never
+//! This only checks whether a text is a semantic version; it neither parses nor compares versions. Numbers are not
 //! converted, so their length does not matter. Digits and letters are ASCII.
 
 /// True if `value` matches upstream's regular expression for semantic versions.

@@ -1,7 +1,8 @@
-//! The shapes behind upstream's expressions, as byte loops.
+//! Kubernetes' regular expressions for names, as loops over bytes.
 //!
-//! Yes or no only: which text a failure prints is decided by the checks. No shape allocates. Names are most of what a
-//! slice consists of, so bytes are tested in blocks. No shape admits a non-ASCII byte except the caseless subdomain.
+//! The functions only say whether a text matches; the checks in `names` choose the error text. None of them allocates.
+//! Bytes are tested in blocks, because a ResourceSlice consists mostly of names. Only the caseless subdomain allows
+//! characters that are not ASCII.
 
 /// Number of bytes that are tested at once.
 const BLOCK: usize = 16;

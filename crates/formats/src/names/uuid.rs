@@ -1,7 +1,7 @@
-//! Share ids: the two ways releases check that a text is a UUID.
+//! The two ways in which Kubernetes releases check that a share ID is a UUID.
 //!
-//! Up to 1.36 a lenient parser runs first (URN, braces and bare digits parse) and then the normal form is asked
-//! for; 1.37 only knows the normal form. Nothing is converted: both answer for the text alone.
+//! Up to 1.36, a lenient parser accepts URNs, braces and digits without hyphens, and then a second check requires the
+//! normal form; each has its own error text. 1.37 only checks for the normal form.
 
 use std::borrow::Cow;
 

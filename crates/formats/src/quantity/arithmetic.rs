@@ -1,7 +1,8 @@
 //! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a
 //! decimal from then on.
 //!
-//! The difference shows: only an `int64` converts to an integer. Sums that nobody can mean are not computed.
+//! The representation matters: only an `int64` converts to an integer. A sum with more than 1,024 digits is not
+//! computed.
 
 use super::{Amount, DecimalView, Quantity, SuffixFormat};
 

@@ -28,15 +28,15 @@ pub struct Card {
     counts: ClassCounts,
 }
 
-/// What is on a card. To draw takes longer than to find out whether the card is the same as before.
+/// The data for a card. Its digest shows whether the card has changed, which is faster than drawing it again.
 #[derive(Clone, Debug)]
 pub struct CardDraft<'r> {
     pub id: String,
-    /// The digest of the devices. Two processes may have two digests for the same devices.
+    /// The digest of the devices. It is only comparable within one process.
     pub digest: u64,
     place: CardPlace<'r>,
     devices: Vec<&'r Device>,
-    /// How many cells have the names of a device already; mostly none.
+    /// For each device, the number of earlier cells of devices with the same driver, pool and name; usually 0.
     repeats: Vec<usize>,
 }
 
@@ -44,7 +44,8 @@ pub struct CardDraft<'r> {
 const MAX_LISTED_PER_CELL: usize = 3;
 
 impl<'r> CardDraft<'r> {
-    /// The draft of a place. `seen` counts the cells so far by the names of their devices.
+    /// Creates the draft of the card of a node or pool. `seen` counts the cells so far by driver, pool and name of the
+    /// device.
     pub(super) fn new(
         place: CardPlace<'r>,
         devices: Vec<&'r Device>,

@@ -199,8 +199,9 @@ enum FittingReplacements {
 }
 
 impl FittingReplacements {
-    /// Tells the pods apart. The report does not say what becomes of the pods that can be evicted again, so this takes
-    /// counts that leave only one possibility, such as those of a change after which all pods fit.
+    /// Computes how many of the replacements that fit can be evicted again. The report only has the number of all pods
+    /// whose replacements can be evicted again, so the result is `Apart` only if the counts leave a single possibility,
+    /// such as when all replacements fit.
     fn of(outcomes: PodsByOutcome, again: usize, evicted: usize) -> FittingReplacements {
         let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = outcomes;
         let others = sometimes + pending + unknown + not_recreated;

@@ -1,8 +1,8 @@
 //! Documents without apiVersion or kind that have the shape of an object that Tollgate checks.
 //!
-//! In a folder, most documents without one of the two are something else: values, patches, snippets, other people's
-//! JSON. So the shape is what the API server requires of a whole object: a name, and the fields that no such object
-//! lacks.
+//! In a folder, most documents without apiVersion or kind are something else: values, patches, snippets, unrelated
+//! JSON. So a document must have what the API server requires of a complete object: a name, and the required fields of
+//! the kind.
 
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Value, ValueKind};
@@ -53,7 +53,8 @@ fn has_required_fields(root: Value<'_>, kind: ApiKind) -> bool {
     }
 }
 
-/// True for a list of whole containers, each with name and image. A patch has only what it changes.
+/// True for a list of containers that all have a name and an image. In a patch, containers have only the changed
+/// fields.
 fn are_whole_containers(list: Value<'_>) -> bool {
     let is_whole =
         |item: Value<'_>| !item.get("name").str().is_empty() && !item.get("image").str().is_empty();

@@ -1,4 +1,4 @@
-//! Who confirms a drain, and the commands that continue and undo it.
+//! Checks whether a drain can be confirmed, and prints the commands that continue and undo it.
 //!
 //! Invariant: a printed command names the cluster, so that it does the same wherever it is pasted.
 

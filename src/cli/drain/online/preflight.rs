@@ -1,6 +1,6 @@
 //! What is checked before a drain changes anything: the release, the permissions, the rules, the lock.
 //!
-//! Every problem is reported, not only the first. Problems end the drain, unless the user insists.
+//! Every problem is reported, not only the first. Problems end the drain, unless `--ignore-preflight-errors` is set.
 
 use super::event::Event;
 use super::halt::StopReason;

@@ -55,7 +55,7 @@ pub(super) trait DrainUserInterface {
     fn tell(&mut self, at: Timestamp, event: &Event);
     /// Shows the plan before anything is changed. Returns false if the user does not confirm it.
     fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
-    /// Called about every second while the drain waits.
+    /// Redraws the summary. Called about every second while the drain waits.
     fn tick(&mut self);
 }
 

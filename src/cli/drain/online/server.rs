@@ -51,8 +51,8 @@ impl ServerResponse {
 
 /// The operations on a cluster that a drain needs; tests replace it by recordings and a cluster in memory.
 pub(super) trait Server {
-    /// Returns the time of the last call of this trait that took time. It does not change in between, so that a
-    /// replay decides the same.
+    /// Returns the time at the end of the last request, refresh or pause. It does not change in between, so that a
+    /// replay makes the same decisions.
     fn now(&self) -> Timestamp;
     /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);

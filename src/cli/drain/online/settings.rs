@@ -1,6 +1,6 @@
 //! The flags that only matter if a drain acts, and everything that a run needs to know.
 //!
-//! Nothing is decided about the cluster here; what speaks against its release is said, and the run refuses.
+//! Nothing is decided here. Problems of the release of the cluster are collected for the preflight checks.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

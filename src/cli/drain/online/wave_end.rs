@@ -1,8 +1,8 @@
 //! The end of a wave: its pods are gone, their claims are released, and their workloads have new pods that are ready.
 //!
-//! Meanwhile everything is watched that stops a drain: pods that find no place, and pods that get a selected device.
+//! Meanwhile the drain stops if a replacement is unschedulable, or if a new pod gets a selected device.
 //!
-//! Invariant: only pods that were made after the wave began count as replacements.
+//! Invariant: only pods that were created after the wave began count as replacements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What a wave has to restore, as an annotation of the first rule: for a drain that goes on after it was killed.
+//! The pods and workloads of a wave, stored in an annotation of the first rule, so that a drain that was killed can
+//! wait for their replacements when it continues.
 
 use serde::{Deserialize, Serialize};
 

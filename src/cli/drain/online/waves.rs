@@ -25,10 +25,10 @@ const PDB_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval at which a drain checks for pods to delete while it waits for `--force-after`.
 const FORCE_CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The pods, by uid, that `--force-after` is for.
+/// The pods, by uid, whose deletion because of `--force-after` was announced or requested.
 #[derive(Default)]
 struct ForcedPods {
-    /// The user was told when they will be deleted.
+    /// Pods for which the user was told when they will be deleted.
     announced: BTreeSet<String>,
     deleted: BTreeSet<String>,
 }

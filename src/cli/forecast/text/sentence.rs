@@ -1,4 +1,4 @@
-//! The sentence that answers the question: how many of the pods fit, and how many stay Pending.
+//! The summary of a forecast in one sentence: how many of the pods fit, and how many stay Pending.
 
 use std::collections::BTreeSet;
 

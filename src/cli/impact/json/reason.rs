@@ -1,4 +1,4 @@
-//! Why a pod is evicted or not, taken apart for programs: `because` says the same in words.
+//! Why a pod is evicted or not, as structured JSON. The member `because` says the same in words.
 
 use crate::report::record::{Json, record};
 use tollgate_engine::impact::{OutcomeReason, TaintSource, Tolerance};

@@ -1,6 +1,7 @@
-//! Flow style and JSON: brackets, commas and colons, over lines.
+//! Reads YAML flow style and JSON: brackets, commas and colons, over several lines.
 //!
-//! Brackets that are never closed, as while one types, end where a line begins left of what they belong to.
+//! A bracket that is not closed, as while the user types, ends at a line that is not indented more than the key or dash
+//! that the bracket belongs to.
 
 use super::{CursorPlace, Scanner, Step, unquoted};
 

@@ -1,4 +1,4 @@
-//! The status of a policy: what it says, and whether the stored one says it already.
+//! Computes the status of a policy, and the patch from the stored status to it.
 //!
 //! `Ready` means that the policy was accepted at `observedGeneration`. `Stalled` is there while it is not, because a
 //! policy that is invalid does not become valid by waiting; GitOps tools (kstatus) then report a failure at once.
@@ -67,8 +67,8 @@ impl StoredStatus {
         stored
     }
 
-    /// Returns a merge patch that sets the status to the state of the policy; `None` if it says so already. The
-    /// patch applies only to this resourceVersion.
+    /// Returns a merge patch from the stored status to the one for the state of the policy; `None` if they are equal.
+    /// The patch applies only to the resourceVersion `version`.
     pub(super) fn status_patch(
         &self,
         state: &ResourceState,

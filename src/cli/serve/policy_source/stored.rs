@@ -1,8 +1,8 @@
-//! The stored policies, as far as a watch can be believed.
+//! The policies in the cluster, including those that have disappeared from the watch and may not have been deleted.
 //!
 //! A policy that the watch no longer has may have been deleted by somebody, or together with its
 //! CustomResourceDefinition, or the API server may not serve it for the moment. So it stays in use, marked as missing,
-//! until somebody else says that it was deleted ([`StoredPolicies::remove_missing_of_kind`]).
+//! until discovery confirms that its kind is still installed ([`StoredPolicies::remove_missing_of_kind`]).
 //!
 //! Not here: requests and clocks.
 
@@ -24,13 +24,13 @@ pub(super) struct StoredPolicy {
     /// `metadata.resourceVersion`
     pub(super) version: Box<str>,
     pub(super) status: StoredStatus,
-    /// Number of the last update in which the watch had it.
+    /// Number of the last update in which the watch contained the policy.
     seen: u64,
-    /// Since when the watch does not have it.
+    /// When the policy disappeared from the watch; `None` if the watch contains it.
     missing_since: Option<Instant>,
 }
 
-/// All policies that the watch has, or had until recently.
+/// All policies that the watch contains, and those that have disappeared from it but stay in use.
 #[derive(Debug, Default)]
 pub(super) struct StoredPolicies {
     all: BTreeMap<(PolicyKind, Box<str>), StoredPolicy>,
@@ -53,7 +53,7 @@ impl StoredPolicies {
         self.all.values().map(|policy| policy.resource.clone()).collect()
     }
 
-    /// Returns the policies that the watch has.
+    /// Returns the policies that the watch contains, without those that have disappeared.
     pub(super) fn present(&self) -> impl Iterator<Item = &StoredPolicy> {
         self.all.values().filter(|policy| policy.missing_since.is_none())
     }

@@ -1,5 +1,5 @@
-//! What a snapshot keeps of pods, nodes and workloads: what decides where a pod can run, what replaces it, and whether
-//! it is ready.
+//! The fields of pods, nodes and workloads that a snapshot keeps: those that decide where a pod can run, what replaces
+//! it, and whether it is ready.
 //!
 //! A replaced pod is made from the template of its owner, so a template keeps the same fields as a pod. Environment,
 //! commands, images and the sources of volumes are left out.

@@ -1,7 +1,7 @@
-//! FoundationDBCluster, as far as taints of nodes are concerned: everything else is let be.
+//! FoundationDBCluster: only the fields about replacements because of node taints. Other fields are not checked.
 //!
 //! The operator reads `spec.automationOptions.replacements.taintReplacementOptions`. Its design document writes
-//! `automaticReplacementOptions` and, in its prose, `taints`: those are rows so that they can be told of.
+//! `automaticReplacementOptions` and, in its prose, `taints`. These are listed too, so that rules can report them.
 
 use crate::fields::partial_struct;
 use crate::profile::Availability;

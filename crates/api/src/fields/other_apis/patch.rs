@@ -1,4 +1,4 @@
-//! ResourceSlicePatch of draft r1: what an admin lays over the devices that drivers publish.
+//! ResourceSlicePatch of draft r1, with which an administrator changes devices that drivers publish.
 //!
 //! The rows are those of KEP-5027, which the draft builds on, with the draft's `taints`.
 
@@ -9,7 +9,7 @@ use crate::fields::{SINCE_1_36, STRING_LIST, api_struct};
 use crate::profile::Availability;
 use crate::schema::{Field, FieldType, StructSchema};
 
-/// DevicePatchFilter, whose selectors are compared on updates.
+/// Fields of DevicePatchFilter. Used to compare its selectors on updates.
 pub static DEVICE_PATCH_FILTER: StructSchema = api_struct(
     "DevicePatchFilter",
     &[

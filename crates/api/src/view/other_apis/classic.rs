@@ -53,7 +53,7 @@ view! {
 
     /// ResourceClaimTemplate inside of a Pod.
     ClassicTemplate {
-        /// `metadata` of the claim to come
+        /// `metadata` of the claim that is created from the template
         metadata: one<ObjectMeta> = "metadata",
     }
 }

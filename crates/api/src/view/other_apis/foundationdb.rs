@@ -1,4 +1,4 @@
-//! FoundationDBCluster, as far as taints of nodes are concerned.
+//! FoundationDBCluster: only the fields about replacements because of node taints.
 
 use crate::view::{ObjectMeta, View as _, view};
 use tollgate_document::doc::Value;
@@ -15,7 +15,7 @@ view! {
         max_concurrent_replacements: opt_int = "maxConcurrentReplacements",
         taint_replacement_options: list<TaintOption> = "taintReplacementOptions",
         taint_replacement_time_seconds: opt_int = "taintReplacementTimeSeconds",
-        /// `taints`, as the design document's prose calls the options
+        /// `taints`, the name of the same options in the prose of the operator's design document
         taints_of_prose: list<TaintOption> = "taints",
     }
 

@@ -82,7 +82,7 @@ pub(super) fn converted_text(value: &Value) -> Option<String> {
     })
 }
 
-/// The offset at the end of a time that was read, in seconds.
+/// The UTC offset at the end of an RFC 3339 time, in seconds; 0 for `Z`.
 fn parse_utc_offset(text: &Arc<str>) -> i64 {
     let Some((_, &[sign, h1, h2, b':', m1, m2])) = text.as_bytes().split_last_chunk() else { return 0 };
     let number =

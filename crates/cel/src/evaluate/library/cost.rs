@@ -1,7 +1,7 @@
 //! What a call costs when it runs, in the server's units.
 //!
 //! First come the costs that cel-go's extensions have for their overloads, then those of Kubernetes by the function's
-//! name, then the standard ones. An overload counts only where the checker found no other.
+//! name, then the standard ones. Costs of an overload apply only if the checker found no other overload.
 //! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
 
 use crate::evaluate::Behaviour;
@@ -9,6 +9,7 @@ use crate::evaluate::value::{EvalFailure, Value, go_panic_failure};
 use crate::overload::{DeclaredType, Overload};
 use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_COST, scaled};
 
+/// The value of an argument; `None` if its evaluation failed.
 type TrackedArg = Option<Value>;
 
 /// The size as cel-go counts it; that of an optional value is the size of its content.

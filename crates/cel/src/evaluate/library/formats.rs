@@ -10,7 +10,7 @@ use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord, Problem};
 use super::{patterns, urlparse};
 use crate::evaluate::value::{Evaluated, Value};
 
-/// Reports what is wrong with a text to a function.
+/// Checks a text, and passes each problem to the callback.
 type FormatCheck = fn(&str, &mut dyn FnMut(Problem));
 
 #[derive(Debug)]

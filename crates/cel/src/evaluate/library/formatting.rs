@@ -1,5 +1,5 @@
-//! `"%s has %d".format([name, count])`, when it runs. Numbers with a fraction are written for people, with thousands
-//! separated. What can be said of literals before is in `crate::literals`. cel-go `ext/formatting.go`
+//! The function `format` when it runs: `"%s has %d".format([name, count])`. `%f` separates thousands with commas.
+//! Literal format strings are also checked before, in `crate::literals`. cel-go `ext/formatting.go`
 
 use super::{MAX_CREATED_TEXT_BYTES, conversions};
 use crate::evaluate::collections::List;

@@ -214,7 +214,7 @@ fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Re
     }
 }
 
-/// True if one of the items is what is searched. Later ones are not looked at.
+/// True if `is_found` returns true for an item. Stops at the first such item or error.
 pub(super) fn any<T>(
     items: impl Iterator<Item = T>,
     mut is_found: impl FnMut(T) -> Result<bool, EvalFailure>,

@@ -1,4 +1,4 @@
-//! What the transformations into maps are made of.
+//! The function `cel.@mapInsert`, to which the macros `transformMap` and `transformMapEntry` expand.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Messages written out, as far as they become plain values: `google.protobuf.Duration{seconds: 1}`.
+//! The values of message literals such as `google.protobuf.Duration{seconds: 1}`, for the message types that become
+//! plain values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

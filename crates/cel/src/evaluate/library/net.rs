@@ -7,7 +7,7 @@ use super::netparse;
 use crate::evaluate::value::{Evaluated, Value, eval_error};
 use tollgate_formats::gofmt::quote;
 
-/// An address and a number of bits; the address need not end where the bits do.
+/// An address and a prefix length. Bits of the address after the prefix may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::evaluate) struct CidrPrefix {
     address: IpAddr,
@@ -55,7 +55,7 @@ fn is_global_unicast(address: IpAddr) -> bool {
 }
 
 impl CidrPrefix {
-    /// The size that costs are counted by.
+    /// The prefix length in bytes, rounded up. Costs are computed from it.
     pub(in crate::evaluate) fn cost_bytes(self) -> usize {
         usize::from(self.bits).div_ceil(8)
     }

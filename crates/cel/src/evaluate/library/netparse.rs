@@ -1,7 +1,7 @@
 //! Reads addresses and prefixes as Go's `net/netip` does, with its errors.
 //!
-//! Stricter than `tollgate_formats::netaddr`, which reads what older releases stored, and with zones, which the callers
-//! refuse. std's parsers accept the same texts but do not say what is wrong, so they read what passes the checks here.
+//! Stricter than `tollgate_formats::netaddr`, which also reads addresses that older releases stored. IPv6 zones are
+//! returned to the caller. The checks here find Go's errors; std's parsers accept the same texts and then parse them.
 
 use std::net::IpAddr;
 

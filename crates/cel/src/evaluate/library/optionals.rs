@@ -1,4 +1,4 @@
-//! Optional values.
+//! Functions that create or read optional values, such as `optional.of` and `hasValue`.
 
 use crate::evaluate::collections::List;
 use crate::evaluate::value::{Evaluated, Value, eval_error};

@@ -23,7 +23,7 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-/// Compiles a pattern of Go; the error is Go's.
+/// Compiles a pattern in Go's syntax, with Go's error text.
 pub(in crate::evaluate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = syntax::translate_for_regex_crate(pattern).map_err(|problem| problem.to_string())?;
     let built = RegexBuilder::new(&translated)

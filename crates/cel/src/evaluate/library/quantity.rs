@@ -1,7 +1,7 @@
 //! Quantities in expressions.
 //!
-//! Upstream's are pointers, and some of its operations change what they point at: comparing with a decimal makes a
-//! decimal of the left side, and until 1.36 adding to a decimal changes it. So values share a cell here.
+//! Upstream's quantities are pointers, and some operations change the quantity they point to: comparing with a decimal
+//! converts the left side to a decimal, and until 1.36 adding to a decimal changes it. Values therefore share a cell.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ impl SharedQuantity {
         left.cmp(&right)
     }
 
-    /// The sum or difference. `shares` is true if a decimal is changed in place.
+    /// The sum or difference. If `shares` is true, a decimal on the left side is overwritten with the result.
     fn add_or_subtract(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
         let quantity = self.get();
         let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };

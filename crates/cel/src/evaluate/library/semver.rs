@@ -112,7 +112,7 @@ fn version_number(part: &str, [name, what]: [&str; 2]) -> Result<u64, String> {
     parse_uint(part, what)
 }
 
-/// Parses digits like Go's `strconv.ParseUint`, but without leading zeros. `what` they are is for the error.
+/// Parses digits like Go's `strconv.ParseUint`, but without leading zeros. `what` names them in the error.
 fn parse_uint(digits: &str, what: &str) -> Result<u64, String> {
     if digits.len() > 1 && digits.starts_with('0') {
         return Err(format!("{what} must not contain leading zeroes {}", gofmt::quote(digits)));

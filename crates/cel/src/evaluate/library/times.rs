@@ -1,7 +1,7 @@
 //! Times and durations: arithmetic, parts, texts.
 //!
-//! Zones are offsets such as `+02:00`, or UTC. Other names need a table that the server has and this crate has not:
-//! what could be in that table is not supported, and what cannot be in it is the error that the server gives.
+//! Zones are offsets such as `+02:00`, or UTC. Other names need the time zone database, which the server has and this
+//! crate does not: a name that may be in it is not supported, and any other name gives the server's error.
 
 use std::fmt::Write as _;
 

@@ -50,7 +50,7 @@ const IDENTITY_FIELDS: KeptFields = KeptFields::Fields(&[(
     ]),
 )]);
 
-/// An object that was read from a part of a text.
+/// An object of which only the parts that [`KeptFields`] selects were read.
 #[derive(Debug)]
 pub struct KeptPart<'a> {
     pub doc: Doc<'a>,
@@ -113,14 +113,15 @@ impl<'a> ObjectWithDeferredMember<'a> {
         self.rest.root()
     }
 
-    /// True if the deferred member is a list, or is null or absent, which Go reads as an empty list.
+    /// True if the deferred member can be decoded as a list: it is one, or it is null or absent, which Go reads as an
+    /// empty list.
     pub fn member_can_be_list(&self) -> bool {
         let first = self.member.and_then(|at| self.source.as_bytes().get(at));
         matches!(first, None | Some(b'[' | b'n'))
     }
 
-    /// Reads the parts of the deferred member that `keep` names. If they have more than `most` keys and values, only
-    /// its name is read. An absent member gives an empty document.
+    /// Reads the parts of the deferred member that `keep` selects. If they have more than `most` keys and values, only
+    /// the name, namespace and version of the object are read. An absent member gives an empty document.
     pub fn read_deferred_member(&self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let mut reader = Reader::from_source(self.source);
         match self.member {
@@ -175,8 +176,8 @@ type ReadMember<'r, 'a, 'o> =
     &'r mut dyn FnMut(&mut Reader<'a>, &[u8], &mut Builder<'o>) -> Result<(), BoxedSyntaxError>;
 
 impl<'a> Reader<'a> {
-    /// Reads the parts that `keep` names of the value that begins here, or only its name if they have more than `most`
-    /// keys and values. At the end of the text, the document is empty.
+    /// Reads the parts that `keep` selects of the value at the current position. If they have more than `most` keys and
+    /// values, reads [`IDENTITY_FIELDS`] instead. At the end of the text, the document is empty.
     fn read_kept_or_identity(&mut self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let start = self.at;
         self.most = most;
@@ -195,8 +196,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the parts that `keep` names of the value that begins here. Recursion ends with `keep`, whose depth is
-    /// fixed.
+    /// Reads the parts that `keep` selects of the value at the current position. The depth of the recursion is that of
+    /// `keep`, which is fixed.
     fn read_kept(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         match (keep, self.peek()) {
@@ -287,7 +288,7 @@ impl<'a> Reader<'a> {
         self.skip_colon()
     }
 
-    /// Moves past a value of any size, by its brackets and quotes alone.
+    /// Moves past a value of any size. Only counts brackets and skips strings; does not check the syntax.
     fn skip_value(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         let mut depth = 0_usize;

@@ -1,7 +1,7 @@
-//! Strings of JSON text: where they end, and what they say when they have escapes.
+//! Reads JSON strings: finds their ends and decodes their escapes.
 //!
-//! Nearly all strings are plain and stay in the source; the others are put together as Go does it, lone surrogates
-//! and all.
+//! Nearly all strings have no escapes and are borrowed from the source. The others are decoded as Go does it, which
+//! replaces lone surrogates by U+FFFD.
 
 use wide::u8x16;
 
@@ -48,7 +48,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a string from its first escape or error to the closing quote, and appends it to `escaped`.
+    /// Reads the rest of a string, from its first escape or error to the closing quote, and appends the decoded text to
+    /// `escaped`.
     fn read_escapes(&mut self) -> Result<(), BoxedSyntaxError> {
         loop {
             match self.peek() {

@@ -1,4 +1,4 @@
-//! Lines of a document: where they begin, how they are indented, and which of them go.
+//! Finds, indents, dedents and removes whole lines of a document.
 
 use std::ops::Range;
 

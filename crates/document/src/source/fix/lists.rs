@@ -1,4 +1,4 @@
-//! A value made the only item of a list, and the only item of a list put in its place.
+//! Wraps a value in a list, and replaces a list by its only item.
 
 use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};

@@ -1,4 +1,4 @@
-//! Members and items: removed, added, moved.
+//! Removes, adds and moves members of objects, and removes items of lists.
 
 use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};

@@ -1,4 +1,5 @@
-//! Members put into an object of their own, and out of it: `exactly`, `basic`, `spec`.
+//! Moves members into a new nested object such as `exactly`, replaces an object by its members, and wraps a scalar in
+//! an object.
 
 use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};

@@ -1,4 +1,4 @@
-//! Scalars and keys, written as their surroundings write them.
+//! Replaces scalars and renames keys, with the same quotes as the text that they replace or stand beside.
 
 use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Syntax, Value, ValueKind};

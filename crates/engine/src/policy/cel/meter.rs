@@ -15,7 +15,7 @@ pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
 thread_local! {
     static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
-    /// The limit that stopped the evaluation before it had a result, as a text.
+    /// The error message about the limit that stopped the evaluation; `None` if it was not stopped.
     static STOP_REASON: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 

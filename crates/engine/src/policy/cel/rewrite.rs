@@ -5,8 +5,8 @@
 //! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An
 //! iteration costs the number of nodes of its body, without nested loops, which charge for themselves.
 //!
-//! Names and types are right: `tollgate_cel` has checked them. What is refused here are literals that no function can
-//! read, such as a pattern or a quantity.
+//! `tollgate_cel` has already checked names and types. This module refuses only literals that their function cannot
+//! parse, such as an invalid pattern or quantity, and macros and messages that the interpreter does not support.
 
 use std::collections::BTreeSet;
 

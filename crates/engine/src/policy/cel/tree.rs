@@ -1,5 +1,5 @@
-//! JSON as values of CEL, and the lists and maps that expressions make: strings borrowed, containers shared, integers
-//! as int.
+//! Values for the CEL interpreter: JSON values, and the lists and maps that expressions create. Strings are borrowed
+//! and containers are shared, so that they are not copied.
 //!
 //! The items of a JSON list and the members of an object become values when an expression first uses them, and cost
 //! steps by their number: an object with a hundred thousand of them costs a policy about its name nothing. Members are

@@ -1,7 +1,7 @@
 //! The fields that differ between two versions of a policy, as written, including the contents of schema files.
 //!
-//! This is for the reader. What the differences mean is found by comparing requests; a field about which no request is
-//! compared makes the effect of a change unknown ([`has_compared_meaning`]).
+//! These differences are only shown to the user. Their effect is found by comparing sample requests; if a field changes
+//! that no sample request covers, the effect of the change is unknown ([`has_compared_meaning`]).
 
 use std::collections::BTreeSet;
 

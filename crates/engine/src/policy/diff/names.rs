@@ -88,8 +88,8 @@ impl Alphabet {
     }
 }
 
-/// A state of the search for names: where in all patterns the characters so far can lead, and which characters can
-/// follow.
+/// A state of the search for names: the positions in all patterns that the characters so far can lead to, and what
+/// restricts the next character.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SearchState {
     /// Pairs of pattern index and position in it, sorted.

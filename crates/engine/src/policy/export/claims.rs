@@ -116,8 +116,8 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
     require_for_tolerations(draft, binds, covered, message);
 }
 
-/// Returns one test for all entries of the same policy with the same values and seconds, so that only the keys differ
-/// within it.
+/// Returns tests of which one is true if an entry covers the key, value and seconds of the toleration `t`. Entries that
+/// differ only in their keys share a test. Without `limited`, `maxTolerationSeconds` is not tested.
 fn grouped_key_tests<'e>(
     entries: impl Iterator<Item = &'e (BoolExpr, TolerationEntry)>,
     limited: bool,

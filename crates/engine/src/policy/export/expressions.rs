@@ -117,7 +117,8 @@ fn compile_if_exportable(text: &str) -> Result<Expression, String> {
     })
 }
 
-/// Returns the expression as a call in which the names of variables have the values that Tollgate gives them.
+/// Returns the expression with its variables, such as `object`, bound to the values that Tollgate gives them: it is
+/// wrapped in loops over one item, such as `[variables.object].all(object, …)`.
 fn bind_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
     // On a line of its own, because the expression may end in a comment.
     let mut text = format!("(\n{}\n)", text.trim());

@@ -58,8 +58,8 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
     }
 }
 
-/// Adds a validation that none of the statements is true for any taint, except for taints that the stored slice already
-/// has. Each statement is the list of a device's taints that it is about, and a test of a taint.
+/// Adds a validation that none of the tests in `statements` is true for a taint, except for taints that the stored
+/// slice already has. Each statement is the field of a device that lists the taints to test, and the test.
 fn forbid_taints(
     draft: &mut PolicyDraft<'_>,
     policy: &ExportedTaintPolicy<'_>,

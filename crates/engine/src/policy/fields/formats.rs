@@ -1,12 +1,13 @@
 //! Formats of strings in policies, each with the regular expression that schemas have for it.
 //!
-//! Invariant: the expression matches every text without problems. It need not refuse every other one.
+//! Invariant: the regular expression matches every text that the format accepts. It may also match texts that the
+//! format rejects.
 
 use crate::policy::schema::TextFormat;
 use crate::tolerance::coverage::KeyPattern;
 use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord};
 
-/// A glob for namespaces. One that no name can match would do nothing, unnoticed.
+/// Format of globs for namespaces. Rejects globs that cannot match any name, because they would silently do nothing.
 pub(in crate::policy) static NAMESPACE_GLOB: TextFormat = TextFormat {
     pattern: "^[-a-z0-9*?]+$",
     problems: |text| {
@@ -25,7 +26,8 @@ pub(in crate::policy) static NAMESPACE_GLOB: TextFormat = TextFormat {
     },
 };
 
-/// The keys of an entry about tolerations. An entry for keys that no API server accepts would do nothing, unnoticed.
+/// Format of `key` in an entry about tolerations. Rejects keys that no API server accepts, because the entry would
+/// silently do nothing.
 pub(in crate::policy) static KEY_PATTERN: TextFormat = TextFormat {
     pattern: r"^(\*|[-a-z0-9.]+/\*|([-a-z0-9.]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)$",
     problems: |text| {

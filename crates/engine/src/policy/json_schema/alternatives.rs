@@ -1,8 +1,8 @@
-//! A schema that says less about alternatives, for the errors of values that are not valid.
+//! Rewrites a schema so that the errors of an invalid value do not include those of `anyOf` and `oneOf` branches.
 //!
 //! The `jsonschema` crate collects the errors of all branches of `anyOf` and `oneOf`, and those of the branches
-//! inside them: in a recursive schema, that tree grows with every level of the data. Behind `not` it asks only
-//! whether a value is valid, and remembers the answers. So `anyOf: […]` is written as `not: {not: {$ref: …}}` here.
+//! inside them: in a recursive schema, that tree grows with every level of the data. Inside `not`, the crate only
+//! checks whether a value is valid, and caches the results. So `anyOf: […]` is rewritten as `not: {not: {$ref: …}}`.
 //!
 //! Invariant: the schema accepts the same values, as long as nothing depends on which branch was valid
 //! (`unevaluatedProperties`, `unevaluatedItems`).

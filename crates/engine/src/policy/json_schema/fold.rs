@@ -1,7 +1,8 @@
 //! Names as Go's JSON decoder compares them: case is folded rune by rune, as in `bytes.EqualFold`.
 //!
-//! Go takes the least rune of an orbit of Unicode's simple folding. Any other representative tells the same names
-//! apart; here it is the lower case of the upper case, as far as each is one rune.
+//! Go replaces each letter by the smallest of the letters that differ from it only in case. Any other choice among
+//! these letters distinguishes the same names. This module takes the lowercase letter of the uppercase letter, where
+//! each is a single character.
 
 /// Returns a form of the name that is equal for names that Go's JSON decoder does not distinguish.
 pub(super) fn case_folded(name: &str) -> String {

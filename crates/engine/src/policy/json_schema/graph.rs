@@ -149,7 +149,7 @@ impl SchemaGraph {
     }
 }
 
-/// How far the size of a subschema is computed.
+/// State of a subschema in a depth-first search: not visited, being visited, or visited, with the computed size.
 #[derive(Clone, Copy)]
 enum VisitState {
     New,

@@ -1,10 +1,10 @@
 //! Keys that a Go decoder takes for others: the same one twice, and names that differ from a known one in case only.
 //!
 //! Drivers decode with Go's `encoding/json`, which takes the last of equal keys, merges objects, and falls back to
-//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys
-//! are faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all
-//! other keys are those of a map, and free. Expressions have no schema: known are the names that they contain
-//! ([`ExpressionFieldNames`]).
+//! comparing names without case. A schema check is useless if the driver reads another field than the one that was
+//! checked, so such keys are violations. A name is known if `properties` of a subschema that may apply, in any branch,
+//! contains it; all other keys count as keys of a map and are not checked. For expressions, which have no schema, the
+//! known names are those that they contain ([`ExpressionFieldNames`]).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,8 +25,9 @@ pub(super) struct KeyCheck<'r> {
     pub(super) meter: &'r EvaluationMeter<'r>,
 }
 
-/// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. Known are the
-/// properties of the given subschemas and those they reference, and at the top also `names`.
+/// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. The known names are the
+/// `properties` of the subschemas that apply; at the top level, these are `schemas` with all that they reference, and
+/// `names` are known as well.
 pub(super) fn check_keys(
     key_check: KeyCheck<'_>,
     value: Value<'_>,
@@ -77,8 +78,8 @@ pub(super) fn check_keys(
     }
 }
 
-/// Names of fields that the expressions of a policy read, by which keys are found that a decoder could confuse with
-/// them.
+/// The names of fields that the expressions of a policy read, to find keys of objects that a Go decoder would confuse
+/// with them.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct ExpressionFieldNames {
     /// The names, by their case-folded form.
@@ -112,8 +113,8 @@ impl ExpressionFieldNames {
     }
 }
 
-/// Reports keys of a value, at any depth, because of which an expression that looks for the sought names would see
-/// something else than a Go decoder.
+/// Reports keys of a value, at any depth, that are duplicates or that a Go decoder confuses with one of the names in
+/// `sought`, so that an expression would see another value than the decoder.
 pub(super) fn report_keys_confusable_with_names(
     meter: &EvaluationMeter<'_>,
     value: Value<'_>,

@@ -1,6 +1,6 @@
 //! `maxTainted`: how many devices all DeviceTaintRules together may taint.
 //!
-//! A number limits the devices of all drivers that the policy is about together, a percentage those of each driver. The
+//! A number limits the devices of all drivers in the policy together, a percentage those of each driver. The
 //! request counts as if it were stored. The state of the cluster lags behind by what is on its way, so requests at the
 //! same time can exceed the limit together: this guards against mistakes and loops. While a watch is interrupted, more
 //! than that can be missing, and a limit that is not exceeded counts as unknown.

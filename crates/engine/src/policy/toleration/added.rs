@@ -1,7 +1,7 @@
 //! The tolerations that policies add to a new claim or template. Not here: which tolerations are allowed.
 //!
-//! Invariant: what is added never exceeds the documented limit of a list, and nothing is added that is tolerated
-//! already.
+//! Invariant: no list of tolerations grows beyond its documented limit, and no toleration is added for taints that are
+//! already tolerated.
 
 use super::tolerated_taints;
 use super::written::WrittenToleration;

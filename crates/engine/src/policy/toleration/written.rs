@@ -1,4 +1,4 @@
-//! A toleration as somebody writes it: the defaults of a policy, and what a refusal offers instead.
+//! A toleration as a user writes it: the defaults of a policy, and the tolerations that a denial suggests instead.
 //!
 //! Invariant: what [`allowed_instead`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
 //! would be refused again.

@@ -1,4 +1,4 @@
-//! ResourceSlicePatch of draft r1: its filter, what it lays over attributes and capacities, and its taints.
+//! ResourceSlicePatch of draft r1: its filter, the attributes and capacities that it sets, and its taints.
 //!
 //! No server ever had the type. Paths, limits and texts are those of the code that was proposed for it
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.

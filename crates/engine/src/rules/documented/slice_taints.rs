@@ -1,6 +1,7 @@
-//! Draft r2's `spec.taints` of a ResourceSlice: how many, beside what, on which device, and written once.
+//! `spec.taints` of a ResourceSlice in draft r2: at most as many as the draft allows, not together with `devices`, each
+//! with the name of its device, and not both nested and inlined.
 //!
-//! The taints themselves are judged where every taint is.
+//! The taints themselves are checked like all other taints.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

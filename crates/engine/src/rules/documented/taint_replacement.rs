@@ -1,7 +1,8 @@
-//! FoundationDBCluster: which taints of a node have its processes replaced, and after how long.
+//! FoundationDBCluster: the options that state for which taints of a node its processes are replaced, and after how
+//! long.
 //!
 //! From the operator's design "Tainted Node Eviction". Its custom resource takes any string and any number, and the
-//! operator passes over options that make no sense without a word. No options means the feature is off.
+//! operator silently ignores invalid options. Without options, the feature is off.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

@@ -1,8 +1,8 @@
 //! A classic claim that is allocated without a finalizer, or loses its last one: once it is deleted, nobody frees the
 //! resource.
 //!
-//! What became of the resource only the driver knows. A driver that has freed it writes so into the status first, so
-//! the stored phase is what counts.
+//! Only the driver knows whether the resource is freed. A driver that has freed it updates the status before it removes
+//! its finalizer, so the stored phase is checked.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

@@ -1,4 +1,4 @@
-//! A pod in the shape of KEP-3063: no release that is supported today reads it.
+//! A pod with claim fields that only KEP-3063 (classic DRA) defines: no supported release reads them.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

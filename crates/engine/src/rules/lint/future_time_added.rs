@@ -1,4 +1,4 @@
-//! A taint that was added tomorrow.
+//! A taint whose `timeAdded` is in the future.
 
 use crate::rules::RuleContext;
 use crate::rules::table::FUTURE_TIME_ADDED;

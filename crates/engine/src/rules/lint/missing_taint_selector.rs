@@ -1,5 +1,5 @@
-//! A DeviceTaintRule without a selector: no device by the documentation; every device by the scheduler, until that was
-//! fixed.
+//! A DeviceTaintRule without a selector: according to the documentation it selects no device, but the scheduler applied
+//! it to every device until that was fixed.
 
 use crate::rules::RuleContext;
 use crate::rules::table::MISSING_TAINT_SELECTOR;

@@ -1,4 +1,4 @@
-//! Negative `tolerationSeconds`: zero in disguise.
+//! Negative `tolerationSeconds`, which Kubernetes treats as zero.
 
 use crate::rules::RuleContext;
 use crate::rules::table::NEGATIVE_TOLERATION_SECONDS;

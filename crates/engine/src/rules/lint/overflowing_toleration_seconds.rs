@@ -1,4 +1,4 @@
-//! `tolerationSeconds` that do not fit the eviction controller's nanoseconds.
+//! `tolerationSeconds` that overflow when the eviction controller converts them to nanoseconds.
 
 use crate::rules::RuleContext;
 use crate::rules::table::OVERFLOWING_TOLERATION_SECONDS;

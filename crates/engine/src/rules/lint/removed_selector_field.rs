@@ -1,6 +1,6 @@
 //! Selection by class and by CEL, which 1.35 removed: a rule that has nothing else selects every device there.
 //!
-//! Where the field is not known any more it was dropped before the rules run, so this looks at what was written.
+//! Releases without these fields drop them before the rules run, so this lint checks the selector as written.
 
 use crate::rules::RuleContext;
 use crate::rules::table::REMOVED_SELECTOR_FIELD;

@@ -1,4 +1,4 @@
-//! Domains that belong to Kubernetes.
+//! Domains of keys that are reserved for Kubernetes.
 
 /// True if the domain of the key is `kubernetes.io` or `k8s.io`, or a subdomain of either; false for a key without a
 /// domain.

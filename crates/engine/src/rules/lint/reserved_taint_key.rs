@@ -1,4 +1,4 @@
-//! A taint whose key belongs to Kubernetes.
+//! A taint whose key is in a domain that is reserved for Kubernetes.
 
 use super::reserved::has_reserved_domain;
 use crate::rules::RuleContext;

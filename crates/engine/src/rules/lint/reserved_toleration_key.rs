@@ -1,4 +1,4 @@
-//! A toleration of a key that belongs to Kubernetes: most likely a node taint, in the wrong place.
+//! A toleration of a key in a domain that is reserved for Kubernetes: most likely meant for a node taint.
 
 use super::reserved::has_reserved_domain;
 use crate::rules::RuleContext;

@@ -1,7 +1,7 @@
 //! An update that sends a stored taint with a fresh `timeAdded`: every tolerated period starts again.
 //!
-//! That is what becomes of an update without `timeAdded`: the server fills in the present moment before anybody
-//! sees the object. A time that is seconds old is therefore taken for one that was filled in.
+//! An update without `timeAdded` has this effect, because the server sets the current time before a webhook sees the
+//! object. A time that is only seconds old is therefore treated as set by the server.
 
 use crate::admission::Operation;
 use crate::rules::RuleContext;

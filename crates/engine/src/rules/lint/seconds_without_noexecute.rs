@@ -1,4 +1,4 @@
-//! `tolerationSeconds` where nothing reads it.
+//! `tolerationSeconds` of a toleration whose effect is not NoExecute, so that nothing reads it.
 
 use crate::rules::RuleContext;
 use crate::rules::table::SECONDS_WITHOUT_NOEXECUTE;

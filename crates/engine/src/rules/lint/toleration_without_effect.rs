@@ -1,5 +1,5 @@
-//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the
-//! words of the drafts it is every effect for both.
+//! A toleration without an effect: the scheduler applies it to every effect, the eviction controller to none. According
+//! to the drafts, both apply it to every effect.
 
 use crate::rules::RuleContext;
 use crate::rules::table::TOLERATION_WITHOUT_EFFECT;

@@ -1,4 +1,4 @@
-//! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
+//! A constraint with both matchAttribute and distinctAttribute: the second is ignored.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

@@ -1,4 +1,4 @@
-//! Names of attributes and capacities with two slashes or more: every release lets them through unread.
+//! Names of attributes and capacities with two slashes or more: no release validates them.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

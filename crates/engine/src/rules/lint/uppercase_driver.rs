@@ -1,4 +1,4 @@
-//! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
+//! A slice whose driver name has uppercase letters. The text is the warning of API servers since 1.35.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::RuleContext;

@@ -1,4 +1,4 @@
-//! A rule that selects a driver by a name with capitals: accepted, and compared letter by letter.
+//! A rule that selects a driver by a name with uppercase letters: accepted, but it does not match a lowercase name.
 
 use crate::rules::RuleContext;
 use crate::rules::table::UPPERCASE_SELECTOR_DRIVER;

@@ -1,8 +1,10 @@
-//! How far a taint reaches after an update, compared with what is stored: whether what was wrong may still excuse.
+//! Compares what taints affect before and after an update, to decide whether findings of the stored object excuse new
+//! ones.
 //!
-//! A selector reaches no more if it says all that the stored one says. Effects are ordered None, NoSchedule, NoExecute;
-//! rates by their number, where none is the draft's default; an earlier time evicts sooner. A taint of another key or
-//! value is another taint: other pods tolerate it. No finding and no policy is known here.
+//! A selector reaches no more than the stored one if it has all of its criteria. Effects are ordered None, NoSchedule,
+//! NoExecute; rates by their number, where none is the draft's default; an earlier time evicts sooner. A taint with
+//! another key or value is a different taint, because other pods tolerate it. This module knows neither findings nor
+//! policies.
 //!
 //! Invariant: [`ReachChange::Within`] means that no device gets a taint, a stronger effect, a faster or an earlier
 //! eviction that it did not have, whatever devices there are. What cannot be compared is [`ReachChange::Wider`].

@@ -54,7 +54,7 @@ pub fn has_list_values(attributes: Map<'_, Attribute<'_>>) -> bool {
     attributes.iter().any(|(_, attribute)| has_list_value(attribute))
 }
 
-/// True if the attribute has a list as value. Nearly all attributes have none, and are spared further lookups.
+/// True if the attribute has a list as value. Nearly all attributes have none, and skip the checks of lists.
 fn has_list_value(attribute: Attribute<'_>) -> bool {
     attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
@@ -79,8 +79,8 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
     }
 }
 
-/// True if the attribute has one value only, and that is a number, a bool, or a string that is not too long. So have
-/// nearly all attributes, and are spared further lookups.
+/// True if the attribute has one value only, and that is a number, a bool, or a string that is not too long. Nearly all
+/// attributes are of this kind, and need no further checks.
 fn has_one_plain_value(attribute: Attribute<'_>) -> bool {
     let mut members = attribute.json().members();
     let (Some((key, value)), None) = (members.next(), members.next()) else { return false };

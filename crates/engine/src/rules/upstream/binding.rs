@@ -10,7 +10,7 @@ use tollgate_formats::names;
 /// Maximum number of conditions in either of the two lists.
 const MAX_BINDING_CONDITIONS: usize = 4;
 
-/// Checks the two lists of the device or result at `at`.
+/// Checks the binding conditions and binding failure conditions of the device or allocation result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
 pub fn check_binding_conditions(
     cx: &mut RuleContext<'_, '_>,

@@ -1,4 +1,4 @@
-//! Configuration for drivers, of claims and classes; the opaque part is that of allocations too.
+//! Driver configuration of claims and classes. Its opaque part is also used in allocations.
 
 use super::constraints::{self, RequestNames};
 use super::lists;

@@ -1,4 +1,5 @@
-//! Derived attributes of requests and sub-requests (1.37): named, referenced by a constraint, cheap in sum.
+//! Derived attributes of requests and sub-requests (1.37): their names, the constraints that must refer to them, and
+//! their total cost.
 //!
 //! Names and emptiness are declarative checks; references, expressions and costs are hand-written ones.
 

@@ -1,4 +1,4 @@
-//! One device of a slice: its name, where it is, and the order in which everything else is looked at.
+//! One device of a slice: checks its name and nodes, and calls the checks of its other parts in the API server's order.
 
 use super::counters::{self, CounterSetIndex};
 use super::taint::{self, DeviceTaints};

@@ -1,7 +1,7 @@
-//! `status.devices` of a claim: what drivers tell about the devices that are allocated.
+//! `status.devices` of a claim: what drivers report about the devices that are allocated.
 //!
 //! Before it validates, the server silently removes the entries of devices that this very update deallocates; the
-//! entries after them move up, and that is how its paths number them.
+//! entries after them move up, and the paths in its messages contain the new indexes.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Finalizers: label keys, fully qualified, and none added to what is being deleted.
+//! Finalizers: each must be a label key with a domain or a standard name, and none may be added to an object that is
+//! being deleted.
 
 use super::{hub, lists};
 use crate::rules::RuleContext;
@@ -13,8 +14,8 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN_FINALIZER, FOREGROU
 const ORPHAN_FINALIZER: &str = "orphan";
 const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
-/// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The server's
-/// path ends at the list.
+/// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The path in
+/// the server's message has no index.
 // upstream v1.36 ValidateFinalizers
 pub fn check_finalizers(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);

@@ -11,7 +11,7 @@ use tollgate_api::{fields, print};
 use tollgate_document::doc::Value;
 use tollgate_document::finding::BadValue;
 
-/// The types of values in messages that are not whole specs.
+/// A list of strings. This and the following types are used to print single fields in messages.
 pub static STRING_LIST_TYPE: FieldType = FieldType::List(&FieldType::Str);
 pub static PRINTED_ATTRIBUTE_TYPE: FieldType = FieldType::Struct(&fields::ATTRIBUTE);
 pub static PRINTED_NODE_TERMS_TYPE: FieldType = FieldType::List(&FieldType::Struct(&fields::NODE_TERM));

@@ -16,7 +16,8 @@ use tollgate_document::finding::{BadValue, RuleId};
 /// Lists of up to this many items are searched one by one; longer ones are put into a set.
 pub const MAX_SEARCHED_ITEMS: usize = 64;
 
-/// Reports a list that is too long. True if its items are to be checked all the same, which depends on the release.
+/// Reports a list with more than `limit` items. Returns true if the items are to be checked: always within the limit,
+/// and beyond it in releases that do not stop there.
 // upstream v1.36 validateSlice, validateSet
 pub fn check_max_items(
     cx: &mut RuleContext<'_, '_>,
@@ -109,7 +110,7 @@ where
     }
 }
 
-/// An item of a list that has a name, and names inside.
+/// A list item that has a name and contains further names, such as a request with its sub-requests.
 pub trait NamedGroup<'d>: View<'d> {
     /// Returns the name of the group.
     fn group_name(self) -> &'d str;
@@ -118,8 +119,8 @@ pub trait NamedGroup<'d>: View<'d> {
     fn inner_names(self) -> impl Iterator<Item = &'d str>;
 }
 
-/// The names of groups and inside of them; of several groups with one name, the last counts. Short lists are searched,
-/// long ones are indexed.
+/// The names of groups, and the names inside of each group; of several groups with one name, the last counts. Short
+/// lists are searched, long ones are indexed.
 #[derive(Debug)]
 pub struct NestedNames<'d, T> {
     groups: List<'d, T>,

@@ -1,7 +1,7 @@
 //! Managed fields, for clients that write them themselves.
 //!
-//! The server puts aside what it cannot decode and drops entries that own nothing; what it keeps is validated. So an
-//! operation or a type of fields is never refused.
+//! The server ignores all entries if it cannot decode one of them, drops entries that own no fields, and validates the
+//! rest. So an unknown operation or fields type is never reported.
 
 use crate::rules::RuleContext;
 use crate::rules::table::MANAGED_FIELDS;

@@ -1,8 +1,8 @@
 //! ObjectMeta of every kind: names, namespace, labels and annotations, on create and on update.
 //!
 //! An update is checked twice by the server: generically, with a lenient rule for names, and by the kind. Claims,
-//! templates and classes repeat their create checks there; slices and rules do not, so that a stored name which a
-//! newer rule would refuse can still be updated. Which values are looked at is in `prepared`.
+//! templates and classes repeat their create checks there; slices and rules do not, so that a stored name which a newer
+//! rule would refuse can still be updated. The module `prepared` computes the values that are checked.
 
 use super::prepared::PreparedMeta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
@@ -91,7 +91,7 @@ fn check_namespace(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, namespace: &str)
     });
 }
 
-/// Checks the keys and values of labels. The server's path ends at the map.
+/// Checks the keys and values of labels. The path in the server's message does not contain the key.
 // upstream v1.36 ValidateLabels
 pub fn check_labels(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);

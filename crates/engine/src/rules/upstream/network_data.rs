@@ -1,4 +1,4 @@
-//! NetworkDeviceData: what a driver tells about the network interface of an allocated device.
+//! NetworkDeviceData: what a driver reports about the network interface of an allocated device.
 
 use super::lists;
 use crate::rules::RuleContext;

@@ -122,7 +122,7 @@ fn check_capacity_key(
     }
 }
 
-/// Reports a name that is not one of a node allocatable resource.
+/// Reports a name that is not the name of a node allocatable resource.
 fn report_foreign_resource(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
         .invalid(BadValue::go_named_string(name), "must be a node allocatable resource name");

@@ -1,7 +1,7 @@
 //! Names and name prefixes of objects.
 //!
-//! The server makes up the name of an object that has only `generateName`, and then checks both. The random end is
-//! printed as `<rand>`. Clean names of either kind cost no allocation.
+//! The server generates the name of an object that has only `generateName`, and then checks both. The random end is
+//! printed as `<rand>`. Valid names and prefixes cost no allocation.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub fn check_new_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind
     check_generated_name(cx, at, kind, meta.generate_name);
 }
 
-/// Checks the name of an object as its kind requires. Unlike [`check_new_name`], a missing name is reported even if
+/// Checks the name of an object as its kind requires. Unlike for a new object, a missing name is reported even if
 /// there is a `generateName`.
 // upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
 pub fn check_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
@@ -101,7 +101,7 @@ fn check_generate_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKin
     });
 }
 
-/// Reports a class with `generateName` and without a name, which newer releases take for an internal error.
+/// Reports a DeviceClass with `generateName` and without a name, which newer releases report as an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
 fn report_name_not_generated(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {

@@ -1,5 +1,5 @@
-//! ObjectMeta as it is when the server validates it: what the server sets itself, clears or keeps from the stored
-//! object is already so. Judges nothing.
+//! ObjectMeta as the server validates it: after the server has set, cleared or restored the fields that it manages.
+//! Reports nothing.
 //!
 //! Stored objects have a uid, a resourceVersion and a creationTimestamp even where a file leaves them out, so none of
 //! the three can be missing here.

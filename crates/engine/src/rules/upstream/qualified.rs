@@ -69,7 +69,8 @@ pub fn check_identifier(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_
     }
 }
 
-/// True if hand-written validation accepts the name as one with a domain, which it reads in lower case.
+/// True if hand-written validation accepts the name as one with a domain. It ignores the case of the domain, and
+/// accepts names with three or more parts unchecked.
 pub fn is_name_with_domain(name: &str) -> bool {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {

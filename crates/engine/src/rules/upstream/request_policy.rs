@@ -1,8 +1,8 @@
 //! Limits on the amount of a shared capacity that one request can consume: a list of values or a range, and a
 //! default.
 //!
-//! Quantities are compared exactly in every release. Steps and repeats were counted in whole units before
-//! `fractional_capacity`, in thousandths and by the written places since.
+//! Quantities are compared exactly in every release. Before `fractional_capacity`, steps and duplicates are computed in
+//! whole units; since then, steps in thousandths, and duplicates from the amounts with their decimal places.
 
 use super::lists::{self, at_most_message};
 use crate::rules::RuleContext;

@@ -1,4 +1,4 @@
-//! Node operations that a driver does without, of a slice and of an allocation result.
+//! `skipNodeOperations` of a slice or an allocation result: the operations on a node that the driver does not need.
 
 use super::{hub, lists};
 use crate::rules::RuleContext;

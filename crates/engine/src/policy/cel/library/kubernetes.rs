@@ -1,8 +1,9 @@
 //! Quantities, versions, addresses, networks and times: `tollgate_cel` has their functions, and this module declares
 //! them to the interpreter of policies.
 //!
-//! Zones are UTC and offsets (`+02:00`): names of zones need a table that changes with the law of countries, and two
-//! replicas with two tables would give two answers. There is no `now`: a verdict depends on the request alone.
+//! Time zones are UTC and offsets (`+02:00`). Named zones are not supported: they need the time zone database, and
+//! replicas with different versions of it would give different results. There is no `now`: the result of an expression
+//! depends only on the request.
 
 use std::cmp::Ordering;
 
@@ -123,7 +124,8 @@ impl KubernetesValue {
     }
 }
 
-/// Names of functions, with the number of their arguments, as functions for the interpreter.
+/// Builds a table of functions for the interpreter: each line has a number of arguments and the names of the functions
+/// that take so many. The entries are `(name, number of arguments, function)`.
 macro_rules! functions {
     ($($count:literal: $($name:literal)*;)*) => {
         &[$($(($name, $count, |arguments| call_library_function($name, &arguments))),*),*]
@@ -144,8 +146,8 @@ const LIBRARY_FUNCTIONS: &[(&str, usize, Function)] = functions! {
     2: "getHours" "getMinutes" "getSeconds" "getMilliseconds";
 };
 
-/// Declares the functions, with a receiver and without: which of them is right, and with which types, was checked when
-/// the policy was loaded, or is checked by `tollgate_cel`.
+/// Declares each function both as a global function and as a method, for arguments of any type. `tollgate_cel` checks
+/// the form and the types, when the policy is loaded or when the function is called.
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, count, function) in LIBRARY_FUNCTIONS {
         let any = |count: usize| (0..count).map(|_| DYN_TYPE).collect::<Vec<Type>>();

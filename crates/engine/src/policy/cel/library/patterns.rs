@@ -1,9 +1,9 @@
 //! Patterns: `matches`, `find`, `findAll`. RE2's syntax, compiled once per thread.
 //!
-//! A search takes the length of the text times the size of the pattern's program: `[ab]{200}` is a program of 200
-//! instructions. The engine's cache of states is off: a text can be written to fill it for every pattern and thread.
-//! A literal pattern is part of the policy and costs nothing to compile, so that all requests of a thread have the same
-//! budget. A computed pattern is charged every time, cached or not, so that the same request gets the same result.
+//! The time of a search grows with the length of the text times the size of the pattern's program: `[ab]{200}` is a
+//! program of 200 instructions. The DFA cache of the regex engine is off, because a crafted text could fill it for
+//! every pattern and thread. A literal pattern is part of the policy, and compiling it is not charged. A computed
+//! pattern is charged every time, cached or not, so that the same request gets the same result.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

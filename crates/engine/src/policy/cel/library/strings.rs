@@ -1,4 +1,5 @@
-//! Texts: functions of the strings extension that make more than they are given, or take the product of two lengths.
+//! Strings: functions of the strings extension whose result can be larger than their arguments, or whose time grows
+//! with the product of two lengths.
 //!
 //! Indexes count characters, as everywhere in CEL.
 #![expect(clippy::needless_pass_by_value, reason = "the interpreter fixes the signature of a function")]

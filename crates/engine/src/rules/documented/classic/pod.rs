@@ -1,4 +1,4 @@
-//! Templates of claims inside of pods: what they may say, and the name that their claim will have.
+//! Claim templates inside of pods: the fields that they may set, and the name of the claim that is generated from them.
 
 use super::claim;
 use crate::admission::DecodedAttributes;

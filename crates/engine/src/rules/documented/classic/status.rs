@@ -1,5 +1,5 @@
-//! Status of a classic claim: its phase and what follows from it, its users, and what scheduler and driver tell each
-//! other.
+//! Status of a classic claim: its phase and what follows from it, its users, and the data that scheduler and driver
+//! exchange.
 //!
 //! Pending → Allocated (the driver has allocated) → Reallocate (the scheduler wants it elsewhere) → Pending (the
 //! driver has freed it). A claim without a phase is pending.
