@@ -251,7 +251,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
 /// Parses the arguments of a command that another command runs in this process; `words` do not include the name
 /// of the program.
 #[cfg(feature = "ui")]
-fn parse_embedded<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
+fn parse_nested_command_args<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(clap::Command::new("tollgate")).no_binary_name(true);
     let usage = |error: clap::Error| Failure::Usage(error.to_string());
     let mut matches = command.try_get_matches_from(words).map_err(usage)?;

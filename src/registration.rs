@@ -98,7 +98,7 @@ impl WebhookEntries {
         let policies = &engine.policies;
         let (every, closed) = (PolicySubset::Every, PolicySubset::FailingClosed);
         let is_about = |kind, among| enforced && policies.applies_to_kind(kind, among);
-        let judges_every = |kind, among| enforced && policies.can_deny_any_object(kind, among);
+        let judges_every = |kind, among| enforced && policies.can_deny_regardless_of_contents(kind, among);
         let has_parameters = |kind, among| enforced && policies.checks_opaque_parameters(kind, among);
         let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
         let details = |among| CLAIM_KINDS.into_iter().any(|kind| has_parameters(kind, among));

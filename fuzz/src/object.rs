@@ -11,7 +11,7 @@ const NOW: &str = "2026-11-15T03:04:05Z";
 const RULES: &str = "upstream,documented,lint,decoding,strict";
 
 fn engine(profile: &'static Profile) -> Engine {
-    Engine::new(vec![profile], RuleSet::parse(RULES).expect("origins")).with_exact_verdicts()
+    Engine::new(vec![profile], RuleSet::parse(RULES).expect("origins")).with_api_server_verdicts()
 }
 
 thread_local! {

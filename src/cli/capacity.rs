@@ -23,7 +23,7 @@ const KINDS_CHANGING_CAPACITY: [ObjectKind; 4] =
 
 /// Returns JSON with the device counts of each class before and after a forecast in which the objects `changes`
 /// are applied.
-pub(super) fn forecast_capacity_json(
+pub(super) fn forecast_device_counts_json(
     state: &State<'_>,
     changes: &[Doc<'_>],
     forecast: &Forecast,
@@ -46,12 +46,15 @@ pub(super) fn forecast_capacity_json(
         count.allocated += rounded_count(taken.allocated);
         count.free = count.free.saturating_sub(rounded_count(taken.free));
     }
-    capacity_changes_json(&counts_by_class(&before, before.class_counts()), &counts_by_class(&after, counts))
+    device_count_changes_json(
+        &counts_by_class(&before, before.class_counts()),
+        &counts_by_class(&after, counts),
+    )
 }
 
 /// Returns JSON with the device counts of each class before and after a drain: its devices are tainted, and each
 /// pod that moves gets as many devices elsewhere.
-pub(super) fn drain_capacity_json(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
+pub(super) fn drain_device_counts_json(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
     let before = report_devices(state, profile);
     let closed: BTreeSet<_> =
         plan.devices.iter().map(|id| (id.driver.as_str(), id.pool.as_str(), id.device.as_str())).collect();
@@ -92,7 +95,10 @@ pub(super) fn drain_capacity_json(state: &State<'_>, plan: &DrainPlan, profile: 
             }
         }
     }
-    capacity_changes_json(&counts_by_class(&before, before.class_counts()), &counts_by_class(&before, after))
+    device_count_changes_json(
+        &counts_by_class(&before, before.class_counts()),
+        &counts_by_class(&before, after),
+    )
 }
 
 /// The claims that nobody uses once these pods are gone.
@@ -160,7 +166,7 @@ fn counts_by_class<'d>(
 }
 
 /// Returns JSON with the counts before and after, for each class that has devices.
-fn capacity_changes_json(
+fn device_count_changes_json(
     before: &BTreeMap<&str, DeviceCounts>,
     after: &BTreeMap<&str, DeviceCounts>,
 ) -> String {

@@ -25,7 +25,7 @@ use tollgate_engine::engine::{
     Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
-use tollgate_engine::rules::input::list_duplicate_key_finding;
+use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
 use tollgate_engine::rules::table::DUPLICATE_KEY;
 
 /// Where a text comes from, which decides whether documents that cannot be checked are errors or are skipped.
@@ -243,7 +243,7 @@ impl TextCheckState<'_> {
             return;
         }
         let locate = |at| {
-            let finding = list_duplicate_key_finding(at);
+            let finding = kind_list_duplicate_key_finding(at);
             let location = document.locate(&self.lines, &finding.at, true);
             let diagnostic = Diagnostic::new(finding, self.checker.profiles.to_vec());
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
@@ -360,7 +360,7 @@ impl TextCheckState<'_> {
                 skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
-                let errors = hidden::errors_inside_exactly(self.checker, self.file, item, &found);
+                let errors = hidden::errors_hidden_by_missing_exactly(self.checker, self.file, item, &found);
                 hidden.extend(
                     errors.into_iter().map(|error| locate_finding(error, &self.lines, document, item)),
                 );
@@ -374,7 +374,7 @@ impl TextCheckState<'_> {
                     skipped = located.is_empty().then_some(SkipReason::Template);
                 }
                 if self.source.is_markdown() {
-                    found::drop_non_excerpt_findings(&mut located, document, self.text);
+                    found::retain_findings_for_excerpt(&mut located, document, self.text);
                 }
                 let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);

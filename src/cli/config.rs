@@ -20,7 +20,7 @@ use super::version::Output;
 pub(super) use lookup::{
     CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, path_in_real_folder,
 };
-pub(super) use settings::{ConfiguredEngine, MergedSettings, file_errors};
+pub(super) use settings::{ConfiguredEngine, MergedSettings, config_file_errors};
 
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]

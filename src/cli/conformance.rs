@@ -17,7 +17,7 @@ use super::console::Console;
 use super::live::ConnectedServer;
 use super::manifests::parse_namespace;
 use super::outcome::{ExitCounts, Failure};
-use super::shared::{ExitZeroArgs, ServerArgs};
+use super::shared::{ApiServerArgs, ExitZeroArgs};
 use super::version::Output;
 use crate::conformance::{CaseChecker, Corpus, CorpusSet};
 use report::{DifferenceFile, ReportHeader};
@@ -72,7 +72,7 @@ pub(super) struct Arguments {
     output: Output,
 
     #[command(flatten)]
-    server: ServerArgs,
+    server: ApiServerArgs,
 
     #[command(flatten)]
     exit: ExitZeroArgs,

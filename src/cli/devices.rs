@@ -231,7 +231,7 @@ impl Arguments {
             }
             Some(DeviceTarget::Devices(names)) => {
                 let criteria: Vec<String> =
-                    names.set_names().map(|(field, value)| format!("{field} `{value}`")).collect();
+                    names.specified_names().map(|(field, value)| format!("{field} `{value}`")).collect();
                 Err(Failure::Input(format!("there is no device with {}", criteria.join(", "))))
             }
         }

@@ -42,7 +42,7 @@ use super::version::Output;
 #[cfg(feature = "cluster")]
 use online::commands::{
     FLAGS_NOT_REPEATED, cluster_flags, cluster_name, flags_to_paste, next_commands, plan_commands,
-    require_confirmation, require_named_cluster,
+    require_context_with_yes, require_yes_or_terminal,
 };
 #[cfg(feature = "cluster")]
 use online::reporter::{NextCommands, Reporter};
@@ -333,7 +333,7 @@ impl Drain {
             ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
             ReportOutput::Text => console.write_text(&plan_text::plan_text(&report))?,
             ReportOutput::Html => {
-                let capacity = Some(capacity::drain_capacity_json(state, &report.plan, profile));
+                let capacity = Some(capacity::drain_device_counts_json(state, &report.plan, profile));
                 let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
                 #[cfg(feature = "cluster")]
                 let commands =
@@ -376,14 +376,14 @@ impl Drain {
         };
         let acts = !self.dry_run && !self.run.check;
         if acts {
-            require_confirmation(self.run.yes)?;
+            require_yes_or_terminal(self.run.yes)?;
         }
         if !self.dry_run && self.clock.is_now_given() {
             return Err(Failure::Usage("--now requires --dry-run or --state".to_owned()));
         }
         let asked = self.release.live_server()?;
         if acts {
-            require_named_cluster(self.run.yes, &self.release, asked)?;
+            require_context_with_yes(self.run.yes, &self.release, asked)?;
         }
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
@@ -437,11 +437,11 @@ impl Drain {
 impl Undrain {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if !self.dry_run {
-            require_confirmation(self.yes)?;
+            require_yes_or_terminal(self.yes)?;
         }
         let asked = self.release.live_server()?;
         if !self.dry_run {
-            require_named_cluster(self.yes, &self.release, asked)?;
+            require_context_with_yes(self.yes, &self.release, asked)?;
         }
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();

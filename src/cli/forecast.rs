@@ -151,7 +151,7 @@ impl Arguments {
             report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
         let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         let known = (&objects.state(), &source);
-        self.forecast_state(known, &profiles, &missing, &given, tally, console)
+        self.print_forecasts(known, &profiles, &missing, &given, tally, console)
     }
 
     /// Reads the running cluster and reports the forecast for it.
@@ -168,7 +168,7 @@ impl Arguments {
             live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
         let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
         let known = (&objects.state(), &StateSource::from_cluster(asked));
-        self.forecast_state(known, &profiles, &failures, given, tally, console)
+        self.print_forecasts(known, &profiles, &failures, given, tally, console)
     }
 
     /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
@@ -183,11 +183,11 @@ impl Arguments {
     ) -> Result<ExitCounts, Failure> {
         let given = GivenDocuments::parse(texts)?;
         let known = (state, &StateSource::for_page_part());
-        self.forecast_state(known, &[profile], missing, &given.objects(), ExitCounts::default(), console)
+        self.print_forecasts(known, &[profile], missing, &given.objects(), ExitCounts::default(), console)
     }
 
     /// Makes and prints the forecast for a state, once for each profile, and checks `--max`.
-    fn forecast_state(
+    fn print_forecasts(
         &self,
         (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
@@ -295,7 +295,7 @@ fn simulate_admitted(
     samples: NonZeroU32,
     missing: &[String],
 ) -> Forecast {
-    let docs = admission.documents();
+    let docs = admission.parse_accepted_objects();
     let steps = docs.iter().map(|doc| ClusterChange::Apply(doc.root())).collect();
     let plan = Plan::new(state.clone(), steps, scheduler_release(profile), settings);
     let mut forecast = simulate_samples(&plan, samples);
@@ -364,8 +364,8 @@ struct ForecastReport {
 impl ForecastReport {
     /// Returns the report for the HTML page, with the device counts of each class before and after.
     fn html_page_record(&self, state: &State<'_>) -> HtmlPageRecord {
-        let docs = self.admission.documents();
-        let capacity = capacity::forecast_capacity_json(state, &docs, &self.forecast, self.profile);
+        let docs = self.admission.parse_accepted_objects();
+        let capacity = capacity::forecast_device_counts_json(state, &docs, &self.forecast, self.profile);
         HtmlPageRecord { json: json::forecast_record(self), capacity: Some(capacity) }
     }
 }

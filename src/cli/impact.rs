@@ -160,13 +160,13 @@ impl Arguments {
 
     fn report_impact_of_inputs(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         self.state.refuse_shared_stdin(&self.paths, "RULE")?;
-        let others = other_apis::report_other_apis(self, console)?;
+        let others = other_apis::report_other_api_impacts(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
         let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
-            self.read_cluster(&mut tally, console)?;
+            self.read_dump_or_cluster(&mut tally, console)?;
         let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
         let of_dump = parsed.as_ref().map(StateObjects::state);
         let state = of_dump.or_else(|| listed.as_ref().map(OwnedObjects::state));
@@ -371,9 +371,11 @@ impl<'r> ImpactReporter<'r> {
             assess_impact(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         assessment.groups =
             self.arguments.by.map(|by| ImpactGroups::from_impact(&assessment.impact, by, self.state));
-        assessment.restarts =
-            self.state.map(|state| group_restarts_of(&assessment.impact, state)).unwrap_or_default();
-        let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
+        assessment.restarts = self
+            .state
+            .map(|state| group_restarts_after_eviction(&assessment.impact, state))
+            .unwrap_or_default();
+        let json = elsewhere::changed_object_json(object, self.arguments.effect.as_deref());
         let is_forecast = self.reported <= MAX_SEPARATE_FORECASTS;
         assessment.elsewhere =
             if is_forecast { self.forecast_evicted_pods(&[&json], profile, at) } else { None };
@@ -381,7 +383,8 @@ impl<'r> ImpactReporter<'r> {
         match self.arguments.output {
             ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
             ReportOutput::Html => {
-                let capacity = self.capacity_json(&[&json], assessment.elsewhere.as_ref(), profile);
+                let capacity =
+                    self.device_count_changes_json(&[&json], assessment.elsewhere.as_ref(), profile);
                 self.drawn.push(HtmlPageRecord { json: record(), capacity });
                 Ok(())
             }
@@ -419,8 +422,11 @@ impl<'r> ImpactReporter<'r> {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
                 ReportOutput::Html => {
-                    let capacity =
-                        self.capacity_json(&sum.proposed_objects_json(), elsewhere.as_ref(), sum.profile);
+                    let capacity = self.device_count_changes_json(
+                        &sum.proposed_objects_json(),
+                        elsewhere.as_ref(),
+                        sum.profile,
+                    );
                     self.drawn.push(HtmlPageRecord { json: sum.record(elsewhere.as_ref()), capacity });
                 }
                 ReportOutput::Text => {
@@ -440,7 +446,7 @@ impl<'r> ImpactReporter<'r> {
 }
 
 /// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
-fn group_restarts_of<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<AffectedGroup<'a>> {
+fn group_restarts_after_eviction<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<AffectedGroup<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
     effects_of_lost_pods(state, &|namespace, name| evicted.contains(&(namespace, name)))

@@ -32,7 +32,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
         }
         for item in list::objects(document.doc.root()) {
             let value = item.value();
-            if is_other_object(value) {
+            if has_kind_other_than_namespace(value) {
                 skipped += 1;
                 continue;
             }
@@ -80,7 +80,7 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
 }
 
 /// True if the object has a kind that is not Namespace.
-fn is_other_object(value: Value<'_>) -> bool {
+fn has_kind_other_than_namespace(value: Value<'_>) -> bool {
     let (version, kind) = (value.get("apiVersion").str(), value.get("kind").str());
     !version.is_empty() && !kind.is_empty() && kind != "Namespace"
 }

@@ -85,7 +85,7 @@ pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<Po
                 },
             );
         if let Err(failed) = result {
-            let name = listed.full_name();
+            let name = listed.kubectl_resource_name();
             let hint = match failed.error.code() {
                 403 => format!(
                     "; allow `list` on {name}, for example with the ClusterRole tollgate-policy-reader of \

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use super::completed::{self, with_completions};
 use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
-use super::shared::{ProfileArg, ServerArgs, parse_profile};
+use super::shared::{ApiServerArgs, ProfileArg, parse_profile};
 use super::table;
 use super::version::Output;
 use crate::report::record::{Json, collect_records, record};
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     output: Output,
 
     #[command(flatten)]
-    server: ServerArgs,
+    server: ApiServerArgs,
 }
 
 impl Arguments {

@@ -67,7 +67,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let engine = self.engine.engine(DefaultRules::Webhook)?;
-        let engine = if self.exact { engine.with_exact_verdicts() } else { engine };
+        let engine = if self.exact { engine.with_api_server_verdicts() } else { engine };
         let state = state::read_snapshot(&self.state, console)?;
         let engine = state.into_iter().fold(engine, Engine::with_snapshot);
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;

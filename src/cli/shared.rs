@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 pub(super) use context::ContextArgs;
 pub(super) use engine::{ConfigFileDefaults, DefaultRules, EngineArgs, PolicyArgs};
-pub(super) use release::{ProfileArg, ReleaseArgs, ServerArgs, parse_profile};
+pub(super) use release::{ApiServerArgs, ProfileArg, ReleaseArgs, parse_profile};
 
 use super::outcome::{ExitCounts, Failure};
 use crate::config::rules_and_origins;

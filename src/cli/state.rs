@@ -157,7 +157,7 @@ fn add_text(
         }
     }
     if is_empty {
-        inventory.add_empty(file);
+        inventory.add_empty_file(file);
     }
     Ok(())
 }

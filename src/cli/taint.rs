@@ -240,7 +240,7 @@ impl Taint {
         for target in &targets {
             let name = rule_name(target, &self.mark.key, effect);
             let rule = rule_manifest(target, &self.mark, effect, version.name(), &annotations);
-            let document = parse_own_manifest(&rule)?;
+            let document = parse_generated_manifest(&rule)?;
             for profile in &profiles {
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
                     return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
@@ -322,7 +322,7 @@ fn rule_manifest(
         out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
     } else {
         out.push_str("  deviceSelector:\n");
-        for (field, value) in target.set_names() {
+        for (field, value) in target.specified_names() {
             _ = writeln!(out, "    {field}: {}", yaml_string(value));
         }
     }
@@ -346,7 +346,7 @@ pub(super) fn rule_manifest_for(
 }
 
 /// Parses a manifest that this program wrote.
-fn parse_own_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
+fn parse_generated_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
 }
@@ -363,7 +363,7 @@ impl Untaint {
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
                 let rule = rule_manifest(target, &mark, effect, common_rule_version(&[profile])?.name(), &[]);
-                let document = parse_own_manifest(&rule)?;
+                let document = parse_generated_manifest(&rule)?;
                 if let Some(refusal) =
                     impact::first_denial(document.doc.root(), profile, &clock::now_rfc3339())
                 {

@@ -57,10 +57,10 @@ Exit codes:
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let (source, first) = self.open_source(console)?;
+        let (source, first) = self.open_state_source(console)?;
         let server = LoopbackServer::bind(self.port)?;
         let board = Arc::new(Board::new(first.page_facts(self.ui_command())));
-        let commands = self.command_parts(&self.kubectl_for_pages()?);
+        let commands = self.command_parts(&self.kubectl_with_cluster_flags()?);
         let site = Arc::new(UiPages::start(board.clone(), first, commands)?);
         follow::start_following(source, board, site.clone())?;
         let links = server.start_links();
@@ -76,7 +76,7 @@ impl Arguments {
     }
 
     /// Returns what follows the state, a dump or a cluster, and the first state.
-    fn open_source(
+    fn open_state_source(
         &self,
         console: &mut Console,
     ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
@@ -99,7 +99,7 @@ impl Arguments {
 
     /// Returns kubectl with the flags that select the cluster of the pages. They name its context even if it was not
     /// typed, because the current context may be another one when a command is pasted.
-    fn kubectl_for_pages(&self) -> Result<String, Failure> {
+    fn kubectl_with_cluster_flags(&self) -> Result<String, Failure> {
         let context = &self.release.server.context;
         let kubectl = context.kubectl_with_context();
         if !self.state.paths.is_empty() || context.has_context_flag() {

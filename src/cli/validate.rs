@@ -250,7 +250,7 @@ impl Arguments {
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
         let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.walk_options()?, console);
         let mut found = found.with_markdown();
-        self.exclude_reports(&mut found.work)?;
+        self.exclude_output_files(&mut found.work)?;
         Ok(found)
     }
 
@@ -310,7 +310,7 @@ impl Arguments {
 
     /// Refuses `--output-file` if it would overwrite a source file, and removes reports of earlier runs from the
     /// inputs.
-    fn exclude_reports(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
+    fn exclude_output_files(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
         for target in &self.output_file {
             if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
                 let path = path.display();

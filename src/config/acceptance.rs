@@ -71,7 +71,7 @@ impl Acceptance<'_> {
             if let Some(reason) = accepting_override_reason(&overrides, &located) {
                 let by = AcceptedBy::Override { reason: reason.to_owned() };
                 sorted.accepted.push(AcceptedFinding { located, by });
-            } else if !levels.apply_to_finding(&mut located.diagnostic) {
+            } else if !levels.set_level_if_reported(&mut located.diagnostic) {
                 sorted.allowed += 1;
             } else if known.try_accept(object, &located) {
                 sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });

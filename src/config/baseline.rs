@@ -79,7 +79,7 @@ pub(crate) struct Baseline {
 
 impl Baseline {
     /// True if a new baseline may overwrite this text: it is empty or a baseline, even a broken one, as after a merge.
-    pub(crate) fn may_replace(text: &str) -> bool {
+    pub(crate) fn can_overwrite_text(text: &str) -> bool {
         text.trim_ascii().is_empty() || Baseline::is_baseline(text)
     }
 

@@ -89,7 +89,7 @@ impl Levels {
 
     /// Returns the setting of exactly this rule or origin; a rule without one does not inherit that of its
     /// origin.
-    pub(crate) fn own_setting(&self, target: LevelTarget) -> Option<LevelSetting> {
+    pub(crate) fn explicit_setting(&self, target: LevelTarget) -> Option<LevelSetting> {
         match target {
             LevelTarget::Rule(rule) => self.rules.get(&rule),
             LevelTarget::Origin(origin) => self.origins.get(&origin),
@@ -109,9 +109,9 @@ impl Levels {
     }
 
     /// Sets the level of a finding to the one for its rule. Returns false if it must not be reported.
-    pub(crate) fn apply_to_finding(&self, diagnostic: &mut Diagnostic) -> bool {
+    pub(crate) fn set_level_if_reported(&self, diagnostic: &mut Diagnostic) -> bool {
         let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
-            self.setting_for_left_out_findings(diagnostic.level)
+            self.setting_for_omission_finding(diagnostic.level)
         } else {
             self.setting_for_rule(diagnostic.finding.rule, diagnostic.origin)
         };
@@ -124,7 +124,7 @@ impl Levels {
     /// Returns the setting for the finding that says how many findings were omitted: its own; or `Deny` if any
     /// rule or origin is set to it, because a denied finding may be among those omitted. `None` keeps its
     /// `level`.
-    fn setting_for_left_out_findings(&self, level: FindingLevel) -> Option<LevelSetting> {
+    fn setting_for_omission_finding(&self, level: FindingLevel) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
         named.or_else(|| {
@@ -158,7 +158,7 @@ mod tests {
         let rule = rules::find(rule).unwrap();
         let finding = Finding::new(rule, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
         let mut diagnostic = Diagnostic::new(finding, Vec::new());
-        levels.apply_to_finding(&mut diagnostic).then_some(diagnostic.level)
+        levels.set_level_if_reported(&mut diagnostic).then_some(diagnostic.level)
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
                 profiles: vec![],
                 policy: None,
             };
-            levels(list).apply_to_finding(&mut finding).then_some(finding.level)
+            levels(list).set_level_if_reported(&mut finding).then_some(finding.level)
         };
         assert_eq!(left_out(&[("upstream", Allow)], FindingLevel::Deny), Some(FindingLevel::Deny));
         assert_eq!(left_out(&[("lint", Allow)], FindingLevel::Warn), Some(FindingLevel::Warn));

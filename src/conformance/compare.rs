@@ -44,7 +44,8 @@ impl CaseChecker {
         labels: &str,
         now: &str,
     ) -> Result<CaseChecker, String> {
-        let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).with_exact_verdicts();
+        let engine =
+            Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).with_api_server_verdicts();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
         Ok(CaseChecker { engine, labels, namespace, now })
     }
@@ -61,7 +62,7 @@ impl CaseChecker {
         for diagnostic in verdict.findings() {
             let finding = &diagnostic.finding;
             let (field, body) = (finding.server_path(), finding.server_message());
-            own.fields.insert((finding.kind.cause().to_owned(), field.clone()));
+            own.fields.insert((finding.kind.cause_reason().to_owned(), field.clone()));
             own.details.insert(finding.detail.to_string());
             own.texts.insert(if field.is_empty() { body } else { format!("{field}: {body}") });
         }

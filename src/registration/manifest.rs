@@ -36,7 +36,7 @@ tollgate_formats::named_enum! {
 
 impl OptionalApi {
     /// Returns its webhook configurations: the label of each in metrics, and its manifest.
-    pub(crate) fn labels_and_manifests(self) -> &'static [(&'static str, &'static str)] {
+    pub(crate) fn metric_labels_and_manifests(self) -> &'static [(&'static str, &'static str)] {
         match self {
             OptionalApi::Pods => {
                 &[("pods-validating", include_str!("../../manifests/webhooks/pods-validating.yaml"))]
@@ -147,7 +147,10 @@ impl WebhookDestination {
         entries: &WebhookEntries,
         bundle: Option<&str>,
     ) -> Vec<String> {
-        api.labels_and_manifests().iter().map(|(_, text)| self.fill_in(text, entries, bundle)).collect()
+        api.metric_labels_and_manifests()
+            .iter()
+            .map(|(_, text)| self.fill_in(text, entries, bundle))
+            .collect()
     }
 
     /// Returns a configuration with name, address and caBundle filled in, and with the failure policy that the

@@ -74,7 +74,7 @@ fn finding_record(diagnostic: &Diagnostic, location: Option<&SourceLocation>, fi
         "rule": finding.rule.id,
         "origin": diagnostic.origin.name(),
         "level": diagnostic.level.name(),
-        "type": finding.kind.cause(),
+        "type": finding.kind.cause_reason(),
         "field": finding.user_path(),
         "upstreamField" if given: finding.server_at,
         "value" if has_value: bad_value_json(&finding.value),

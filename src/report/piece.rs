@@ -16,7 +16,7 @@ pub struct FileReportPart {
 
 impl FileReportPart {
     /// Returns the text; without its leading separator if the piece is the first of its report.
-    pub fn text_trimmed_if_first(&self, is_first: bool) -> &str {
+    pub fn text_without_first_separator(&self, is_first: bool) -> &str {
         if is_first { self.text.strip_prefix(LIST_ITEM_SEPARATOR).unwrap_or(&self.text) } else { &self.text }
     }
 

@@ -235,7 +235,7 @@ pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> St
 fn push_group(out: &mut String, renderer: &Renderer, group: Group<'_>) {
     let rendered = renderer.render(&[group]);
     // A part of a line has no path: the renderer announces it as another file and then has no name to print.
-    for line in rendered.lines().filter(|line| !is_nameless_file(line)) {
+    for line in rendered.lines().filter(|line| !is_nameless_file_marker(line)) {
         out.push_str(line);
         out.push('\n');
     }
@@ -243,7 +243,7 @@ fn push_group(out: &mut String, renderer: &Renderer, group: Group<'_>) {
 }
 
 /// True for a line that the renderer writes for a file without a name: `:::` and nothing else, styled or not.
-fn is_nameless_file(line: &str) -> bool {
+fn is_nameless_file_marker(line: &str) -> bool {
     let mut parts = line.split('\u{1b}');
     let first = parts.next().unwrap_or_default();
     let rest = parts.map(|part| part.split_once('m').map_or("", |(_, text)| text));
@@ -378,13 +378,13 @@ pub(super) fn summary_line(summary: &Summary, report: &ReportRenderer) -> String
     let not_read = not_read_part(&summary.not_read);
     // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
     let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
-    let mentions = mentions_part(summary);
+    let mentions = unchecked_mentions_part(summary);
     format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}{mentions}\n")
 }
 
 /// Returns the part of the summary about unchecked files, such as `; 0 objects checked; 12 Markdown files and 3
 /// skipped templates mention resource.k8s.io`.
-fn mentions_part(summary: &Summary) -> String {
+fn unchecked_mentions_part(summary: &Summary) -> String {
     let UncheckedMentionCounts { markdown, templates } = summary.mentions;
     let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
         .into_iter()

@@ -305,10 +305,10 @@ fn a_broken_watch_goes_on_where_it_was() {
     double.stop_listening();
     let is_interrupted = |failure: &String| failure.starts_with("pods: the watch is interrupted");
     until("interrupted", || watch.failures().iter().any(is_interrupted));
-    assert!(watch.outdated_for().is_some() && watch.is_synced() && names(&watch).len() == 5);
+    assert!(watch.watch_down_for().is_some() && watch.is_synced() && names(&watch).len() == 5);
     double.delete(state::PODS, "a/one");
     double.listen_again();
-    until("back", || watch.outdated_for().is_none() && watch.revision() == 6);
+    until("back", || watch.watch_down_for().is_none() && watch.revision() == 6);
     assert_eq!(changes(&watch, 5), ["-a/one"]);
     // The versions are forgotten: everything is listed again, and only what changed is a change.
     for collection in [state::SLICES, state::PODS] {
@@ -361,7 +361,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     let is_refused =
         |failure: &String| failure.starts_with("pods: the watch is interrupted") && failure.contains("403");
     until("refused", || other.failures().iter().any(is_refused));
-    assert!(other.outdated_for().is_some() && other.wait_until_synced(LONG).is_err());
+    assert!(other.watch_down_for().is_some() && other.wait_until_synced(LONG).is_err());
     double.refuse(&[]);
     // A page of a proxy is not an empty list.
     double.answer_with(NODE_PATH, r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#);

@@ -18,7 +18,7 @@ fn reported_messages(release: &str, object: &str, old: Option<&str>) -> Vec<Stri
         vec![Profile::named(release).expect("a profile")],
         RuleSet::parse("upstream,decoding").expect("origins"),
     )
-    .with_exact_verdicts();
+    .with_api_server_verdicts();
     let (object, old) = (doc::parse(object).expect("JSON"), old.map(|old| doc::parse(old).expect("JSON")));
     let verdict = engine.validate(
         &Attributes {

@@ -55,7 +55,7 @@ fn actual_errors(verdict: &Verdict) -> Errors {
     let mut errors = Errors::default();
     for diagnostic in verdict.findings() {
         let finding = &diagnostic.finding;
-        errors.0.insert((finding.kind.cause().to_owned(), finding.server_path()));
+        errors.0.insert((finding.kind.cause_reason().to_owned(), finding.server_path()));
         errors.1.insert(format!("{}: {}", finding.server_path(), finding.server_message()));
     }
     errors

@@ -45,7 +45,7 @@ fn check_object(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnos
     let engine = engine(policies);
     let findings =
         with_request(object, old, |request, labels| engine.validate(request, labels).findings().to_vec());
-    let count = findings.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum();
+    let count = findings.iter().map(|diagnostic| diagnostic.finding.omitted_finding_count().max(1)).sum();
     (findings, count)
 }
 
@@ -92,7 +92,7 @@ fn a_policy_compares_and_explains_a_bounded_number_of_tolerations() {
             assert_eq!(count_containing(&findings, explained), count.min(100), "{count}");
             assert!(count_containing(&findings, "allowed instead") <= 100);
             let said = format!("has {count} tolerations, but policies check at most 4096 in one object");
-            let last = findings.iter().any(|diagnostic| diagnostic.finding.left_out_count() > 0);
+            let last = findings.iter().any(|diagnostic| diagnostic.finding.omitted_finding_count() > 0);
             assert!(excess == 0 || last || count_containing(&findings, &said) == 1, "{count}: {said}");
         }
     }

@@ -185,7 +185,7 @@ fn times_are_listed_in_their_order() {
         policy("TaintPolicy", "c", &format!("action: Warn, enforceFrom: {FROM}")),
     ];
     let set = load(text.concat()).expect("policies that load");
-    let entries = set.expiring_entries();
+    let entries = set.expiring_toleration_entries();
     let names: Vec<(&str, &str, Option<&str>)> =
         entries.iter().map(|entry| (entry.policy, entry.entry, entry.reason)).collect();
     assert_eq!(names, [("a", "allow[2]", Some("because")), ("a", "allow[0]", None)]);

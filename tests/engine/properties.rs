@@ -143,7 +143,7 @@ fn engine(profiles: &[&'static Profile]) -> Engine {
         profiles.to_vec(),
         RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
     )
-    .with_exact_verdicts()
+    .with_api_server_verdicts()
 }
 
 /// All findings of a verdict as text.

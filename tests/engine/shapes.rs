@@ -13,7 +13,7 @@ mod bodies;
 use bodies::{HostileField, RequestKind, Style};
 use tollgate_api::profile::Profile;
 use tollgate_api::schema::FieldType;
-use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_needed};
+use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_bytes_for_body};
 use tollgate_engine::rules::RuleSet;
 
 /// Maximum size of a response in bytes.
@@ -86,7 +86,7 @@ fn search(
             // What is bounded by itself may grow until it is.
             let is_linear = grown <= 1.2 || large.total < 48 << 20;
             let is_bounded =
-                [&small, &large].iter().all(|cost| cost.peak as usize <= memory_needed(cost.body));
+                [&small, &large].iter().all(|cost| cost.peak as usize <= memory_bytes_for_body(cost.body));
             if large.answer > MAX_RESPONSE_BYTES || !is_bounded || !is_linear {
                 wrong.push(format!(
                     "{} {style:?} {ask:?}: {} at once of {} bytes; {} bytes: {} at once, {} in all, {} said, {grown:.1} times as much a byte",
@@ -145,7 +145,7 @@ fn bounded(body: &str, endpoint: Endpoint) -> Cost {
         cost.answer,
         cost.body
     );
-    assert!(cost.peak as usize <= memory_needed(cost.body), "{} bytes of {}", cost.peak, cost.body);
+    assert!(cost.peak as usize <= memory_bytes_for_body(cost.body), "{} bytes of {}", cost.peak, cost.body);
     cost
 }
 
@@ -318,7 +318,7 @@ fn expressions_need_no_more_memory_than_is_reserved() {
                 ),
             ] {
                 let cost = cost_in(&engine, &body, Endpoint::Validate, known);
-                if cost.peak as usize > memory_needed(cost.body) {
+                if cost.peak as usize > memory_bytes_for_body(cost.body) {
                     let begin = body.get(..200).unwrap_or(&body);
                     wrong.push(format!("{item}: {} bytes of {}: {begin}", cost.peak, cost.body));
                 }

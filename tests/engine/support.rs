@@ -51,7 +51,7 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
         vec![Profile::named(release).expect("a profile")],
         RuleSet::parse(rules).expect("origins"),
     )
-    .with_exact_verdicts();
+    .with_api_server_verdicts();
     engine.validate(&attributes(case), Labels::Unknown)
 }
 

@@ -48,7 +48,7 @@ impl fmt::Display for DeviceObstacle {
 }
 
 /// True if the selection can match nodes that it does not name: all nodes, or those that a node selector matches.
-fn is_wide(selection: NodeSelection<'_>) -> bool {
+fn may_match_unnamed_nodes(selection: NodeSelection<'_>) -> bool {
     matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
 }
 
@@ -68,7 +68,7 @@ impl<'d> Inventory<'d> {
             let slices: Vec<(usize, &Slice<'d>)> =
                 pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
             let selections = || slices.iter().flat_map(|(_, slice)| self.node_selections(slice));
-            let has_wide = selections().any(is_wide);
+            let has_wide = selections().any(may_match_unnamed_nodes);
             let named = selections().filter_map(|selection| match selection {
                 NodeSelection::Name(name) => Some(name),
                 _ => None,
@@ -127,7 +127,7 @@ impl<'d> Inventory<'d> {
         found: &mut [Option<DeviceObstacle>],
     ) {
         let reaches = |selection: NodeSelection<'_>| {
-            checked_node.map_or_else(|| is_wide(selection), |node| selection.includes(node))
+            checked_node.map_or_else(|| may_match_unnamed_nodes(selection), |node| selection.includes(node))
         };
         let reaching: Vec<(usize, &Slice<'d>)> =
             slices.iter().copied().filter(|(_, slice)| self.considers_slice(slice, &reaches)).collect();

@@ -95,7 +95,7 @@ impl<'d> Capacity<'d> {
             return match step {
                 _ if requested < min => Ok(min.clone()),
                 None => Ok(requested.clone()),
-                Some(step) => policy.rounded_to_step(requested, min, step, semantics),
+                Some(step) => policy.round_up_to_step(requested, min, step, semantics),
             };
         }
         let next_valid = policy.valid_values.iter().find(|&value| requested <= value);
@@ -115,7 +115,7 @@ impl<'d> CapacityPolicy<'d> {
     }
 
     // upstream v1.36, v1.37 roundUpRange
-    fn rounded_to_step(
+    fn round_up_to_step(
         &self,
         requested: &Quantity<'d>,
         min: &Quantity<'d>,

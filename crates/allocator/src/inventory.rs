@@ -97,12 +97,12 @@ impl<'d> Inventory<'d> {
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
         rules: impl IntoIterator<Item = TaintRule<'d>>,
     ) -> Inventory<'d> {
-        Inventory::with_class_rules(semantics, slices, rules, |_, _| true)
+        Inventory::with_class_and_cel_rules(semantics, slices, rules, |_, _| true)
     }
 
     /// Like [`Inventory::new`], for releases whose DeviceTaintRules can select devices by class and by CEL.
     /// `selects` evaluates those selectors, for devices that match the rule's driver, pool and device.
-    pub fn with_class_rules(
+    pub fn with_class_and_cel_rules(
         semantics: AllocatorSemantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
         rules: impl IntoIterator<Item = TaintRule<'d>>,

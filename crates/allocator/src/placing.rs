@@ -69,7 +69,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         let taking = self.shares.get(&device.key);
         let used = |name: &str| {
             let taking = taking.map_or(0, |share| amount_or_zero(&share.consumed, name));
-            self.allocator.usage.consumed(device.key, name).saturating_add(taking)
+            self.allocator.usage.consumed_capacity(device.key, name).saturating_add(taking)
         };
         capacity::consumed_amounts_if_fitting(
             &claim_request.details.capacities,
@@ -120,7 +120,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             self.release_counters_and_constraints(&taken, 0);
             return Ok(None);
         }
-        if let Some(broken) = self.add_to_constraints(claim_request, node_device, device) {
+        if let Some(broken) = self.add_until_constraint_violated(claim_request, node_device, device) {
             self.release_counters_and_constraints(&taken, broken);
             if must {
                 let (claim, request) =
@@ -180,7 +180,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Adds the device to the constraints of the claim. Returns the index of the first constraint that it
     /// violates.
-    fn add_to_constraints(
+    fn add_until_constraint_violated(
         &mut self,
         claim_request: ClaimRequest<'a, 'd>,
         node_device: usize,

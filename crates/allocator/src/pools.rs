@@ -197,7 +197,8 @@ impl<'d> Inventory<'d> {
         };
         let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
         let sets = sets.into_iter().chain(more_sets);
-        let sets = sets.filter_map(|index| Some((self.scope_of_counters(index), self.slices.get(index)?)));
+        let sets =
+            sets.filter_map(|index| Some((self.slice_if_counters_per_slice(index), self.slices.get(index)?)));
         let devices = self.devices_in_slices(&reaching);
         let counters = self.pool_counters(sets, &devices, &self.devices_in_slices(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
@@ -225,7 +226,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// The slice within which the counters of a slice are shared; `None` if the whole pool shares them.
-    fn scope_of_counters(&self, slice: usize) -> Option<usize> {
+    fn slice_if_counters_per_slice(&self, slice: usize) -> Option<usize> {
         self.semantics.slices_stand_alone.then_some(slice)
     }
 
@@ -262,7 +263,7 @@ impl<'d> Inventory<'d> {
             };
             let mut taken = Vec::new();
             for CounterAmounts { name, counters } in &device.consumes {
-                let numbers = known.get(&(self.scope_of_counters(device.slice), *name))?;
+                let numbers = known.get(&(self.slice_if_counters_per_slice(device.slice), *name))?;
                 for (name, amount) in counters {
                     taken.push((*numbers.get(name)?, *amount));
                 }

@@ -43,13 +43,13 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
     }
 
     /// True if the slice sets `perDeviceNodeSelection`, so that devices have their own node selection.
-    pub fn has_own_nodes(self) -> bool {
+    pub fn has_own_node_selection(self) -> bool {
         self.slice.has_nodes_per_device()
     }
 
     /// The nodes that can use the device, according to its own node selection or that of the slice.
     pub fn nodes(self) -> NodeSelection<'d> {
-        if self.has_own_nodes() { self.device.nodes } else { self.slice.nodes }
+        if self.has_own_node_selection() { self.device.nodes } else { self.slice.nodes }
     }
 
     /// The taints of the device, each with the name of its DeviceTaintRule, or `None` for a taint of the
@@ -66,7 +66,10 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
         let capacities = self.device.capacities.iter();
         capacities
             .map(|capacity| {
-                (capacity.name, capacity.remaining_after(usage.consumed(self.device.key, capacity.name)))
+                (
+                    capacity.name,
+                    capacity.remaining_after(usage.consumed_capacity(self.device.key, capacity.name)),
+                )
             })
             .collect()
     }

@@ -12,7 +12,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// The allocations of all claims, after the search has found devices for them.
     pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
         let mut claims: Vec<Vec<&TakenDevice<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
-        for taken in self.taken() {
+        for taken in self.taken_devices() {
             if let Some(claim) = claims.get_mut(taken.claim_request.claim) {
                 claim.push(taken);
             }

@@ -181,7 +181,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// The devices that the search has allocated, in order.
-    pub(crate) fn taken(&self) -> impl Iterator<Item = &TakenDevice<'a, 'd>> {
+    pub(crate) fn taken_devices(&self) -> impl Iterator<Item = &TakenDevice<'a, 'd>> {
         self.stack.iter().filter_map(|frame| match frame {
             Frame::Device { taken, .. } => Some(taken),
             Frame::Claim | Frame::Alternatives { .. } => None,

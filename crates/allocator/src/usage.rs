@@ -120,7 +120,7 @@ impl<'d> DeviceUsage<'d> {
     }
 
     /// The amount of a capacity that shares consume, in billionths.
-    pub fn consumed(&self, device: DeviceKey, capacity: &str) -> i128 {
+    pub fn consumed_capacity(&self, device: DeviceKey, capacity: &str) -> i128 {
         self.held.get(&device).map_or(0, |held| amount_or_zero(&held.consumed, capacity))
     }
 }

@@ -102,7 +102,7 @@ pub fn decode_by_schema(value: Value<'_>, schema: Schema) -> DecodeResult<'_> {
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
     let changed =
-        (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::merged_copy(value, schema));
+        (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::decoded_copy(value, schema));
     let left_out = [errors.left_out, strict.left_out];
     DecodeResult { errors: errors.list, strict: strict.list, left_out, changed }
 }
@@ -124,7 +124,7 @@ struct ErrorList {
 
 impl ErrorList {
     /// Returns true if there is capacity for another error; otherwise counts one more omitted error and returns false.
-    fn may_push_else_count(&mut self) -> bool {
+    fn has_capacity_or_count_omitted(&mut self) -> bool {
         let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_ERROR_BYTES;
         self.left_out += usize::from(!keeps_another);
         keeps_another
@@ -157,7 +157,7 @@ struct FieldContext<'p> {
 impl SchemaWalk {
     /// Reports the parts of a value that do not decode as `ty`.
     fn check_value(&mut self, value: Value<'_>, ty: &'static FieldType, frame: FieldContext<'_>) {
-        if ty.accepts_any(value.kind()) {
+        if ty.accepts_every_value_of(value.kind()) {
             return;
         }
         match (ty, value.kind()) {
@@ -167,7 +167,11 @@ impl SchemaWalk {
                     self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
                         help: Some(suggest::hint_for_time(value.text())),
-                        fix: mend::fix_for_text(value, suggest::corrected_time(value.text()), frame.at),
+                        fix: mend::fix_for_malformed_string(
+                            value,
+                            suggest::corrected_time(value.text()),
+                            frame.at,
+                        ),
                     });
                 }
             }
@@ -176,7 +180,11 @@ impl SchemaWalk {
                     self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
                         detail: error.message().to_owned(),
                         help: Some(suggest::hint_for_quantity(value.text())),
-                        fix: mend::fix_for_text(value, suggest::corrected_quantity(value.text()), frame.at),
+                        fix: mend::fix_for_malformed_string(
+                            value,
+                            suggest::corrected_quantity(value.text()),
+                            frame.at,
+                        ),
                     });
                 }
             }
@@ -206,7 +214,7 @@ impl SchemaWalk {
         let mut seen = SeenKeys::for_object(value);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
-            if seen.is_repeated(key.text(), position) {
+            if seen.record_and_check_repeated(key.text(), position) {
                 self.report_duplicate(&at, value, key.text(), frame.at);
             }
             self.check_value(member, inner, FieldContext { at: &at, ..frame });
@@ -223,7 +231,7 @@ impl SchemaWalk {
             let Some((row, field)) = ty.field_for_key(name, self.schema.fields, next_row) else {
                 let again = unknown
                     .get_or_insert_with(|| SeenKeys::for_object(value))
-                    .is_repeated(key.text(), position);
+                    .record_and_check_repeated(key.text(), position);
                 let unknown =
                     UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
                 self.report_unknown_field(unknown, again);
@@ -234,7 +242,7 @@ impl SchemaWalk {
             }
             rows |= 1 << row;
             next_row = row + 1;
-            if field.ty.accepts_any(member.kind()) || self.schema.unread.has(field.name) {
+            if field.ty.accepts_every_value_of(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
             self.check_value(member, &field.ty, FieldContext { owner: ty, at: &frame.at.field(field.json) });
@@ -287,7 +295,7 @@ impl SchemaWalk {
         kind: DecodeErrorKind,
         words: impl FnOnce() -> ErrorTexts,
     ) {
-        if self.errors.may_push_else_count() {
+        if self.errors.has_capacity_or_count_omitted() {
             let ErrorTexts { detail, help, fix } = words();
             self.errors.push(DecodeError {
                 at: frame.at.owned(),
@@ -307,7 +315,7 @@ impl SchemaWalk {
         kind: DecodeErrorKind,
         words: impl FnOnce() -> (Option<String>, Option<Fix>),
     ) {
-        if !self.strict.may_push_else_count() {
+        if !self.strict.has_capacity_or_count_omitted() {
             return;
         }
         let at = at.owned();
@@ -382,14 +390,14 @@ impl<'d> SeenKeys<'d> {
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
     #[inline]
-    fn is_repeated(&mut self, key: &'d str, position: usize) -> bool {
+    fn record_and_check_repeated(&mut self, key: &'d str, position: usize) -> bool {
         if self.unordered.is_none() && self.last.is_none_or(|last| last < key) {
             self.last = Some(key);
             return false;
         }
         let object = self.object;
         let known = self.unordered.get_or_insert_with(|| UnorderedKeys::before(object, position));
-        known.is_repeated(object, key, position)
+        known.record_and_check_repeated(object, key, position)
     }
 }
 
@@ -411,13 +419,13 @@ impl<'d> UnorderedKeys<'d> {
         let is_large = object.members().nth(MAX_LINEAR_SEARCH_MEMBERS).is_some();
         let mut keys = UnorderedKeys { hashed: is_large.then(HashSet::new), bits: 0 };
         for (index, (key, _)) in object.members().take(position).enumerate() {
-            keys.is_repeated(object, key.text(), index);
+            keys.record_and_check_repeated(object, key.text(), index);
         }
         keys
     }
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
-    fn is_repeated(&mut self, object: Value<'d>, key: &'d str, position: usize) -> bool {
+    fn record_and_check_repeated(&mut self, object: Value<'d>, key: &'d str, position: usize) -> bool {
         let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;

@@ -21,7 +21,7 @@ pub fn convert_to_version(value: Value<'_>, kind: ApiKind, from: Version, to: Ve
     }
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     let is_slice = kind == ApiKind::ResourceSlice;
-    copy_with_items(&mut out, value, way, &|out, item| match (is_slice, from.is_before_v1beta2()) {
+    copy_changing_list_items(&mut out, value, way, &|out, item| match (is_slice, from.is_before_v1beta2()) {
         (true, true) => write_inlining_member(out, item, "basic"),
         (true, false) => write_nesting_members(out, item, "basic", &["name"]),
         (false, true) if Request::of(item).exactly(from).is_none() => out.copy(item),
@@ -32,7 +32,7 @@ pub fn convert_to_version(value: Value<'_>, kind: ApiKind, from: Version, to: Ve
 }
 
 /// Writes a copy of `value` in which `change` writes each object of the list that the fields `way` lead to.
-fn copy_with_items<'d>(
+fn copy_changing_list_items<'d>(
     out: &mut Builder<'d>,
     value: Value<'_>,
     way: &[&str],
@@ -51,7 +51,7 @@ fn copy_with_items<'d>(
             for (key, member) in value.members() {
                 out.copy(key);
                 if key.text() == *step {
-                    copy_with_items(out, member, rest, change)
+                    copy_changing_list_items(out, member, rest, change)
                 } else {
                     out.copy(member)
                 }

@@ -159,7 +159,7 @@ pub fn draft_only_parts(object: Object<'_>) -> Vec<DraftOnlyPart> {
     for draft_struct in &rows.structs {
         steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
             for field in draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null()) {
-                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(field.known));
+                let draft = Profile::drafts().find(|draft| draft.fields.drafts_only().overlaps(field.known));
                 let at = at.field(field.json).owned();
                 found.push(DraftOnlyPart { at, what: DraftPart::Field(field.json), draft });
             }

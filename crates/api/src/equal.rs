@@ -12,7 +12,7 @@ use tollgate_document::doc::{Members, Value, ValueKind};
 
 /// True if the top-level field `part`, such as `spec` or `status`, of two objects of one kind is semantically equal.
 /// For a kind without a `spec`, `spec` means all fields except `metadata`.
-pub fn is_part_equal(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
+pub fn is_top_level_field_equal(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     let root = fields::root_struct(new.kind(), new.version);
     let is_same =
         |field: &'static Field| same_field(new.value().get(field.json), old.value().get(field.json), field);
@@ -35,7 +35,7 @@ pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema, me
 }
 
 /// True if two lists of structs of one type are semantically equal, in the same order.
-pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
+pub fn same_struct_list(new: Value<'_>, old: Value<'_>, ty: &'static StructSchema) -> bool {
     new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
 
@@ -92,14 +92,14 @@ fn same_map(new: Value<'_>, old: Value<'_>, value: &'static FieldType) -> bool {
                     return false;
                 }
             }
-            (Some(_), Some(_)) => return same_members(rest.0, rest.1, value),
+            (Some(_), Some(_)) => return same_unordered_members(rest.0, rest.1, value),
             _ => return false,
         }
     }
 }
 
 /// True if two maps have the same number of members, and semantically equal values for the same keys, in any order.
-fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static FieldType) -> bool {
+fn same_unordered_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static FieldType) -> bool {
     let count = old.clone().count();
     if new.clone().count() != count {
         return false;

@@ -39,7 +39,7 @@ impl GatedFields {
     }
 
     /// Adds other fields of the stored object that indicate that it uses the feature.
-    fn also_used(self, also_used: &[&'static str]) -> GatedFields {
+    fn with_usage_indicators(self, also_used: &[&'static str]) -> GatedFields {
         GatedFields { also_used: parse_paths(also_used), ..self }
     }
 }
@@ -117,10 +117,10 @@ static CLAIM_SPEC_FIELDS: GatedFieldTable = LazyLock::new(|| {
         gated_fields(&[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
         // 1.34 changed a copy.
         gated_fields(&[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
-            .also_used(REQUEST_CAPACITY_PATHS)
+            .with_usage_indicators(REQUEST_CAPACITY_PATHS)
             .in_releases(Availability::since(35)),
         gated_fields(&[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
-            .also_used(&["devices.constraints[].distinctAttribute"]),
+            .with_usage_indicators(&["devices.constraints[].distinctAttribute"]),
         gated_fields(
             &[Gate::DRADerivedAttributes],
             &[
@@ -136,7 +136,7 @@ static CLAIM_STATUS_FIELDS: GatedFieldTable = LazyLock::new(|| {
     vec![
         gated_fields(&[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
         gated_fields(&[Gate::DRAAdminAccess], &["status.allocation.devices.results[].adminAccess"])
-            .also_used(&["spec.devices.requests[].<exactly>.adminAccess"]),
+            .with_usage_indicators(&["spec.devices.requests[].<exactly>.adminAccess"]),
         gated_fields(
             &[Gate::DRAConsumableCapacity],
             &[
@@ -145,7 +145,7 @@ static CLAIM_STATUS_FIELDS: GatedFieldTable = LazyLock::new(|| {
                 "status.devices[].shareID",
             ],
         )
-        .also_used(&[
+        .with_usage_indicators(&[
             "spec.devices.constraints[].distinctAttribute",
             "spec.devices.requests[].<exactly>.capacity",
             "spec.devices.requests[].firstAvailable[].capacity",
@@ -156,13 +156,13 @@ static CLAIM_STATUS_FIELDS: GatedFieldTable = LazyLock::new(|| {
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             &["status.allocation.allocationTimestamp"],
         )
-        .also_used(RESULT_BINDING_CONDITION_PATHS)
+        .with_usage_indicators(RESULT_BINDING_CONDITION_PATHS)
         .in_releases(Availability::release(34)),
         gated_fields(
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             RESULT_BINDING_CONDITION_PATHS,
         )
-        .also_used(&["status.allocation.allocationTimestamp"])
+        .with_usage_indicators(&["status.allocation.allocationTimestamp"])
         .in_releases(Availability::release(34)),
         gated_fields(
             &[Gate::DRAOptionalNodeOperations],

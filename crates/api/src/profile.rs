@@ -79,7 +79,7 @@ impl Availability {
 
     /// Returns the set without releases: only those of the drafts r1 and r2 that are in it.
     #[must_use]
-    pub const fn in_drafts(self) -> Availability {
+    pub const fn drafts_only(self) -> Availability {
         Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))
     }
 

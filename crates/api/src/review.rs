@@ -346,7 +346,7 @@ impl Response {
             );
             return [before, &*self.uid, r#"","allowed":true}}"#].concat().into_bytes();
         }
-        self.encode_whole()
+        self.encode_with_serde()
     }
 
     /// True if the response only allows the request (no patch, warnings or annotations) and its uid needs no escapes.
@@ -358,7 +358,7 @@ impl Response {
     }
 
     /// The AdmissionReview as JSON, written by serde: for any response.
-    fn encode_whole(&self) -> Vec<u8> {
+    fn encode_with_serde(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Review<'r> {
@@ -451,7 +451,7 @@ mod tests {
     fn a_plain_answer_is_what_the_long_way_writes() {
         for uid in ["d3a97c0e-f002-464d-9a3a-f1ca25586797", "", "u\"x", "\u{7}", "\\", "ü"] {
             let response = Response::allowed(uid);
-            let (short, long) = (response.encode(), response.encode_whole());
+            let (short, long) = (response.encode(), response.encode_with_serde());
             assert_eq!(String::from_utf8(short), String::from_utf8(long), "{uid}");
         }
     }

@@ -122,7 +122,7 @@ impl StructSchema {
 impl FieldType {
     /// True if every value of this kind decodes as this type, so that it need not be checked.
     #[inline]
-    pub fn accepts_any(&self, kind: ValueKind) -> bool {
+    pub fn accepts_every_value_of(&self, kind: ValueKind) -> bool {
         match self {
             FieldType::Raw => true,
             FieldType::Str

@@ -266,7 +266,7 @@ impl<'t> Checker<'t, '_> {
             // Of what has an error already, policies have no second one: `authorizer.group('').resource('pods')`.
             let is_known = self.env.scope == Scope::Request && found.first() == Some(&Type::Error);
             if is_declared {
-                let message = self.no_overload(name, style, found);
+                let message = self.no_overload_message(name, style, found);
                 self.report(id, message);
             } else if !is_known {
                 self.report(id, undeclared_message(name));
@@ -276,7 +276,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     /// The message for a call without a matching overload.
-    fn no_overload(&mut self, name: &str, style: CallStyle, found: &[Type]) -> String {
+    fn no_overload_message(&mut self, name: &str, style: CallStyle, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found
             .iter()
@@ -301,7 +301,7 @@ impl<'t> Checker<'t, '_> {
             let found = if element.optional { self.unwrap_optional(element.value, &found) } else { found };
             joined = Some(self.join_types(joined, found));
         }
-        Type::list(joined.unwrap_or_else(|| self.unifier.fresh()))
+        Type::list(joined.unwrap_or_else(|| self.unifier.new_type_parameter()))
     }
 
     fn check_map(&mut self, entries: &[MapEntry]) -> Type {
@@ -313,8 +313,8 @@ impl<'t> Checker<'t, '_> {
             let value = if entry.optional { self.unwrap_optional(entry.value, &value) } else { value };
             values = Some(self.join_types(values, value));
         }
-        let key = keys.unwrap_or_else(|| self.unifier.fresh());
-        Type::map(key, values.unwrap_or_else(|| self.unifier.fresh()))
+        let key = keys.unwrap_or_else(|| self.unifier.new_type_parameter());
+        Type::map(key, values.unwrap_or_else(|| self.unifier.new_type_parameter()))
     }
 
     /// The type inside of an optional; reports if `found` is not one.
@@ -342,7 +342,7 @@ impl<'t> Checker<'t, '_> {
     fn check_loop(&mut self, body: &'t Loop) -> Type {
         let range = self.check_node(body.range);
         let accumulated = self.check_node(body.init);
-        let (first, second) = self.loop_variables(body, &range);
+        let (first, second) = self.loop_variable_types(body, &range);
         let depth = self.variables.len();
         self.variables.push((body.accumulator.as_str(), accumulated.clone()));
         self.variables.push((body.variable.as_str(), first));
@@ -361,7 +361,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     /// The types of the first and second variable of a loop over `range`; reports if it is not a list or a map.
-    fn loop_variables(&mut self, body: &Loop, range: &Type) -> (Type, Type) {
+    fn loop_variable_types(&mut self, body: &Loop, range: &Type) -> (Type, Type) {
         let range = self.unifier.resolve_bound(range);
         match &range {
             Type::List(element) if body.second_variable.is_some() => (Type::Int, (**element).clone()),

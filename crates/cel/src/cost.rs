@@ -311,7 +311,7 @@ impl<'t> Estimator<'t> {
 
 /// True if values of the type have the size 1.
 fn is_scalar(found: &Type) -> bool {
-    match found.unwrapped() {
+    match found.without_wrapper() {
         Type::Optional(inner) => is_scalar(inner),
         // Types are not among them, so that comparing two is as dear as can be.
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

@@ -25,7 +25,7 @@ mod value;
 
 pub use device::{AttributeValue, Device};
 pub use foreign::{CallError, LibraryValue, PlainValue};
-pub(crate) use library::formatting::{clause_rule, read_precision};
+pub(crate) use library::formatting::{clause_type_requirement, read_precision};
 pub(crate) use planner::program_error_message;
 
 use plan::Plan;
@@ -152,37 +152,41 @@ impl Program {
     /// Compiles a device selector.
     pub fn compile(expression: &str, behaviour: &Behaviour) -> Result<Program, CompileError> {
         let is_deep = needs_deep_stack(expression, behaviour.env, usize::MAX)?;
-        let compile = || compile_here(expression, behaviour, is_deep);
+        let compile = || compile_on_current_stack(expression, behaviour, is_deep);
         if is_deep { stacker::grow(DEEP_STACK, compile) } else { compile() }
     }
 
     /// Evaluates the selector for a device.
     pub fn evaluate(&self, device: &Device) -> Result<bool, EvaluationError> {
         if self.is_deep {
-            stacker::grow(DEEP_STACK, || self.evaluate_here(device))
+            stacker::grow(DEEP_STACK, || self.evaluate_on_current_stack(device))
         } else {
-            self.evaluate_here(device)
+            self.evaluate_on_current_stack(device)
         }
     }
 
-    fn evaluate_here(&self, device: &Device) -> Result<bool, EvaluationError> {
+    fn evaluate_on_current_stack(&self, device: &Device) -> Result<bool, EvaluationError> {
         let failed = |text: String| Err(EvaluationError::Failed(text));
         if self.behaviour.refuses_list_attributes
-            && let Some(name) = device.list_attribute()
+            && let Some(name) = device.list_attribute_name()
         {
             return failed(format!("attribute {name}: unsupported attribute value"));
         }
         let variable = device.variable_value(self.needs_capacity);
         match Evaluation::new(&self.plan, &self.behaviour, variable).eval(self.plan.root) {
             Ok(Value::Bool(answer)) => Ok(answer),
-            Ok(other) => failed(no_boolean(&other)),
+            Ok(other) => failed(not_a_bool_message(&other)),
             Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => failed(text.to_string()),
             Err(EvalFailure::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
         }
     }
 }
 
-fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Result<Program, CompileError> {
+fn compile_on_current_stack(
+    expression: &str,
+    behaviour: &Behaviour,
+    is_deep: bool,
+) -> Result<Program, CompileError> {
     let selector = ExpressionPurpose::Selector;
     let (tree, checked) = check_result_type(expression, selector, behaviour.env, usize::MAX)?;
     let plan = planner::plan_expression(&tree, &checked, behaviour, true).map_err(CompileError)?;
@@ -196,7 +200,7 @@ pub(crate) fn conversion_fails(function: &str, literal: &Literal) -> bool {
 }
 
 /// The message for a result that is not a boolean, which depends on its type.
-fn no_boolean(value: &Value) -> String {
+fn not_a_bool_message(value: &Value) -> String {
     let reason = match value {
         Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),
         Value::Int(_) => "unsupported type conversion from 'int' to bool".to_owned(),
@@ -210,15 +214,17 @@ fn no_boolean(value: &Value) -> String {
         Value::Null => "type conversion error from 'null_type' to 'bool'".to_owned(),
         Value::Type(_) => "type conversion not supported for 'type'".to_owned(),
         Value::Optional(None) => "optional.none() dereference".to_owned(),
-        Value::Optional(Some(inner)) => return no_boolean_named(value.type_name(), &no_boolean(inner)),
+        Value::Optional(Some(inner)) => {
+            return not_a_bool_message_for_type(value.type_name(), &not_a_bool_message(inner));
+        }
         _ => {
             let name = value.go_type().trim_start_matches('*').trim_start_matches("cel.");
             format!("type conversion error from '{name}' to 'bool'")
         }
     };
-    no_boolean_named(value.type_name(), &reason)
+    not_a_bool_message_for_type(value.type_name(), &reason)
 }
 
-fn no_boolean_named(type_name: &str, reason: &str) -> String {
+fn not_a_bool_message_for_type(type_name: &str, reason: &str) -> String {
     format!("CEL result of type {type_name} could not be converted to bool: {reason}")
 }

@@ -69,7 +69,7 @@ pub struct Compiler;
 
 impl Checker for Compiler {
     fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome {
-        check_within(expression, target, *env, max_detail)
+        check_with_max_detail(expression, target, *env, max_detail)
     }
 }
 
@@ -77,12 +77,17 @@ impl Checker for Compiler {
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
 pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> Outcome {
-    check_within(expression, target, *env, usize::MAX)
+    check_with_max_detail(expression, target, *env, usize::MAX)
 }
 
 /// [`check`] for a caller that reads at most `max_detail` bytes of an error.
-fn check_within(expression: &str, target: ExpressionPurpose, env: CelEnv, max_detail: usize) -> Outcome {
-    let check = || check_here(expression, target, env, max_detail);
+fn check_with_max_detail(
+    expression: &str,
+    target: ExpressionPurpose,
+    env: CelEnv,
+    max_detail: usize,
+) -> Outcome {
+    let check = || check_and_estimate_cost(expression, target, env, max_detail);
     let cost = needs_deep_stack(expression, env, max_detail).and_then(|is_deep| {
         if !is_deep {
             return check();
@@ -118,7 +123,7 @@ fn needs_deep_stack(expression: &str, env: CelEnv, max_detail: usize) -> Result<
 }
 
 /// The reason why an expression is too long or nested too deeply to be evaluated on any thread; `None` if it is not.
-pub fn too_deep(expression: &str) -> Option<&'static str> {
+pub fn too_deep_reason(expression: &str) -> Option<&'static str> {
     match scan::find_parse_needs(expression) {
         ParseNeeds::Flat => None,
         ParseNeeds::Deep => Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels"),
@@ -129,7 +134,7 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
 
 /// Checks an expression on the current stack: syntax, types, literals, result type and constants, in this order.
 /// Returns its estimated worst-case cost.
-fn check_here(
+fn check_and_estimate_cost(
     expression: &str,
     target: ExpressionPurpose,
     env: CelEnv,
@@ -184,7 +189,7 @@ impl Expression {
         env: &CelEnv,
     ) -> Result<Expression, Vec<ExpressionError>> {
         let whole = |message: String| vec![ExpressionError { at: 0, message }];
-        if let Some(reason) = too_deep(text) {
+        if let Some(reason) = too_deep_reason(text) {
             return Err(whole(reason.to_owned()));
         }
         let typed = check_types(text, *env).map_err(Issues::into_errors)?;

@@ -113,7 +113,7 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
     if std::ptr::eq(left, right) {
         return true;
     }
-    match (left.unwrapped(), right.unwrapped()) {
+    match (left.without_wrapper(), right.without_wrapper()) {
         (Type::List(left), Type::List(right))
         | (Type::Optional(left), Type::Optional(right))
         | (Type::Meta(left), Type::Meta(right)) => is_equivalent(left, right),

@@ -45,25 +45,25 @@ pub(super) fn expand(
             Some(builder.expand_bind(*name, *init, *result))
         }
         ("all" | "exists" | "exists_one", Some(range), [variable, predicate]) => {
-            let names = builder.one_name(*variable, "argument must be a simple name");
+            let names = builder.single_variable_name(*variable, "argument must be a simple name");
             Some(builder.expand_quantifier(function, range, names, *predicate))
         }
         ("all" | "exists" | "exists_one" | "existsOne", Some(range), [first, second, predicate]) => {
-            let names = builder.two_names(*first, *second);
+            let names = builder.two_variable_names(*first, *second);
             Some(builder.expand_quantifier(function, range, names, *predicate))
         }
         ("map", Some(range), [variable, rest @ ..]) => {
-            let (filter, transform) = filter_and_transform(rest)?;
-            let names = builder.one_name(*variable, "argument is not an identifier");
+            let (filter, transform) = split_filter_and_transform(rest)?;
+            let names = builder.single_variable_name(*variable, "argument is not an identifier");
             Some(builder.expand_to_list(range, names, filter, transform))
         }
         ("filter", Some(range), [variable, filter]) => {
-            let names = builder.one_name(*variable, "argument is not an identifier");
+            let names = builder.single_variable_name(*variable, "argument is not an identifier");
             Some(builder.expand_to_list(range, names, Some(*filter), *variable))
         }
         ("transformList" | "transformMap" | "transformMapEntry", Some(range), [first, second, rest @ ..]) => {
-            let (filter, transform) = filter_and_transform(rest)?;
-            let names = builder.two_names(*first, *second);
+            let (filter, transform) = split_filter_and_transform(rest)?;
+            let names = builder.two_variable_names(*first, *second);
             Some(match function {
                 "transformList" => builder.expand_to_list(range, names, filter, transform),
                 "transformMap" => builder.expand_to_map(range, names, filter, &[*first, transform]),
@@ -82,7 +82,7 @@ pub(super) fn expand(
 
 /// The optional filter and the transformation among the last one or two arguments of a macro; `None` for another
 /// number.
-fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
+fn split_filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
     match args {
         [transform] => Some((None, *transform)),
         [filter, transform] => Some((Some(*filter), *transform)),
@@ -163,14 +163,14 @@ impl MacroExpander<'_, '_> {
     }
 
     /// The loop variable of a macro with one variable. Reports `complaint` if it is not an identifier.
-    fn one_name(&mut self, variable: NodeId, complaint: &str) -> LoopVariableNames {
+    fn single_variable_name(&mut self, variable: NodeId, complaint: &str) -> LoopVariableNames {
         let name = self.identifier_name(variable, complaint)?;
         self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
     /// The loop variables of a macro with two variables, which must differ.
-    fn two_names(&mut self, first: NodeId, second: NodeId) -> LoopVariableNames {
+    fn two_variable_names(&mut self, first: NodeId, second: NodeId) -> LoopVariableNames {
         let first_name = self.identifier_name(first, "argument must be a simple name")?;
         let second_name = self.identifier_name(second, "argument must be a simple name")?;
         if first_name == second_name {
@@ -259,7 +259,7 @@ impl MacroExpander<'_, '_> {
         let accumulator = self.add_ident(ACCUMULATOR);
         let added = self.add_list(&[transform]);
         let step = self.add_call("_+_", &[accumulator, added]);
-        self.collecting_loop(range, names, filter, init, step)
+        self.add_collecting_loop(range, names, filter, init, step)
     }
 
     /// Expands a macro that makes a map, by inserting `inserted` for each element that passes the filter.
@@ -274,11 +274,11 @@ impl MacroExpander<'_, '_> {
         let mut args = vec![self.add_ident(ACCUMULATOR)];
         args.extend_from_slice(inserted);
         let step = self.add_call("cel.@mapInsert", &args);
-        self.collecting_loop(range, names, filter, init, step)
+        self.add_collecting_loop(range, names, filter, init, step)
     }
 
     /// Adds a loop that takes `step` for each element that passes the filter, from `init` on.
-    fn collecting_loop(
+    fn add_collecting_loop(
         &mut self,
         range: NodeId,
         names: LoopVariableNames,
@@ -345,7 +345,7 @@ impl MacroExpander<'_, '_> {
         if !is_sortable(self.cx.tree.kind(target)) {
             return self.report_misuse(target, NOT_SORTABLE).0;
         }
-        let names = match self.one_name(variable, "argument is not an identifier") {
+        let names = match self.single_variable_name(variable, "argument is not an identifier") {
             Err(MisusedMacro(missing)) => return missing,
             names => names,
         };

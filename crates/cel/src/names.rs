@@ -80,13 +80,13 @@ pub(super) fn field_lookup(message: &str, field: &str, env: CelEnv) -> FieldLook
     let found = if message == types::DEVICE {
         device_field_type(field, env)
     } else {
-        known_field_type(message, field, env)
+        protobuf_field_type(message, field, env)
     };
     found.map_or(FieldLookup::Undefined, FieldLookup::Of)
 }
 
 /// The type of a field of a protobuf message or a map; `None` if there is none.
-fn known_field_type(message: &str, field: &str, env: CelEnv) -> Option<Type> {
+fn protobuf_field_type(message: &str, field: &str, env: CelEnv) -> Option<Type> {
     let name = message.strip_prefix("google.protobuf.").unwrap_or(message);
     Some(match (name, field) {
         ("Duration" | "Timestamp", "seconds" | "nanos") | ("Value", "null_value") => Type::Int,

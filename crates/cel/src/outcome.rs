@@ -139,10 +139,10 @@ pub enum Outcome {
 /// The detail text if a result of this type is wrong for the target; `None` if it is right.
 pub(super) fn wrong_type_message(result: &Type, target: ExpressionPurpose, env: CelEnv) -> Option<String> {
     match target {
-        ExpressionPurpose::Selector => selector_type_is_wrong(result, env).then(|| {
+        ExpressionPurpose::Selector => is_wrong_selector_type(result, env).then(|| {
             format!("must evaluate to bool or the unknown type, not {}", result.result_error_spelling())
         }),
-        ExpressionPurpose::DerivedAttribute => derived_type_is_wrong(result, env).then(|| {
+        ExpressionPurpose::DerivedAttribute => is_wrong_derived_attribute_type(result, env).then(|| {
             let lists = if env.list_attributes { " or a list of these scalars" } else { "" };
             format!(
                 "must evaluate to a primitive scalar (string, integer, boolean, semver){lists}, not {}",
@@ -166,7 +166,7 @@ fn is_certainly_other_type(result: &Type, wanted: &Type) -> bool {
 
 /// True if a selector must not have this type: it must be bool or the unknown type, which is the type of an attribute
 /// value. So `dyn(1)` is wrong where attribute values are `any`.
-fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
+fn is_wrong_selector_type(result: &Type, env: CelEnv) -> bool {
     match result {
         Type::Bool => false,
         Type::Dyn => !env.list_attributes,
@@ -177,7 +177,7 @@ fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
 }
 
 /// True if a derived attribute must not have this type.
-fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
+fn is_wrong_derived_attribute_type(result: &Type, env: CelEnv) -> bool {
     match result {
         Type::List(element) if env.list_attributes => !is_attribute_scalar(element),
         other => !is_attribute_scalar(other),
@@ -187,7 +187,7 @@ fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
 /// True if an attribute can hold a value of this type.
 fn is_attribute_scalar(value: &Type) -> bool {
     matches!(
-        value.unwrapped(),
+        value.without_wrapper(),
         Type::String
             | Type::Int
             | Type::Bool

@@ -138,7 +138,7 @@ impl DeclaredType {
             DeclaredType::A | DeclaredType::B => {
                 let [first, second] = own;
                 let slot = if *self == DeclaredType::A { first } else { second };
-                slot.get_or_insert_with(|| unifier.fresh()).clone()
+                slot.get_or_insert_with(|| unifier.new_type_parameter()).clone()
             }
         }
     }

@@ -50,15 +50,15 @@ pub fn is_valid(pattern: &str) -> bool {
 
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
 pub fn program_size(pattern: &str) -> Result<u64, PatternError> {
-    parse_whole(pattern).map(|parser| parser.group.into_node().size)
+    parse_pattern(pattern).map(|parser| parser.group.into_node().size)
 }
 
 /// Parses a pattern; returns it in the syntax of the `regex` crate.
 pub(crate) fn translate_for_regex_crate(pattern: &str) -> Result<String, PatternError> {
-    parse_whole(pattern).map(|parser| parser.translated)
+    parse_pattern(pattern).map(|parser| parser.translated)
 }
 
-fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
+fn parse_pattern(pattern: &str) -> Result<Parser<'_>, PatternError> {
     let mut parser = Parser {
         whole: pattern,
         rest: pattern,
@@ -109,7 +109,7 @@ impl<'p> Parser<'p> {
             }
             Some('|') => {
                 self.skip(1);
-                self.group.next_alternative();
+                self.group.end_alternative();
             }
             Some('[') => {
                 self.rest = class::read_bracketed(before, &mut self.translated)?;
@@ -117,7 +117,7 @@ impl<'p> Parser<'p> {
             }
             Some(operator @ ('*' | '+' | '?')) => {
                 self.skip(1);
-                self.repeat_last(before, last_repeat, |node| node.starred(operator))?;
+                self.repeat_last(before, last_repeat, |node| node.repeated_by_operator(operator))?;
                 return Ok(Some(before));
             }
             Some('{') => match read_counts(before) {
@@ -126,7 +126,7 @@ impl<'p> Parser<'p> {
                     self.repeat_counted(before, last_repeat, low, high)?;
                     return Ok(Some(before));
                 }
-                None => self.take_literals(1)?,
+                None => self.parse_literal_characters(1)?,
             },
             Some('\\') => self.take_escape()?,
             Some('^' | '$') => {
@@ -137,7 +137,7 @@ impl<'p> Parser<'p> {
                 self.skip(1);
                 self.push(NodeSize::class())?;
             }
-            _ => self.take_literals(1)?,
+            _ => self.parse_literal_characters(1)?,
         }
         Ok(None)
     }
@@ -148,7 +148,7 @@ impl<'p> Parser<'p> {
     }
 
     /// Parses the next `count` characters as literals.
-    fn take_literals(&mut self, count: usize) -> Result<(), PatternError> {
+    fn parse_literal_characters(&mut self, count: usize) -> Result<(), PatternError> {
         for _ in 0..count {
             let letter = self.rest.chars().next().unwrap_or_default();
             self.skip(letter.len_utf8());
@@ -268,7 +268,7 @@ impl<'p> Parser<'p> {
                 let quoted = start.get(2..).unwrap_or("");
                 let (literal, rest) = quoted.split_once("\\E").unwrap_or((quoted, ""));
                 self.rest = quoted;
-                self.take_literals(literal.chars().count())?;
+                self.parse_literal_characters(literal.chars().count())?;
                 self.rest = rest;
                 Ok(())
             }

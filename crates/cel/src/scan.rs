@@ -145,13 +145,13 @@ impl Scanner {
             }
             Not | Plus | Minus | Star | Slash | Percent | Question | Equals | NotEquals | Less
             | LessEquals | Greater | GreaterEquals | Eof => {}
-            _ => self.count_operand(),
+            _ => self.record_operand(),
         }
         self.after_dot = kind == Dot;
     }
 
     /// Records that an operand was read. Unless it follows another operand, a new chain of selections starts.
-    fn count_operand(&mut self) {
+    fn record_operand(&mut self) {
         if !self.after_operand {
             self.level.postfix = 0;
         }

@@ -22,7 +22,7 @@ use super::tree::Tree;
 pub(super) use lexer::{Lexed, Lexer};
 use parser::Parser;
 pub(super) use token::{Token, TokenKind};
-use visit::Visitor;
+use visit::TreeBuilder;
 
 /// Parses an expression: the tree, or the errors that the server's parser finds.
 pub(super) fn parse(text: &str, env: CelEnv) -> Result<Tree, Issues<'_>> {
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str, env: CelEnv) -> Result<Tree, Issues<'_>> {
     // Without a root a limit ended the parse, and has been reported.
     let Some(root) = root else { return Err(issues) };
     let draft = ParseState { tree: Tree::default(), issues, env };
-    let mut visitor = Visitor { text, nodes: &nodes, draft, depth: 0 };
+    let mut visitor = TreeBuilder { text, nodes: &nodes, draft, depth: 0 };
     // What ends the visit early has been reported.
     let _ = visitor.visit(Some(root));
     let ParseState { tree, issues, .. } = visitor.draft;

@@ -79,7 +79,7 @@ impl Type {
     }
 
     /// The first type parameter: that of the elements of a list, or of the keys of a map. `None` if there is none.
-    pub(super) fn parameter(&self) -> Option<&Type> {
+    pub(super) fn first_type_parameter(&self) -> Option<&Type> {
         match self {
             Type::List(inner) | Type::Map(inner, _) | Type::Optional(inner) | Type::Meta(inner) => {
                 Some(inner)
@@ -89,7 +89,7 @@ impl Type {
     }
 
     /// The scalar type that a wrapper wraps; the type itself if it is not a wrapper.
-    pub(super) fn unwrapped(&self) -> &Type {
+    pub(super) fn without_wrapper(&self) -> &Type {
         if let Type::Wrapper(of) = self { of } else { self }
     }
 

@@ -32,7 +32,7 @@ impl Unifier {
     }
 
     /// Creates a new type parameter.
-    pub(super) fn fresh(&mut self) -> Type {
+    pub(super) fn new_type_parameter(&mut self) -> Type {
         let id = u32::try_from(self.bindings.len()).unwrap_or(u32::MAX);
         self.bindings.push(None);
         Type::Param(id)
@@ -76,7 +76,7 @@ impl Unifier {
     }
 
     /// Counts a step; returns true if the limit is reached.
-    fn count_step(&mut self) -> bool {
+    fn count_step_and_check_limit(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
@@ -96,7 +96,7 @@ impl Unifier {
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters on the way, even if the result is false.
     fn unify_assignable(&mut self, from: &Type, to: &Type) -> bool {
-        if self.count_step() {
+        if self.count_step_and_check_limit() {
             return true;
         }
         if let Type::Param(id) = to {
@@ -156,7 +156,7 @@ impl Unifier {
 
     /// True if a parameter occurs in a type, so that binding it would make the type contain itself.
     fn occurs(&mut self, id: u32, within: &Type) -> bool {
-        if self.count_step() {
+        if self.count_step_and_check_limit() {
             return true;
         }
         match within {
@@ -173,7 +173,7 @@ impl Unifier {
 
     /// The type with bound parameters replaced, and free ones by `free` if given.
     fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
-        if self.count_step() {
+        if self.count_step_and_check_limit() {
             return Type::Dyn;
         }
         match found {

@@ -124,7 +124,7 @@ impl ApiClient {
         if token.is_some() {
             auth.token = None;
         }
-        let plugin = open_exec_plugin(auth, token.is_some()).context("cannot use the credentials")?;
+        let plugin = run_exec_plugin(auth, token.is_some()).context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
             .map_err(|error| error_without_secrets(&error))
             .context("cannot use the credentials")?;
@@ -224,7 +224,7 @@ impl ApiClient {
         let work = async {
             let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
-            Ok(Response::from_parts(head, read_one_past_limit(body, limit).await?))
+            Ok(Response::from_parts(head, read_body_up_to_limit(body, limit).await?))
         };
         self.within_timeout(work).await
     }
@@ -269,7 +269,7 @@ impl ApiClient {
 
     /// Opens a watch, which is read line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
-        let response = self.send(build_request(Method::GET, path, accept, None)?).await?;
+        let response = self.send_and_require_success(build_request(Method::GET, path, accept, None)?).await?;
         Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
@@ -281,7 +281,10 @@ impl ApiClient {
         mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let work = async {
-            let mut body = self.send(build_request(Method::GET, path, accept, None)?).await?.into_body();
+            let mut body = self
+                .send_and_require_success(build_request(Method::GET, path, accept, None)?)
+                .await?
+                .into_body();
             let (mut rest, mut size) = (Vec::new(), 0_usize);
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
@@ -320,20 +323,20 @@ impl ApiClient {
     }
 
     /// Sends a request; an error status is an error, with the message of the API server. The body is not read yet.
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    async fn send_and_require_success(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let response = self.within_timeout(self.send_authorized(request)).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = self.within_timeout(read_one_past_limit(response.into_body(), MAX_RESPONSE_BYTES)).await;
+        let text = self.within_timeout(read_body_up_to_limit(response.into_body(), MAX_RESPONSE_BYTES)).await;
         Err(status_error(code, &text.unwrap_or_default()))
     }
 }
 
 /// Runs the exec plugin of a user and puts the client certificate that it issues into `auth`. Returns `None` if there
 /// is no plugin, or other credentials, which kubectl prefers to it.
-fn open_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
+fn run_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
     let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
     let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
     let Some(exec) = auth.exec.take().filter(|_| !has_other) else { return Ok(None) };
@@ -388,7 +391,7 @@ fn build_request(
 }
 
 /// Reads a body as text; an error with its beginning if it has more than `limit` bytes.
-async fn read_one_past_limit(mut body: Body, limit: usize) -> Result<String, ApiError> {
+async fn read_body_up_to_limit(mut body: Body, limit: usize) -> Result<String, ApiError> {
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;

@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// A flag that Ctrl-C, or SIGTERM on Unix, sets from now on, instead of ending the process.
-    pub fn interrupt_flag(&self) -> Arc<AtomicBool> {
+    pub fn install_interrupt_flag(&self) -> Arc<AtomicBool> {
         let flag = Arc::new(AtomicBool::new(false));
         let set = flag.clone();
         self.spawn(async move {

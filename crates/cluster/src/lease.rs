@@ -89,7 +89,7 @@ impl LeaseHandle {
 
 impl Cluster {
     /// Tries to hold a Lease, for the life of the process.
-    pub fn hold_lease(&self, settings: LeaseSettings) -> LeaseHandle {
+    pub fn start_holding_lease(&self, settings: LeaseSettings) -> LeaseHandle {
         let held = LeaseHandle::default();
         "not requested yet".clone_into(&mut held.lock().message);
         let elector = Elector { client: self.client.clone(), settings, held: held.clone() };

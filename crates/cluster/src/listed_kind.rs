@@ -153,7 +153,7 @@ impl ListedKind {
 
     /// True for a kind of an API that not every cluster has, such as one that is installed separately: in a cluster
     /// without it, the group, or its version, does not exist.
-    pub fn is_optional(&self) -> bool {
+    pub fn is_optional_api(&self) -> bool {
         OPTIONAL_GROUPS.contains(&self.group)
     }
 
@@ -164,7 +164,7 @@ impl ListedKind {
 
     /// Returns the name of the resource as kubectl accepts it: `resourceclaims.cdi.k8s.io`, or `pods` in the core
     /// group.
-    pub fn full_name(&self) -> String {
+    pub fn kubectl_resource_name(&self) -> String {
         if self.group.is_empty() {
             self.resource.to_owned()
         } else {
@@ -205,13 +205,20 @@ mod tests {
             (PODS.api_version("v1"), RESOURCE_CLAIMS.api_version("v1")),
             ("v1".into(), "resource.k8s.io/v1".into())
         );
-        assert!(FOUNDATIONDB.is_optional() && POD_GROUPS.is_optional() && !RESOURCE_CLAIMS.is_optional());
+        assert!(
+            FOUNDATIONDB.is_optional_api()
+                && POD_GROUPS.is_optional_api()
+                && !RESOURCE_CLAIMS.is_optional_api()
+        );
         assert!(
             PODS.is_always_served()
                 && NAMESPACES.is_always_served()
                 && POD_DISRUPTION_BUDGETS.is_always_served()
                 && !RESOURCE_CLAIMS.is_always_served()
         );
-        assert_eq!([PODS.full_name(), CLASSIC_DRA_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
+        assert_eq!(
+            [PODS.kubectl_resource_name(), CLASSIC_DRA_CLAIMS.kubectl_resource_name()],
+            ["pods", "resourceclaims.cdi.k8s.io"]
+        );
     }
 }

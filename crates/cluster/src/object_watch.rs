@@ -87,8 +87,11 @@ pub struct WatchedKindStatus {
 impl WatchedKindStatus {
     /// Returns the status on one line: `pods: the watch is interrupted: …`
     fn describe(&self) -> String {
-        let resource =
-            if self.kind.is_optional() { self.kind.full_name() } else { self.kind.resource.to_owned() };
+        let resource = if self.kind.is_optional_api() {
+            self.kind.kubectl_resource_name()
+        } else {
+            self.kind.resource.to_owned()
+        };
         format!("{resource}: {}", self.message)
     }
 
@@ -104,7 +107,7 @@ impl WatchedKindStatus {
     }
 
     /// True if objects are missing and waiting does not help, such as without the permission to list them.
-    fn is_permanent(&self) -> bool {
+    fn has_permanent_failure(&self) -> bool {
         self.has_missing_objects() && matches!(self.state, WatchState::Forbidden | WatchState::NotServed)
     }
 }
@@ -188,7 +191,7 @@ impl ObjectWatch {
             let statuses = self.status();
             let missing: Vec<_> = statuses.iter().filter(|status| status.has_missing_objects()).collect();
             let (permanent, other): (Vec<_>, Vec<_>) =
-                missing.iter().partition(|status| status.is_permanent());
+                missing.iter().partition(|status| status.has_permanent_failure());
             if permanent.is_empty() && self.is_synced() {
                 return Ok(());
             }
@@ -204,8 +207,8 @@ impl ObjectWatch {
     }
 
     /// Returns for how long some watch has been down; `None` if all are current.
-    pub fn outdated_for(&self) -> Option<Duration> {
-        self.kinds.iter().filter_map(|watched| watched.health.outdated_for()).max()
+    pub fn watch_down_for(&self) -> Option<Duration> {
+        self.kinds.iter().filter_map(|watched| watched.health.watch_down_for()).max()
     }
 
     /// The status of each kind, the needed ones first.

@@ -199,7 +199,7 @@ impl Registrar {
                         self.report_other_server(&rival, delay);
                     }
                     // New policies end the delay.
-                    _ = until_changed(&mut self.registration.revision, sleep(delay)).await;
+                    _ = run_until_revision_changes(&mut self.registration.revision, sleep(delay)).await;
                     continue;
                 }
                 Ok(ReconcileEnd::Recheck) => {}
@@ -212,7 +212,7 @@ impl Registrar {
                 backoff.reset();
             } else {
                 // New policies end the delay.
-                _ = until_changed(&mut self.registration.revision, backoff.wait()).await;
+                _ = run_until_revision_changes(&mut self.registration.revision, backoff.wait()).await;
             }
         }
     }
@@ -291,7 +291,7 @@ impl Registrar {
             }
             let object = compare::manifest_to_create(desired, owner);
             let answer = self.client.server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
-            self.log_write("webhook configuration created", &[]);
+            self.count_and_log_write("webhook configuration created", &[]);
             return Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner, narrowing);
@@ -328,12 +328,12 @@ impl Registrar {
                 format!("the change was accepted, but these fields still differ: {}", still.join(", "));
             return Err(ApiError::Status { code: 200, message });
         }
-        self.log_write("webhook configuration updated", &wrong);
+        self.count_and_log_write("webhook configuration updated", &wrong);
         Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()))
     }
 
     /// Counts and logs a write.
-    fn log_write(&self, what: &str, fields: &[String]) {
+    fn count_and_log_write(&self, what: &str, fields: &[String]) {
         let (resource, name, fields) = (self.target.resource, &self.target.name, fields.join(", "));
         self.status.update(|state| state.done += 1);
         tracing::info!(resource, name, fields, "{what}");
@@ -350,7 +350,7 @@ impl Registrar {
         let mut stored = stored_bundle(parse_json(&desired)?.root());
         loop {
             let next = timeout(self.timing.check_interval, lines.next_event());
-            let Some(next) = until_changed(&mut self.registration.revision, next).await else {
+            let Some(next) = run_until_revision_changes(&mut self.registration.revision, next).await else {
                 return Ok(ReconcileEnd::DesiredChanged);
             };
             match next {
@@ -437,7 +437,10 @@ impl Registrar {
 
 /// Runs `work` and returns its output, or `None` if the revision changes before it is done. A dropped sender does not
 /// count as a change.
-async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future<Output = T>) -> Option<T> {
+async fn run_until_revision_changes<T>(
+    revision: &mut watch::Receiver<u64>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut changed = pin!(revision.changed());
     let mut work = pin!(work);
     let mut is_gone = false;

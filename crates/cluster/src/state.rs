@@ -118,7 +118,7 @@ impl StateWatch {
     }
 
     /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
-    pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
+    pub fn status_and_object_count(&self, resource: &str) -> Option<(WatchStatus, usize)> {
         let own = self.0.kinds.iter().find(|own| own.health.resource() == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.0.lock();
@@ -203,7 +203,7 @@ impl ObjectSink for SnapshotSink {
         });
     }
 
-    fn has_room_again(&self) -> bool {
+    fn has_memory_for_left_out(&self) -> bool {
         let has_room = self.state.lock().estimated_bytes() <= self.state.limit / 4 * 3;
         has_room && self.own.has_shed.swap(false, Ordering::Relaxed)
     }

@@ -23,7 +23,7 @@ use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use super::watch_lines::{WatchLine, WatchLines};
-use tollgate_document::doc::{KeptFields, KeptPart, ObjectWithDeferredMember, Value};
+use tollgate_document::doc::{KeptFields, KeptObject, ObjectWithDeferredMember, Value};
 
 /// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ pub(super) trait ObjectSink: Send + Sync {
     fn retain(&self, keys: &ObjectKeys);
     /// True, once, if objects were left out for lack of memory and there is enough memory now, so that everything
     /// should be listed again. The default is for sinks that do not need this.
-    fn has_room_again(&self) -> bool {
+    fn has_memory_for_left_out(&self) -> bool {
         false
     }
 }
@@ -163,7 +163,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     /// Lists everything if `position` is `None` or left-out objects may fit now, then watches until the watch ends.
     /// Sets `position` to where the next watch continues, or to `None` if the resource is not served.
     async fn list_and_watch(&self, position: &mut Option<WatchPosition>) -> Result<(), ApiError> {
-        let mut current = match position.take().filter(|_| !self.sink.has_room_again()) {
+        let mut current = match position.take().filter(|_| !self.sink.has_memory_for_left_out()) {
             Some(position) => position,
             None => match self.list().await? {
                 Some(position) => position,
@@ -216,7 +216,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 Err(error) => {
                     let Some(skipped) = TooLargeObject::from_page_error(&error) else { return Err(error) };
                     keys.insert(skipped.namespace, skipped.name);
-                    self.leave_out(skipped.namespace, skipped.name, TOO_LARGE);
+                    self.remove_and_record_unreadable(skipped.namespace, skipped.name, TOO_LARGE);
                     count += 1;
                     skipped.token.clone_into(&mut token);
                     skipped.version.to_owned()
@@ -290,7 +290,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     if event == "DELETED" {
                         self.remove(namespace, name);
                     } else {
-                        self.leave_out(namespace, name, TOO_LARGE);
+                        self.remove_and_record_unreadable(namespace, name, TOO_LARGE);
                     }
                     if !version.is_empty() {
                         version.clone_into(&mut position.version);
@@ -335,11 +335,11 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 
     /// Stores an object, or records why it cannot be stored. Returns false if the sink does not need it.
-    fn put(&self, api_version: &str, part: &KeptPart<'_>) -> bool {
+    fn put(&self, api_version: &str, part: &KeptObject<'_>) -> bool {
         let (namespace, name) = namespace_and_name(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
-            self.leave_out(
+            self.remove_and_record_unreadable(
                 namespace,
                 name,
                 &format!("has more than {max} keys and values, which is the maximum to limit memory"),
@@ -359,7 +359,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 
     /// Removes an object from the sink that exists and cannot be stored, and records why.
-    fn leave_out(&self, namespace: &str, name: &str, why: &str) {
+    fn remove_and_record_unreadable(&self, namespace: &str, name: &str, why: &str) {
         self.sink.remove(namespace, name);
         self.health.add_unreadable(namespace, name, why);
     }

@@ -94,7 +94,7 @@ impl HealthState {
     /// Returns for how long the watch has been down; `None` if the cache is current, or if nothing was listed yet.
     /// Unlike [`HealthState::stale_for`], this counts from the loss of the watch and not from the last event, unless
     /// events had stopped long before.
-    fn outdated_for(&self, now: Instant) -> Option<Duration> {
+    fn watch_down_for(&self, now: Instant) -> Option<Duration> {
         let age = self.stale_for(now)?;
         let lost = self.lost.as_ref().map(|lost| now.saturating_duration_since(lost.since));
         Some(lost.filter(|lost| age.saturating_sub(*lost) <= STALE_AFTER).unwrap_or(age))
@@ -183,8 +183,8 @@ impl WatchHealth {
     }
 
     /// Returns for how long the watch has been down; `None` if the cache is current.
-    pub(crate) fn outdated_for(&self) -> Option<Duration> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).outdated_for(Instant::now())
+    pub(crate) fn watch_down_for(&self) -> Option<Duration> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).watch_down_for(Instant::now())
     }
 
     /// Number of objects that exist and cannot be read.
@@ -313,10 +313,14 @@ mod tests {
         let since = last_event + Duration::from_secs(40);
         state.lost = Some(LostWatch { since, code: 0, why: "gone".to_owned() });
         assert_eq!(state.stale_for(last_event), Some(Duration::ZERO), "lost is lost at once");
-        assert_eq!(state.outdated_for(late), Some(Duration::from_secs(55)), "it was open until it was lost");
+        assert_eq!(
+            state.watch_down_for(late),
+            Some(Duration::from_secs(55)),
+            "it was open until it was lost"
+        );
         let lost_late = Some(LostWatch { since: late, code: 0, why: "gone".to_owned() });
         let quiet = HealthState { last_event: Some(last_event), lost: lost_late, ..HealthState::default() };
-        assert_eq!(quiet.outdated_for(late), Some(Duration::from_secs(95)), "events had stopped before");
+        assert_eq!(quiet.watch_down_for(late), Some(Duration::from_secs(95)), "events had stopped before");
         assert_eq!(state.watch_state(last_event), WatchState::Interrupted);
         state.last_event = None;
         assert_eq!(state.stale_for(late), None, "nothing is known that could be old");

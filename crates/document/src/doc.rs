@@ -25,7 +25,7 @@ mod tape;
 pub use build::Builder;
 pub use edit::{ChangeValue, DocChange, apply_changes};
 pub use index::ContainerIndex;
-pub use json::{KeptFields, KeptPart, ObjectWithDeferredMember, parse_kept};
+pub use json::{KeptFields, KeptObject, ObjectWithDeferredMember, parse_kept};
 pub use json::{SyntaxError, parse};
 pub use json::{parse_prefix, parse_with_node_limit};
 pub use name::{FieldName, NameSet};
@@ -181,11 +181,11 @@ impl<'a> Doc<'a> {
         if node.text == TextSource::Inside {
             return self.text_between_quotes(node.span);
         }
-        self.text_of_any(at, node)
+        self.text_by_text_source(at, node)
     }
 
     /// [`Doc::text_of`], without a short way for strings without escapes.
-    fn text_of_any(&self, at: u32, node: &Node) -> &str {
+    fn text_by_text_source(&self, at: u32, node: &Node) -> &str {
         match node.text {
             TextSource::Span => self.text_at(node.span),
             TextSource::Inside => self.text_between_quotes(node.span),

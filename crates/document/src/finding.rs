@@ -55,7 +55,7 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// The reason in `status.details.causes[].reason`.
-    pub fn cause(self) -> &'static str {
+    pub fn cause_reason(self) -> &'static str {
         self.cause_and_prefix().0
     }
 

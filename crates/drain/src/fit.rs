@@ -76,7 +76,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 nodes = found;
                 misfits
             } else {
-                self.unknown_misfits(movers, &is_moving)
+                self.misfits_with_unknown_outcome(movers, &is_moving)
             };
             if misfits.is_empty() {
                 return FitResult { stays, waves: planned, nodes };
@@ -135,7 +135,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
     /// state is incomplete.
-    fn unknown_misfits(
+    fn misfits_with_unknown_outcome(
         &self,
         movers: &[MovingPods],
         is_moving: &dyn Fn(usize) -> bool,

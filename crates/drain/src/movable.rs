@@ -35,9 +35,9 @@ impl<'d> MoveChecks<'_, 'd> {
         let (object, options) = (pod.pod, &self.request.options);
         check_mirror_pod(object)
             .or_else(|| check_terminating(object))
-            .or_else(|| check_not_running(object))
+            .or_else(|| check_ended_or_unbound(object))
             .or_else(|| claims().find_map(check_pod_group_claim))
-            .or_else(|| claims().find_map(|held| self.check_named_claim(held)))
+            .or_else(|| claims().find_map(|held| self.check_claim_used_by_name(held)))
             .or_else(|| claims().find_map(|held| self.check_tolerations(object, held)))
             .or_else(|| check_daemon_set(object, options))
             .or_else(|| check_no_controller(object, options))
@@ -48,7 +48,7 @@ impl<'d> MoveChecks<'_, 'd> {
 
     /// Returns the reason to stay for a pod that references the claim by name: a new pod of the same controller
     /// would use the old allocation.
-    fn check_named_claim(&self, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
+    fn check_claim_used_by_name(&self, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
         let is_named = |pod: StoredObject<'d>| {
             let mut references = Pod::of(pod.value).spec().resource_claims().iter();
             references.any(|reference: PodResourceClaim<'_>| {
@@ -173,7 +173,7 @@ fn check_terminating(pod: StoredObject<'_>) -> Option<StayExplanation> {
 }
 
 /// The reason to stay for a pod that has ended or is not bound to a node yet.
-fn check_not_running(pod: StoredObject<'_>) -> Option<StayExplanation> {
+fn check_ended_or_unbound(pod: StoredObject<'_>) -> Option<StayExplanation> {
     let phase = pod.value.get("status").get("phase").str();
     if matches!(phase, "Succeeded" | "Failed") {
         let why = format!("It has ended (phase {phase}), and kube-controller-manager releases its claims.");

@@ -140,7 +140,7 @@ tollgate_formats::named_enum! {
 
 impl StayReason {
     /// True if deleting the pod would free its devices without permanent damage.
-    pub(crate) fn is_forceable(self) -> bool {
+    pub(crate) fn allows_forced_deletion(self) -> bool {
         match self {
             StayReason::NoRoom
             | StayReason::FitsSometimes

@@ -273,7 +273,7 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
                 .filter_map(|budget| self.budgets.get(*budget))
                 .map(crate::outcome::Budget::namespaced_name)
                 .collect(),
-            is_forceable: matches!(fate, PodDecision::Stays { reason, .. } if reason.is_forceable()),
+            is_forceable: matches!(fate, PodDecision::Stays { reason, .. } if reason.allows_forced_deletion()),
             fate,
         })
     }

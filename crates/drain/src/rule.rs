@@ -26,7 +26,7 @@ pub(crate) fn noschedule_rule_json(
     key: &str,
     version: Version,
 ) -> String {
-    let selector = selects.set_names().map(|(field, value)| (field, ChangeValue::str(value))).collect();
+    let selector = selects.specified_names().map(|(field, value)| (field, ChangeValue::str(value))).collect();
     let taint = vec![("key", ChangeValue::str(key)), ("effect", ChangeValue::str("NoSchedule"))];
     let spec = vec![("deviceSelector", ChangeValue::Object(selector)), ("taint", ChangeValue::Object(taint))];
     let rule = ChangeValue::Object(vec![

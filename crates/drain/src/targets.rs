@@ -44,7 +44,7 @@ pub(crate) fn resolve_targets(
         let unpublished = match target {
             DeviceTarget::Devices(names) if selects_any(&held, names) => vec![names.clone()],
             DeviceTarget::Devices(_) => Vec::new(),
-            DeviceTarget::Node(node) => unpublished_on_node(state, node, &published),
+            DeviceTarget::Node(node) => held_unpublished_devices(state, node, &published),
         };
         let resolved = match target.resolve(&snapshot) {
             Ok(resolved) => {
@@ -200,7 +200,11 @@ fn held_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
 
 /// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
 /// taken from the allocation.
-fn unpublished_on_node(state: &State<'_>, node: &str, published: &DevicesByPool<'_>) -> Vec<NameSelector> {
+fn held_unpublished_devices(
+    state: &State<'_>,
+    node: &str,
+    published: &DevicesByPool<'_>,
+) -> Vec<NameSelector> {
     let mut found = Vec::new();
     for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };

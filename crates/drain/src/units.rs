@@ -6,7 +6,9 @@ use crate::outcome::StayReason;
 use crate::stay::StayExplanation;
 use crate::users::PodWithClaims;
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, effects_of_lost_pods, unit_of};
+use tollgate_forecast::{
+    ObjectKind, State, StoredObject, UnitName, effects_of_lost_pods, group_that_moves_together,
+};
 use tollgate_formats::count::count_with_noun;
 
 /// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
@@ -26,7 +28,7 @@ pub(crate) struct PodUnit<'d> {
 pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec<PodUnit<'d>> {
     let mut units: BTreeMap<UnitName<'d>, PodUnit<'d>> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate() {
-        let Some(name) = unit_of(state, pod.pod) else { continue };
+        let Some(name) = group_that_moves_together(state, pod.pod) else { continue };
         let new = || PodUnit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
         units.entry(name).or_insert_with(new).pods.push(index);
     }
@@ -44,7 +46,7 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec
             let Some(pod) = state.objects_of_kind(ObjectKind::Pod).get(group.namespace, name) else {
                 continue;
             };
-            let unit = unit_of(state, pod).and_then(|name| units.get_mut(&name));
+            let unit = group_that_moves_together(state, pod).and_then(|name| units.get_mut(&name));
             if let Some(unit) = unit.filter(|unit| unit.name.kind.name() == group.kind) {
                 unit.restarted.push(pod);
             }

@@ -74,9 +74,9 @@ pub fn default_edits(
                 edits.default_time_added(entry.taint(), &entry.taint_path(&taints_at.index(index)));
             }
         }
-        ObjectBody::Rule(rule) => edits.default_rule(rule, old, profile),
+        ObjectBody::Rule(rule) => edits.add_rule_defaults(rule, old, profile),
         ObjectBody::Claim(claim) => {
-            edits.default_claim(claim.spec(), &spec);
+            edits.add_claim_defaults(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
             let allocation = status.field("allocation");
             let devices = allocation.field("devices");
@@ -89,7 +89,9 @@ pub fn default_edits(
                 edits.default_toleration_operators(result.tolerations(), &result_at.field("tolerations"));
             }
         }
-        ObjectBody::Template(template) => edits.default_claim(template.spec().spec(), &spec.field("spec")),
+        ObjectBody::Template(template) => {
+            edits.add_claim_defaults(template.spec().spec(), &spec.field("spec"))
+        }
         ObjectBody::Patch(patch) => {
             let devices_at = spec.field("devices");
             edits.default_taint_times(patch.spec().devices().taints(), &devices_at.field("taints"));
@@ -158,7 +160,7 @@ impl EditCollector<'_> {
 
     /// Adds `timeAdded` to the taint of a DeviceTaintRule or, if an update changes the effect but not the time, resets
     /// it where the release does so.
-    fn default_rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+    fn add_rule_defaults(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
@@ -191,7 +193,7 @@ impl EditCollector<'_> {
 
     /// Adds allocation mode, count and the operators of tolerations to the requests of a claim, with `at` as the path
     /// of its spec.
-    fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
+    fn add_claim_defaults(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
         for (index, request) in self.items_if_short(spec.devices().requests(), MAX_REQUESTS) {

@@ -25,7 +25,7 @@ pub use as_stored::stored_json;
 pub use cluster::ClusterSource;
 pub use fill::{Mutation, json_patch};
 pub use identify::{Identity, identify};
-pub use memory::memory_needed;
+pub use memory::memory_bytes_for_body;
 pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
 pub use prepare::DecodedObject;
 pub use response::{bad_request_response, respond};
@@ -166,7 +166,7 @@ impl Engine {
 
     /// Configures the engine to return exactly the verdict of the API server; see [`Engine::exact`].
     #[must_use]
-    pub fn with_exact_verdicts(self) -> Engine {
+    pub fn with_api_server_verdicts(self) -> Engine {
         Engine { exact: true, ..self }
     }
 
@@ -202,7 +202,7 @@ impl Engine {
             return Verdict::Checked(Vec::new());
         }
         if let Some(kind) = own_kinds::policy_kind_of(admission.object) {
-            return self.verdict_for_all_profiles(&own_kinds::policy_findings(kind, admission));
+            return self.verdict_for_all_profiles(&own_kinds::policy_object_findings(kind, admission));
         }
         let identity = identify(admission.object);
         let is_unchecked = |profile: &&Profile| identify::is_unchecked_kind(&identity, profile);
@@ -237,7 +237,7 @@ impl Engine {
                 rank,
             }));
         }
-        let mut merged = self.merge_profiles(all);
+        let mut merged = self.merge_profile_findings(all);
         self.cut_to_budget(&mut merged, left_out, FindingBudget::for_report(self.exact, from_review));
         Verdict::Checked(merged)
     }
@@ -302,7 +302,7 @@ impl Engine {
         if identify::is_unchecked_kind(identity, profile) {
             return Violations::default();
         }
-        let served = if self.are_stored { identify::stored_kind } else { identify::served_kind };
+        let served = if self.are_stored { identify::kind_of_stored_object } else { identify::served_kind };
         let (kind, version) = match served(identity, profile, admission) {
             Ok(served) => served,
             Err(finding) => {
@@ -381,7 +381,7 @@ impl Engine {
         }
         for (rule, count) in [WRONG_CONTENT_TYPE, UNKNOWN_FIELD].into_iter().zip(left_out) {
             if count > 0 && self.reports_rule(rule) {
-                findings.leave_out(rule, count);
+                findings.count_omitted(rule, count);
             }
         }
     }
@@ -439,7 +439,7 @@ impl Engine {
 
     /// Sorts the findings of all profiles and joins equal ones into one diagnostic that lists the profiles. Repeated
     /// findings of one profile are dropped, as at the API server.
-    fn merge_profiles(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
+    fn merge_profile_findings(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
         // Equal elements cannot be told apart, so their order does not matter.
         all.sort_unstable();
         let mut merged: Vec<Diagnostic> = Vec::with_capacity(all.len());

@@ -300,7 +300,7 @@ impl Impact<'_> {
 
     /// Returns the evicted pods whose replacements can be evicted again. The scheduler ignores tolerationSeconds, so the
     /// replacement of a pod that tolerates the taint for a limited time may get the same device.
-    pub fn pods_evicted_again(&self) -> impl Iterator<Item = &PodImpact<'_>> {
+    pub fn pods_with_evictable_replacement(&self) -> impl Iterator<Item = &PodImpact<'_>> {
         let has_replacement = |pod: &&PodImpact<'_>| pod.outcome.is_evicted() && pod.owner.is_some();
         self.pods.iter().filter(|pod| pod.is_time_limited).filter(has_replacement)
     }

@@ -157,7 +157,7 @@ impl RuleSet {
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
         let is_ours = |finding: &Finding| is_of_drafts || finding.rule.is_ratcheted();
-        let has_lost = findings.has_left_out(|rule| is_of_drafts || rule.is_ratcheted());
+        let has_lost = findings.has_omitted_where(|rule| is_of_drafts || rule.is_ratcheted());
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
@@ -185,9 +185,12 @@ impl RuleSet {
             }
             _ => {
                 let known = &mut *known.borrow_mut();
-                findings.remove_excused(first, |finding| {
+                findings.remove_excused_from(first, |finding| {
                     is_ours(finding)
-                        && known.excuses(&BorrowedFinding::from_finding(finding), admission.object)
+                        && known.consume_matching_finding(
+                            &BorrowedFinding::from_finding(finding),
+                            admission.object,
+                        )
                 });
             }
         }

@@ -16,10 +16,10 @@ static WORKING_FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
 
 /// The path as messages show it: relative if it is below the working folder, without `.` and repeated separators.
 pub fn shown_path(path: &Path) -> String {
-    shown_in(path, &WORKING_FOLDERS)
+    shown_path_relative_to(path, &WORKING_FOLDERS)
 }
 
-fn shown_in(path: &Path, folders: &[PathBuf]) -> String {
+fn shown_path_relative_to(path: &Path, folders: &[PathBuf]) -> String {
     let below = || folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
     let path = if path.is_absolute() { below().unwrap_or(path) } else { path };
     let clean: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
@@ -50,7 +50,7 @@ mod tests {
             ("../a.yaml", "../a.yaml"),
             ("a\\b.yaml", "a\\b.yaml"),
         ] {
-            assert_eq!(super::shown_in(Path::new(path), &folders), expected, "{path}");
+            assert_eq!(super::shown_path_relative_to(Path::new(path), &folders), expected, "{path}");
         }
     }
 }

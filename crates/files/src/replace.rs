@@ -17,7 +17,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Replaces the whole text of a file with `new`. Returns an error message if the text is not `old`, because the file
 /// has changed since it was read, or if it cannot be written.
-pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
+pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<(), String> {
     let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
     let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
     if !meta.is_file() {
@@ -120,7 +120,7 @@ fn copy_owner(_: &File, _: &Metadata) {}
 
 #[cfg(test)]
 mod tests {
-    use super::replace_text;
+    use super::replace_if_unchanged;
 
     #[cfg(unix)]
     #[test]
@@ -132,17 +132,17 @@ mod tests {
         std::fs::write(&file, b"\xef\xbb\xbfa: 1\r\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("real/a.yaml", &link).unwrap();
-        replace_text(&link, "a: 1\r\n", "a: 2\r\n").unwrap();
+        replace_if_unchanged(&link, "a: 1\r\n", "a: 2\r\n").unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read(&file).unwrap(), b"\xef\xbb\xbfa: 2\r\n");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(root.join("real")).unwrap().count(), 1, "nothing is left behind");
-        let changed = replace_text(&file, "a: 1\r\n", "a: 3\r\n");
+        let changed = replace_if_unchanged(&file, "a: 1\r\n", "a: 3\r\n");
         assert_eq!(changed.unwrap_err(), "the file has changed since it was read");
         std::fs::write(&file, b"\xff\xfea\0").unwrap();
-        assert!(replace_text(&file, "a", "b").unwrap_err().contains("UTF-16"));
+        assert!(replace_if_unchanged(&file, "a", "b").unwrap_err().contains("UTF-16"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
-        assert_eq!(replace_text(&file, "a", "b").unwrap_err(), "the file is read-only");
+        assert_eq!(replace_if_unchanged(&file, "a", "b").unwrap_err(), "the file is read-only");
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -66,7 +66,7 @@ fn scheduler_error(message: String) -> PendingReason {
 impl<'p> Simulation<'_, 'p> {
     /// Tries to schedule the pending pods for which something has changed.
     // upstream v1.37 DynamicResources.EventsToRegister
-    pub(crate) fn schedule(&mut self) {
+    pub(crate) fn schedule_pending_pods(&mut self) {
         loop {
             let waiting = self.pods_to_schedule().into_iter();
             let turn: Vec<PodIndex> = waiting.filter(|pod| self.should_try(*pod)).collect();
@@ -87,14 +87,14 @@ impl<'p> Simulation<'_, 'p> {
                     self.pending.insert(pod, pending);
                     continue;
                 }
-                self.try_until_settled(pod, &mut failed);
+                self.schedule_or_record_failure(pod, &mut failed);
             }
         }
     }
 
     /// Tries a pod again as long as an attempt deallocates one of its claims, and records the pod in `failed` if it
     /// stays pending.
-    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, PendingReason)>) {
+    fn schedule_or_record_failure(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, PendingReason)>) {
         // Each turn deallocates a claim.
         loop {
             match self.try_to_schedule(pod) {

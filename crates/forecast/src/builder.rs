@@ -54,7 +54,7 @@ impl<'d> PlanBuilder<'d> {
     pub(crate) fn build(mut self, steps: Vec<ClusterChange<'d>>) -> Plan<'d> {
         self.add_initial_state();
         let mut at = self.plan.settings.now;
-        self.end_stage(at);
+        self.add_stage(at);
         let mut steps = steps.into_iter().peekable();
         let is_rule = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Apply(value) if object_kind(*value) == Some(ObjectKind::DeviceTaintRule));
         let is_eviction = |step: &ClusterChange<'d>| matches!(step, ClusterChange::Evict { .. });
@@ -74,7 +74,7 @@ impl<'d> PlanBuilder<'d> {
                 ClusterChange::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
             if !continues {
-                self.end_stage(at);
+                self.add_stage(at);
             }
         }
         self.find_evictions();
@@ -117,7 +117,7 @@ impl<'d> PlanBuilder<'d> {
 
     /// Adds a stage that begins at `at`: the objects in effect from then on, and the actions on pods and claims that
     /// were collected since the previous stage.
-    fn end_stage(&mut self, at: Timestamp) {
+    fn add_stage(&mut self, at: Timestamp) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
         let changed = std::mem::take(&mut self.changed);
@@ -149,7 +149,7 @@ impl<'d> PlanBuilder<'d> {
                 self.actions.push(Action::ApplyClaim(claim, spec));
             }
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
-                self.apply_workload(kind, object, known);
+                self.add_pods_of_workload(kind, object, known);
             }
             _ => {}
         }
@@ -216,7 +216,7 @@ impl<'d> PlanBuilder<'d> {
 
     /// Adds the pods that an applied workload creates. If the workload is `known`, it exists already, so their outcome
     /// is reported as unknown.
-    fn apply_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
+    fn add_pods_of_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
         let pods = self.plan.controllers.pods_created_by_workload(kind, object);
         let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
@@ -272,7 +272,7 @@ impl<'d> PlanBuilder<'d> {
         let is_of_set =
             |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| JobTable::replacement_keeps_name(*pod));
         let waiting: Vec<PodIndex> = self.plan.waiting.iter().copied().filter(is_of_set).collect();
-        self.plan.order_replacements(&waiting);
+        self.plan.record_replacement_predecessors(&waiting);
     }
 
     /// Adds the pods that are deleted because their Job fails after too many evictions.
@@ -375,7 +375,7 @@ impl<'d> PlanBuilder<'d> {
         for tracked in &mut plan.tracked {
             let Some(pod) = tracked.pod else { continue };
             for (number, era) in plan.eras.classes.iter().enumerate() {
-                if !plan.extended.add_pod(pod, (number, era), &plan.catalog, &mut plan.tables) {
+                if !plan.extended.try_add_claims_of_pod(pod, (number, era), &plan.catalog, &mut plan.tables) {
                     tracked.not_modelled.push("more than four extended resources".to_owned());
                 }
             }

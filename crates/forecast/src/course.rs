@@ -101,7 +101,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
         }
         let nodes = plan.eras.nodes.first()?.len();
         let start = random.number_below(nodes);
-        let rounds = plan.eviction_rounds(&mut random);
+        let rounds = plan.random_eviction_rounds(&mut random);
         let mut simulation = Simulation {
             plan,
             fits: &player.fits,
@@ -141,7 +141,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             simulation.enter_stage(number, stage)?;
         }
         simulation.advance_time(None);
-        if simulation.explains_run(course) {
+        if simulation.should_explain_run(course) {
             simulation.explain_pending();
         }
         Some(simulation.into_run_outcome())
@@ -197,7 +197,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
-                    Some(other) if other != *pod => self.share_placement(*pod, other),
+                    Some(other) if other != *pod => self.report_placement_of_existing(*pod, other),
                     _ => self.create(*pod),
                 }
             }
@@ -240,10 +240,10 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// Handles an applied pod that already exists: the report for `pod` shows the placement of `other`, the existing
     /// pod.
-    fn share_placement(&mut self, pod: PodIndex, other: PodIndex) {
+    fn report_placement_of_existing(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, FinalPodState::Bound(_)) {
-            self.evictions.insert(pod, BoundPodEvictions::sharing_placement(end));
+            self.evictions.insert(pod, BoundPodEvictions::without_evictions(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
             }
@@ -313,9 +313,9 @@ impl<'a, 'p> Simulation<'a, 'p> {
         loop {
             let new = self.evict_due_pods();
             self.create_in_random_order(new);
-            self.schedule();
+            self.schedule_pending_pods();
             while self.create_held_back() {
-                self.schedule();
+                self.schedule_pending_pods();
             }
             let now = self.now;
             if self.next_time(None).is_none_or(|next| next > now) {

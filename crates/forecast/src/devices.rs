@@ -259,7 +259,7 @@ fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
         let mut expressions = of_class.chain(by.selectors().iter()).filter_map(Selector::cel);
         expressions.all(|cel| selectors.matches(cel.expression(), device) == Ok(true))
     };
-    Inventory::with_class_rules(profile.allocation, slices, rules, selects)
+    Inventory::with_class_and_cel_rules(profile.allocation, slices, rules, selects)
 }
 
 /// The taints of a device, each with the DeviceTaintRule that adds it.
@@ -319,7 +319,7 @@ impl<'d> SingleNodeFinder<'_, 'd> {
         }
         if let Some((slice, node)) = self.last
             && slice == device.slice_name()
-            && !device.has_own_nodes()
+            && !device.has_own_node_selection()
         {
             return node;
         }
@@ -328,7 +328,7 @@ impl<'d> SingleNodeFinder<'_, 'd> {
             (Some(only), None) => Some(only.name),
             _ => None,
         };
-        self.last = (!device.has_own_nodes()).then_some((device.slice_name(), node));
+        self.last = (!device.has_own_node_selection()).then_some((device.slice_name(), node));
         node
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct BoundPodEvictions {
 
 impl BoundPodEvictions {
     /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn sharing_placement(place: FinalPodState) -> BoundPodEvictions {
+    pub(crate) fn without_evictions(place: FinalPodState) -> BoundPodEvictions {
         BoundPodEvictions { placements: vec![place], ..BoundPodEvictions::default() }
     }
 
@@ -105,7 +105,7 @@ impl<'p> Simulation<'_, 'p> {
     /// Evicts the pods that are due, and returns the pods that controllers create now.
     pub(crate) fn evict_due_pods(&mut self) -> Vec<PodIndex> {
         let now = self.now;
-        self.end_deletions();
+        self.end_due_deletions();
         let (mut new, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|(at, _)| *at <= now);
         self.later = later;
         while let Some(eviction) = self.plan.evictions.get(self.next_eviction) {
@@ -131,7 +131,7 @@ impl<'p> Simulation<'_, 'p> {
         for (_, pod) in due {
             new.extend(self.evict_bound_pod(pod));
         }
-        self.end_failed_jobs();
+        self.delete_pods_of_failed_jobs();
         new.retain(|(_, pod)| !self.is_job_failed_or_suspended(*pod));
         let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
         self.later.extend(later);
@@ -226,7 +226,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Ends the deletions that are due. Those of later rounds wait for the next call.
-    fn end_deletions(&mut self) {
+    fn end_due_deletions(&mut self) {
         let now = self.now;
         let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
         let Some(round) = due.map(|deletion| deletion.round).min() else { return };

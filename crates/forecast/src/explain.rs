@@ -62,7 +62,7 @@ impl DeviceTally {
 impl<'p> Simulation<'_, 'p> {
     /// True if pending pods are explained in this run. An explanation checks every device, so in a large
     /// cluster only some runs have one.
-    pub(crate) fn explains_run(&self, course: u32) -> bool {
+    pub(crate) fn should_explain_run(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
         let devices = devices.map_or(0, |era| era.inventory.published_devices().count());
         let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN_EVERY_RUN).unwrap_or(u32::MAX);
@@ -81,7 +81,7 @@ impl<'p> Simulation<'_, 'p> {
             let explanation = if let Some((_, explanation)) = twin {
                 explanation.clone()
             } else {
-                let explanation = self.explain(pod);
+                let explanation = self.describe_requested_devices(pod);
                 known.push((pod, explanation.clone()));
                 explanation
             };
@@ -92,7 +92,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
-    fn explain(&mut self, pod: PodIndex) -> Option<String> {
+    fn describe_requested_devices(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
         let claims = self.read_pod_claims(pod, entry).ok()?;

@@ -29,7 +29,7 @@ pub(crate) struct ExtendedClaims<'d> {
 impl<'d> ExtendedClaims<'d> {
     /// Adds all claims that a pod may need for its extended resources. Returns false, and adds none, if the pod has too
     /// many of them.
-    pub(crate) fn add_pod(
+    pub(crate) fn try_add_claims_of_pod(
         &mut self,
         pod: PodIndex,
         (era_number, era): (usize, &ClassEra<'d>),

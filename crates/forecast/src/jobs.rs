@@ -28,7 +28,7 @@ impl Simulation<'_, '_> {
     }
 
     /// Deletes the pods of Jobs that have failed, which frees their devices.
-    pub(crate) fn end_failed_jobs(&mut self) {
+    pub(crate) fn delete_pods_of_failed_jobs(&mut self) {
         let plan = self.plan;
         for (number, stored) in plan.controllers.jobs.iter().enumerate() {
             let Some(job) = self.jobs.get_mut(number) else { continue };

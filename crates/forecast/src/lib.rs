@@ -47,7 +47,9 @@ pub use outcome::{
 };
 pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
 pub use player::RunSimulator;
-pub use restart::{AffectedGroup, GROUP_KINDS, UnitName, effects_of_lost_pods, job_failure_reason, unit_of};
+pub use restart::{
+    AffectedGroup, GROUP_KINDS, UnitName, effects_of_lost_pods, group_that_moves_together, job_failure_reason,
+};
 pub use selectors::CelSelectorEvaluator;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use tollgate_allocator::tolerates;

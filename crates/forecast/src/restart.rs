@@ -104,15 +104,15 @@ pub struct UnitName<'d> {
 
 /// The group of pods that can only move together with this pod; `None` if the state does not contain its JobSet or
 /// LeaderWorkerSet.
-pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
-    let (kind, namespace, name) = set_of(state, pod)?;
+pub fn group_that_moves_together<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
+    let (kind, namespace, name) = job_set_or_leader_worker_set(state, pod)?;
     let is_indexed = kind == ObjectKind::LeaderWorkerSet;
     let index = if is_indexed { leader_worker_set::group_index(pod) } else { "" };
     Some(UnitName { kind, namespace, name, index })
 }
 
 /// The JobSet or LeaderWorkerSet of a pod, if the state contains it.
-fn set_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<GroupKey<'d>> {
+fn job_set_or_leader_worker_set<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<GroupKey<'d>> {
     let is_set = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
     let (kind, set) = controllers_of(state, pod).find(|(kind, _)| is_set(*kind))?;
     Some((kind, pod.namespace(), set.name()))
@@ -128,7 +128,7 @@ fn group_keys<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>>
     let exists =
         |(kind, name): &(ObjectKind, &str)| state.objects_of_kind(*kind).get(pod.namespace(), name).is_some();
     let named = named.into_iter().filter(exists).map(|(kind, name)| (kind, pod.namespace(), name));
-    set_of(state, pod).into_iter().chain(named).collect()
+    job_set_or_leader_worker_set(state, pod).into_iter().chain(named).collect()
 }
 
 /// The effect on the pods of a PodGroup: none, because gang scheduling does not affect running pods.

@@ -27,7 +27,7 @@ pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
 impl Plan<'_> {
     /// Records the pods that must be ready before a StatefulSet creates each replacement: other replacements
     /// and pending pods with a lower ordinal.
-    pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
+    pub(crate) fn record_replacement_predecessors(&mut self, waiting: &[PodIndex]) {
         let mut sets: BTreeMap<(&str, &str), Vec<EvictedOrdinal<'_>>> = BTreeMap::new();
         for eviction in self.evictions.iter().filter(|eviction| eviction.is_ordered) {
             let tracked = self.tracked.get(eviction.tracked);
@@ -54,7 +54,7 @@ impl Plan<'_> {
                 });
                 after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
             }
-            random_orders.extend(self.replacements_in_random_order(pods));
+            random_orders.extend(self.replacements_evicted_together(pods));
         }
         for (pod, before) in after {
             if let Some(entry) = self.tables.pods.get_mut(pod) {
@@ -66,7 +66,7 @@ impl Plan<'_> {
 
     /// Groups of replacements of one StatefulSet whose pods are evicted at the same time. Each simulated run draws
     /// an order of these evictions, since a pod can be evicted after another one was already recreated.
-    fn replacements_in_random_order(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
+    fn replacements_evicted_together(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&InitialPodEviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
@@ -87,7 +87,7 @@ impl Plan<'_> {
     }
 
     /// Draws a random order of the evictions for one simulated run, for those that can happen in any order.
-    pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
+    pub(crate) fn random_eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
         let mut rounds = EvictionRounds::default();
         for order in &self.random_orders {
             let mut drawn: Vec<(u64, PodIndex)> = order.iter().map(|pod| (random.next(), *pod)).collect();

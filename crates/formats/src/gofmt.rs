@@ -126,7 +126,7 @@ pub fn json_float(value: f64) -> String {
 
 /// The number literal that a Go client sends for `literal`, having decoded it without a type: that of an `int64` if it
 /// is one, otherwise that of a `float64`. A literal too large for both stays as it is; Go refuses it.
-pub fn json_number(literal: &str) -> Cow<'_, str> {
+pub fn normalize_json_number(literal: &str) -> Cow<'_, str> {
     let is_canonical = |text: &str| {
         text.len() < 19 && text != "-0" && text.bytes().skip(1).all(|byte| byte.is_ascii_digit())
     };
@@ -253,7 +253,7 @@ mod tests {
             ("3.141592653589793238462643", "3.141592653589793"),
             ("1e400", "1e400"),
         ] {
-            assert_eq!(json_number(literal), expected);
+            assert_eq!(normalize_json_number(literal), expected);
         }
     }
 

@@ -38,9 +38,9 @@ impl Timestamp {
 
 /// Reads an RFC 3339 time as Go does; the error is Go's message.
 pub fn parse_rfc3339(text: &str) -> Result<Timestamp, String> {
-    match parse_usual_form(text.as_bytes()) {
+    match parse_api_server_form(text.as_bytes()) {
         Some(time) => Ok(time),
-        None => parse_layout(text.as_bytes()).map_err(|error| error.message(text)),
+        None => parse_go_layout(text.as_bytes()).map_err(|error| error.message(text)),
     }
 }
 
@@ -91,7 +91,7 @@ impl TimeError<'_> {
 
 /// Checks an RFC 3339 time as Go reads it; the error is Go's message.
 pub fn check_rfc3339(text: &str) -> Result<(), String> {
-    match usual_parts(text.as_bytes()) {
+    match api_server_form_parts(text.as_bytes()) {
         Some(_) => Ok(()),
         None => parse_rfc3339(text).map(drop),
     }
@@ -105,8 +105,8 @@ pub fn is_surely_not_after(time: &str, other: &str) -> bool {
 }
 
 /// Reads a time of the form that API servers write, `2026-01-02T03:04:05Z`; `None` for any other text.
-fn parse_usual_form(text: &[u8]) -> Option<Timestamp> {
-    let [year, month, day, hour, minute, second] = usual_parts(text)?;
+fn parse_api_server_form(text: &[u8]) -> Option<Timestamp> {
+    let [year, month, day, hour, minute, second] = api_server_form_parts(text)?;
     let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
     Some(Timestamp { seconds, nanos: 0 })
 }
@@ -116,7 +116,7 @@ const USUAL_BYTES: usize = 20;
 
 /// The year, month, day, hour, minute and second of a valid time of the form `2026-01-02T03:04:05Z`; `None` for any
 /// other text. It is fast, because a ResourceSlice can have a thousand times.
-fn usual_parts(text: &[u8]) -> Option<[i64; 6]> {
+fn api_server_form_parts(text: &[u8]) -> Option<[i64; 6]> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
     else {
         return None;
@@ -135,7 +135,7 @@ fn usual_parts(text: &[u8]) -> Option<[i64; 6]> {
 }
 
 /// Reads a time of any form that Go accepts, element by element in Go's order.
-fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
+fn parse_go_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     let mut rest = text;
     let year = read_year(&mut rest)?;
     skip_literal(&mut rest, "-")?;

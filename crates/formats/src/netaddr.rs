@@ -14,7 +14,7 @@ pub struct InvalidCidr;
 /// The canonical form of an address with a prefix length; `None` if `value` is already in this form.
 ///
 /// upstream v1.36 `IsValidInterfaceAddress`
-pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
+pub fn canonical_cidr_if_different(value: &str) -> Result<Option<String>, InvalidCidr> {
     let (address, length) = value.split_once('/').ok_or(InvalidCidr)?;
     let address = address.parse().or_else(|_| without_padding(address).parse());
     let address: IpAddr = address.map_err(|_not_one| InvalidCidr)?;
@@ -66,7 +66,7 @@ mod tests {
         for value in
             ["1.2.3.4/24", "0.0.0.0/0", "2001:db8::1/64", "::/0", "::1/128", "1:0:0:2::/64", "fe80::1/64"]
         {
-            assert_eq!(canonical_cidr(value), Ok(None), "{value}");
+            assert_eq!(canonical_cidr_if_different(value), Ok(None), "{value}");
         }
         for (value, canonical) in [
             ("01.2.3.4/24", "1.2.3.4/24"),
@@ -86,7 +86,7 @@ mod tests {
             ("1:2:3:4:5:6:7::/64", "1:2:3:4:5:6:7:0/64"),
             ("::1.2.3.4/64", "::102:304/64"),
         ] {
-            assert_eq!(canonical_cidr(value), Ok(Some(canonical.to_owned())), "{value}");
+            assert_eq!(canonical_cidr_if_different(value), Ok(Some(canonical.to_owned())), "{value}");
         }
         for value in [
             "",
@@ -117,7 +117,7 @@ mod tests {
             "::1:/64",
             "g::/64",
         ] {
-            assert_eq!(canonical_cidr(value), Err(InvalidCidr), "{value}");
+            assert_eq!(canonical_cidr_if_different(value), Err(InvalidCidr), "{value}");
         }
     }
 }

@@ -92,7 +92,7 @@ impl<'a> Quantity<'a> {
 
     /// The amount as a plain decimal with all written places: `1000m` is `1.000`. Kubernetes 1.37 compares
     /// valid values by this text. With more than a thousand zeros, the exponent is kept.
-    pub fn exact_text(&self) -> String {
+    pub fn plain_decimal_text(&self) -> String {
         let places = self.places();
         self.with_view(|view| {
             let mut out = String::new();
@@ -125,13 +125,13 @@ impl<'a> Quantity<'a> {
     /// The amount in whole units, as upstream's `Value()` computes it: rounded up; a too large amount wraps around or
     /// gives 0.
     pub fn value(&self) -> i64 {
-        self.scaled(0)
+        self.scaled_value(0)
     }
 
     /// The amount in thousandths, as upstream's `MilliValue()` computes it: rounded up; a too large amount wraps around
     /// or gives 0.
     pub fn milli_value(&self) -> i64 {
-        self.scaled(3)
+        self.scaled_value(3)
     }
 
     /// The amount in billionths, in which every quantity is a whole number. Used to add up many quantities. An amount
@@ -235,7 +235,7 @@ impl<'a> Quantity<'a> {
     }
 
     /// The amount in units of `10^-shift`. upstream v1.36 `ScaledValue`
-    fn scaled(&self, shift: u32) -> i64 {
+    fn scaled_value(&self, shift: u32) -> i64 {
         match &self.amount {
             Amount::Int { value, scale } => scaled_int(*value, i64::from(*scale) + i64::from(shift)),
             Amount::Decimal { number, places } => scaled_decimal(number.view(), *places, shift),

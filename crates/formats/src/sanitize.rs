@@ -50,23 +50,23 @@ pub fn replace_unsafe(text: &str) -> Cow<'_, str> {
 
 /// The text with unsafe characters, except line breaks, replaced, and with commands of CI servers made harmless.
 pub fn sanitize_text(text: &str) -> Cow<'_, str> {
-    without_commands(replace_unsafe(text))
+    without_ci_commands(replace_unsafe(text))
 }
 
 /// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
 /// servers made harmless.
 pub fn sanitize_line(name: &str) -> Cow<'_, str> {
-    without_commands(replace_chars(name, is_unsafe))
+    without_ci_commands(replace_chars(name, is_unsafe))
 }
 
 /// The text with commands of CI servers made harmless.
-fn without_commands(text: Cow<'_, str>) -> Cow<'_, str> {
+fn without_ci_commands(text: Cow<'_, str>) -> Cow<'_, str> {
     if !has_ci_command(&text) {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 8);
     for line in text.split_inclusive('\n') {
-        push_without_commands(&mut out, line);
+        push_without_ci_commands(&mut out, line);
     }
     out.into()
 }
@@ -81,7 +81,7 @@ pub fn sanitize_json(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 64);
     let mut rest = text.chars();
     while let Some(letter) = rest.next() {
-        if is_escaped(letter) || letter == '#' && ends_command_mark(&out, rest.as_str()) {
+        if is_escaped(letter) || letter == '#' && completes_ci_command_mark(&out, rest.as_str()) {
             for unit in letter.encode_utf16(&mut [0; 2]) {
                 _ = write!(out, "\\u{unit:04x}");
             }
@@ -106,7 +106,7 @@ pub fn sanitize_excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, st
         start = start.or((at >= mark.start).then_some(out.len()));
         end = end.or((at >= mark.end).then_some(out.len()));
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
-        let is_command = letter == '#' && ends_command_mark(&out, rest);
+        let is_command = letter == '#' && completes_ci_command_mark(&out, rest);
         out.push(if is_command || is_replaced(letter) { REPLACEMENT } else { letter });
     }
     let mark = start.unwrap_or(out.len())..end.unwrap_or(out.len());
@@ -136,7 +136,7 @@ fn is_github_command(line: &str) -> bool {
 }
 
 /// Appends a line, with a character replaced in each command of a CI server.
-fn push_without_commands(out: &mut String, line: &str) {
+fn push_without_ci_commands(out: &mut String, line: &str) {
     let mut rest = line;
     if is_github_command(line) {
         let blanks = line.len() - line.trim_start().len();
@@ -146,13 +146,13 @@ fn push_without_commands(out: &mut String, line: &str) {
     }
     let mut letters = rest.chars();
     while let Some(letter) = letters.next() {
-        let is_mark = letter == '#' && ends_command_mark(out, letters.as_str());
+        let is_mark = letter == '#' && completes_ci_command_mark(out, letters.as_str());
         out.push(if is_mark { REPLACEMENT } else { letter });
     }
 }
 
 /// True if a `#` between `before` and `after` is the second one of a command such as `##[error]`.
-fn ends_command_mark(before: &str, after: &str) -> bool {
+fn completes_ci_command_mark(before: &str, after: &str) -> bool {
     before.ends_with('#')
         && CI_COMMANDS
             .iter()

@@ -36,7 +36,7 @@ pub(crate) type BarPart = (&'static str, &'static str, usize);
 impl ClassCounts {
     /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a
     /// taint, or else blocked. The other tainted devices are allocated.
-    fn parts(&self) -> [BarPart; 5] {
+    fn bar_parts(&self) -> [BarPart; 5] {
         let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
         let tainted = rest.min(self.tainted);
         let both = (self.tainted - tainted).min(self.allocated);
@@ -59,7 +59,7 @@ pub fn class_bars(classes: &[ClassCounts]) -> Markup {
                     h3 { (class.name) }
                     @if let Some(error) = &class.error { p.warn { "The selector does not compile: " (error) } }
                     (state_bar(class))
-                    (bar_numbers(&class.parts()))
+                    (bar_numbers(&class.bar_parts()))
                 }
             }
         }
@@ -68,7 +68,7 @@ pub fn class_bars(classes: &[ClassCounts]) -> Markup {
 
 /// The bar of one group of devices, without numbers.
 pub(crate) fn state_bar(class: &ClassCounts) -> Markup {
-    bar(&class.parts(), class.total)
+    bar(&class.bar_parts(), class.total)
 }
 
 /// Bars with the devices of each class before and after a change.
@@ -83,8 +83,8 @@ pub fn class_change_bars(changes: &[ClassChange]) -> Markup {
                         span.delta { (grouped(before.free)) " → " (grouped(after.free)) " free" }
                     }
                     div.pair {
-                        span { "before" } (bar(&before.parts(), total)) (bar_numbers(&before.parts()))
-                        span { "after" } (bar(&after.parts(), total)) (bar_numbers(&after.parts()))
+                        span { "before" } (bar(&before.bar_parts(), total)) (bar_numbers(&before.bar_parts()))
+                        span { "after" } (bar(&after.bar_parts(), total)) (bar_numbers(&after.bar_parts()))
                     }
                 }
             }

@@ -347,7 +347,7 @@ impl Ord for Natural<'_> {
         let (mut one, mut two) = (self.0, other.0);
         loop {
             let ((text, number, rest), (other_text, other_number, other_rest)) =
-                (next_part(one), next_part(two));
+                (split_after_first_number(one), split_after_first_number(two));
             let order = text.cmp(other_text).then(number.cmp(&other_number));
             if order != Ordering::Equal || (rest.is_empty() && other_rest.is_empty()) {
                 return order.then_with(|| self.0.cmp(other.0));
@@ -364,7 +364,7 @@ impl PartialOrd for Natural<'_> {
 }
 
 /// Splits a name after its first number, into the text before the number, the number, and the rest.
-fn next_part(text: &str) -> (&str, Option<u64>, &str) {
+fn split_after_first_number(text: &str) -> (&str, Option<u64>, &str) {
     let split = |text: &'_ str, at: Option<usize>| at.unwrap_or(text.len());
     let (letters, rest) = text.split_at(split(text, text.find(|letter: char| letter.is_ascii_digit())));
     let (digits, rest) = rest.split_at(split(rest, rest.find(|letter: char| !letter.is_ascii_digit())));

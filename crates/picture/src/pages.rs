@@ -110,7 +110,7 @@ fn selected_devices(parts: [&Option<Text>; 3]) -> Markup {
 }
 
 /// Maximum number of nodes that a table of `pods` pods lists for each pod: 20, or `few` if the table has many pods.
-fn max_table_nodes(pods: usize, few: usize) -> usize {
+fn max_nodes_per_pod(pods: usize, few: usize) -> usize {
     if pods > 2_000 { few } else { 20 }
 }
 

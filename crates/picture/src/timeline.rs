@@ -86,26 +86,26 @@ impl<'a> Timeline<'a> {
     fn drawing(&self) -> Markup {
         let last = self.times.keys().next_back().copied().unwrap_or(self.start);
         let span = (last - self.start).max(1);
-        let bars = self.bars(span);
+        let bars = self.evictions_per_bar(span);
         let most = bars.values().copied().max().unwrap_or(1).max(1);
         let ticks = [0, 1, 2, 3, 4].map(|quarter| self.start + span * quarter / 4);
         html! {
             svg.timeline width="100%" height=(HEIGHT) role="img" aria-label="Evictions over time; the list has the numbers" {
                 @for tick in ticks {
-                    @let x = position(tick - self.start, span);
+                    @let x = x_position(tick - self.start, span);
                     line x1=(x) x2=(x) y1="8" y2=(BARS_BOTTOM) {}
                 }
                 line.axis x1="0" x2="100%" y1=(BARS_BOTTOM) y2=(BARS_BOTTOM) {}
                 @for (index, tick) in ticks.iter().enumerate() {
                     // On narrow screens there is room for three labels.
-                    text.soft.(if index % 2 == 1 { "odd" } else { "even" }) x=(position(tick - self.start, span))
+                    text.soft.(if index % 2 == 1 { "odd" } else { "even" }) x=(x_position(tick - self.start, span))
                         y=(HEIGHT - 8) text-anchor="middle" {
                         @if index == 0 { "now" } @else { "+" (short_duration(tick - self.start)) }
                     }
                 }
                 @for (time, count) in &bars {
                     @let height = (count * MAX_BAR_HEIGHT / most).max(4);
-                    svg x=(position(*time, span)) overflow="visible" {
+                    svg x=(x_position(*time, span)) overflow="visible" {
                         rect x="-5" width="10" y=(BARS_BOTTOM - height) height=(height) {}
                         @if bars.len() <= MAX_FULLY_LABELLED_BARS || *count == most {
                             text x="0" y=(BARS_BOTTOM - height - 4) text-anchor="middle" { (grouped(*count)) }
@@ -118,7 +118,7 @@ impl<'a> Timeline<'a> {
 
     /// The number of evictions in each bar of the drawing, by the seconds from the start to the bar. `span` is the time
     /// that the drawing covers, in seconds. Evictions close to each other share a bar.
-    fn bars(&self, span: i64) -> BTreeMap<i64, usize> {
+    fn evictions_per_bar(&self, span: i64) -> BTreeMap<i64, usize> {
         let step =
             if self.times.len() > usize::from(MAX_BARS) { (span / i64::from(MAX_BARS)).max(1) } else { 1 };
         let mut bars = BTreeMap::new();
@@ -130,7 +130,7 @@ impl<'a> Timeline<'a> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a position in a drawing")]
-fn position(after: i64, span: i64) -> String {
+fn x_position(after: i64, span: i64) -> String {
     format!("{:.2}%", START_X_PERCENT + (END_X_PERCENT - START_X_PERCENT) * after as f64 / span as f64)
 }
 

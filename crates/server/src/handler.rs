@@ -37,7 +37,7 @@ const MAX_LOGGED_BYTES: usize = 1 << 10;
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
-    fault.before_body(&request).into_response(&request, &shared)
+    fault.with_unread_body_if_any(&request).into_response(&request, &shared)
 }
 
 /// An error response: the request gets no decision.
@@ -59,7 +59,7 @@ impl HttpError {
     }
 
     /// Marks an error that was found before the body of the request was read, if it has one.
-    fn before_body(self, request: &HttpRequest) -> HttpError {
+    fn with_unread_body_if_any(self, request: &HttpRequest) -> HttpError {
         let has_body = match content_length(request) {
             Some(length) => length > 0,
             None => request.headers().contains_key(header::TRANSFER_ENCODING),
@@ -97,14 +97,14 @@ pub(super) async fn handle_review(
     endpoint: Endpoint,
 ) -> HttpResponse {
     let started = clock::monotonic_now();
-    shared.record_activity();
+    shared.count_activity();
     if let Some(connection) = connection(&request) {
         connection.request_started();
     }
     if shared.config.current().awaits_policies {
         let message = "the policies are not loaded from the cluster yet; try again";
         let error = HttpError::new(503, "ServiceUnavailable", message);
-        return error.before_body(&request).into_response(&request, &shared);
+        return error.with_unread_body_if_any(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => {
@@ -168,7 +168,7 @@ async fn receive_review<'g>(
     endpoint: Endpoint,
     started: Instant,
 ) -> Result<ReceivedReview<'g>, UncheckedResponse> {
-    check_headers(request).map_err(|fault| fault.before_body(request))?;
+    check_headers(request).map_err(|fault| fault.with_unread_body_if_any(request))?;
     let limits = BodyLimits {
         max_bytes: shared.limits.max_body,
         content_length: content_length(request),

@@ -104,7 +104,7 @@ impl SharedState {
     }
 
     /// Counts a connection or request; returns the number so far.
-    fn record_activity(&self) -> u64 {
+    fn count_activity(&self) -> u64 {
         self.activity.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -278,7 +278,7 @@ impl Server {
         let watched = self.shared.clone();
         watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
-        let is_waiting = move || waiting.config.still_waits_after_try(waiting.namespaces());
+        let is_waiting = move || waiting.config.still_waits_after_apply_attempt(waiting.namespaces());
         let reload = move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
             let mut directories = watched.config.reload(requested, watched.namespaces());

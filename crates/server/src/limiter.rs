@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use tollgate_engine::engine::memory_needed;
+use tollgate_engine::engine::memory_bytes_for_body;
 
 use super::memory::MemoryPlan;
 
@@ -194,7 +194,7 @@ impl LoadLimiter {
     /// Reserves memory to evaluate a body of this length. A small one may use a budget that large ones leave alone. One
     /// that needs more than the whole budget is evaluated alone.
     pub(super) fn reserve_evaluation_memory(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
-        let bytes = memory_needed(body);
+        let bytes = memory_bytes_for_body(body);
         let mut reservation = Reservation::empty(&self.small_working, None);
         if body <= MAX_SMALL_BODY_BYTES && reservation.grow_to(bytes).is_ok() {
             return Ok(reservation);
@@ -251,7 +251,7 @@ mod tests {
 
     use super::{
         LimitReached, LoadLimiter, MAX_SMALL_BODY_BYTES, MemoryPlan, SLOW_REQUEST_OVERHEAD_BYTES,
-        memory_needed,
+        memory_bytes_for_body,
     };
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
@@ -259,8 +259,8 @@ mod tests {
     fn limiter(common: usize) -> LoadLimiter {
         let small = 2 * MAX_SMALL_BODY_BYTES;
         let (working, small_working) = (
-            memory_needed(MAX_SMALL_BODY_BYTES + 1) + memory_needed(1),
-            2 * memory_needed(MAX_SMALL_BODY_BYTES),
+            memory_bytes_for_body(MAX_SMALL_BODY_BYTES + 1) + memory_bytes_for_body(1),
+            2 * memory_bytes_for_body(MAX_SMALL_BODY_BYTES),
         );
         let plan = MemoryPlan { connections: 1, common, small, working, small_working, one_peer: 0 };
         LoadLimiter::new(2, plan, Gauge::default(), Counter::default())
@@ -349,12 +349,12 @@ mod tests {
     fn judging_bodies_is_counted() {
         let limiter = limiter(0);
         let large = limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES + 1);
-        assert!(large.is_ok() && limiter.working.used() == memory_needed(MAX_SMALL_BODY_BYTES + 1));
+        assert!(large.is_ok() && limiter.working.used() == memory_bytes_for_body(MAX_SMALL_BODY_BYTES + 1));
         let small = [0, 1].map(|_| limiter.reserve_evaluation_memory(MAX_SMALL_BODY_BYTES));
         assert!(small.iter().all(Result::is_ok), "a large one does not keep small ones waiting");
-        assert_eq!(limiter.small_working.used(), 2 * memory_needed(MAX_SMALL_BODY_BYTES));
+        assert_eq!(limiter.small_working.used(), 2 * memory_bytes_for_body(MAX_SMALL_BODY_BYTES));
         assert!(
-            limiter.reserve_evaluation_memory(1).is_ok_and(|more| more.bytes == memory_needed(1)),
+            limiter.reserve_evaluation_memory(1).is_ok_and(|more| more.bytes == memory_bytes_for_body(1)),
             "the rest of the other budget"
         );
         let (first, second) = (

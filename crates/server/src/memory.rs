@@ -4,7 +4,7 @@
 //! whole; their use is counted by `limiter` and `connection`.
 #![expect(clippy::disallowed_methods, reason = "the shell asks the system for its limit here")]
 
-use tollgate_engine::engine::memory_needed;
+use tollgate_engine::engine::memory_bytes_for_body;
 
 use super::limiter::MAX_SMALL_BODY_BYTES;
 use super::settings::Limits;
@@ -41,7 +41,7 @@ pub(super) struct MemoryPlan {
 /// Divides the memory limit. Receiving and evaluating one body of the largest size comes first; connections get the
 /// rest, at most two fifths of what the cluster's state leaves.
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
-    let working = memory_needed(limits.max_body);
+    let working = memory_bytes_for_body(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(MAX_SMALL_BODY_BYTES).min(limits.max_memory / 16);
     let small_working = small_body_evaluation_share(limits.max_memory);
     let cluster =
@@ -68,7 +68,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
 
 /// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
 fn small_body_evaluation_share(max_memory: usize) -> usize {
-    (max_memory / 32).max(memory_needed(MAX_SMALL_BODY_BYTES))
+    (max_memory / 32).max(memory_bytes_for_body(MAX_SMALL_BODY_BYTES))
 }
 
 /// Returns the bytes of a memory limit that are for the cached state of the cluster.
@@ -80,13 +80,13 @@ pub(super) fn cluster_state_share(max_memory: usize) -> usize {
 /// for their evaluation, and a fifth for the state of a cluster.
 fn required_memory(limits: Limits) -> usize {
     let reading = if limits.caches_state { CLUSTER_READ_BYTES } else { 0 };
-    let least = memory_needed(limits.max_body)
+    let least = memory_bytes_for_body(limits.max_body)
         .saturating_add(limits.max_body)
         .saturating_add(BASE_MEMORY + CONNECTIONS_THAT_MUST_FIT * CONNECTION_BYTES + reading);
     // 160 = 10 (small bodies) + 5 (their evaluation) + 32 (state) + the rest.
     let rest = if limits.caches_state { 113 } else { 145 };
     (least / rest * 160 + 160)
-        .max(least.saturating_add(least / 15 + 1).saturating_add(memory_needed(MAX_SMALL_BODY_BYTES)))
+        .max(least.saturating_add(least / 15 + 1).saturating_add(memory_bytes_for_body(MAX_SMALL_BODY_BYTES)))
 }
 
 /// Returns the configured memory limit, or that of the container if it is lower.
@@ -101,7 +101,7 @@ pub(super) fn effective_memory_limit(configured: usize) -> usize {
 mod tests {
     use super::{
         BASE_MEMORY, CLUSTER_READ_BYTES, CONNECTION_BYTES, Limits, MAX_SMALL_BODY_BYTES, MemoryPlan,
-        cluster_state_share, divide_memory, memory_needed,
+        cluster_state_share, divide_memory, memory_bytes_for_body,
     };
 
     fn sum(plan: MemoryPlan) -> usize {
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn thirty_two_workers_evaluate_bodies_of_8_kib_at_once() {
         let plan = divide_memory(Limits::default()).expect("they fit");
-        assert!(32 * memory_needed(8 << 10) <= plan.working + plan.small_working, "{plan:?}");
+        assert!(32 * memory_bytes_for_body(8 << 10) <= plan.working + plan.small_working, "{plan:?}");
         assert!(
-            plan.small_working >= 2 * memory_needed(MAX_SMALL_BODY_BYTES),
+            plan.small_working >= 2 * memory_bytes_for_body(MAX_SMALL_BODY_BYTES),
             "and some beside the largest body: {plan:?}"
         );
     }

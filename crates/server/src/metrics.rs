@@ -359,8 +359,11 @@ impl Metrics {
         }
         self.entry_expiry.clear();
         let expired = |entry: &ExpiringEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
-        for entry in
-            set.expiring_entries().into_iter().filter(|entry| !expired(entry)).take(MAX_POLICY_LABELS)
+        for entry in set
+            .expiring_toleration_entries()
+            .into_iter()
+            .filter(|entry| !expired(entry))
+            .take(MAX_POLICY_LABELS)
         {
             let labels = [("policy", entry.policy.to_owned()), ("entry", entry.entry.to_owned())];
             self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);

@@ -158,7 +158,7 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
     if !request.peer_addr().is_some_and(|peer| peer.ip().is_loopback()) {
         return HttpResponse::Forbidden().body("the log level can be changed only from within the pod\n");
     }
-    if !is_local(request.headers()) {
+    if !is_local_and_not_from_browser(request.headers()) {
         return HttpResponse::Forbidden()
             .body("the log level can be changed only through localhost, and not by a web page\n");
     }
@@ -172,7 +172,7 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
 }
 
 /// True if the request is addressed to localhost, and was not made by a web page.
-fn is_local(headers: &HeaderMap) -> bool {
+fn is_local_and_not_from_browser(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST);
     let host = match (hosts.next(), hosts.next()) {
         (Some(only), None) => only.to_str().unwrap_or_default(),
@@ -189,7 +189,7 @@ fn is_local(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeaderMap, HeaderValue, expiry_text, header, is_local};
+    use super::{HeaderMap, HeaderValue, expiry_text, header, is_local_and_not_from_browser};
 
     #[test]
     fn an_expired_certificate_has_expired() {
@@ -213,7 +213,7 @@ mod tests {
             headers
         };
         for host in ["localhost", "LocalHost:8081", "127.0.0.1:8081", "127.9.9.9", "[::1]:8081", "[::1]"] {
-            assert!(is_local(&headers(host)), "{host}");
+            assert!(is_local_and_not_from_browser(&headers(host)), "{host}");
         }
         for host in [
             "",
@@ -225,12 +225,16 @@ mod tests {
             "0.0.0.0",
             "localhost@example.com",
         ] {
-            assert!(!is_local(&headers(host)), "{host}");
+            assert!(!is_local_and_not_from_browser(&headers(host)), "{host}");
         }
         let mut twice = headers("localhost");
         twice.append(header::HOST, HeaderValue::from_static("localhost"));
         let mut page = headers("localhost:8081");
         page.insert(header::ORIGIN, HeaderValue::from_static("http://localhost:8081"));
-        assert!(!is_local(&twice) && !is_local(&page) && !is_local(&HeaderMap::new()));
+        assert!(
+            !is_local_and_not_from_browser(&twice)
+                && !is_local_and_not_from_browser(&page)
+                && !is_local_and_not_from_browser(&HeaderMap::new())
+        );
     }
 }

@@ -203,7 +203,7 @@ impl ReloadableConfig {
     /// Replaces the configuration in use, as soon as the namespace labels that it needs are `watched`.
     fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
-        if self.still_waits_after_try(watched) {
+        if self.still_waits_after_apply_attempt(watched) {
             self.metrics.record_policy_reload_pending();
             tracing::info!(
                 "new policies are not used until the namespaces are listed; the last valid policies stay in use"
@@ -228,7 +228,7 @@ impl ReloadableConfig {
 
     /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if
     /// none waits.
-    pub(super) fn still_waits_after_try(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn still_waits_after_apply_attempt(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut config) = waiting.take() else { return false };
         if let Some(watched) = watched.filter(|_| config.engine.policies.needs_namespace_labels()) {

@@ -98,7 +98,7 @@ pub(super) fn start_webhook(
                 let (socket, session) = stream.get_ref();
                 let connection = socket.connection();
                 // Ages differ by up to a fifth, so that connections opened together do not close together.
-                let spread = u32::try_from(connected.record_activity() % 16).unwrap_or_default();
+                let spread = u32::try_from(connected.count_activity() % 16).unwrap_or_default();
                 let expires = clock::monotonic_now() + age.saturating_sub(age / 80 * spread);
                 // It does not want to read if it has data that was not consumed yet.
                 connection.handshake_done(Some(expires), !session.wants_read());

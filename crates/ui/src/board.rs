@@ -105,11 +105,11 @@ impl Board {
         Board { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
     }
 
-    fn shown(&self) -> Arc<BoardContent> {
+    fn current_content(&self) -> Arc<BoardContent> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn show(&self, shown: BoardContent) {
+    fn replace_content(&self, shown: BoardContent) {
         let revision = shown.revision;
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
         self.revision.send_replace(revision);
@@ -117,7 +117,7 @@ impl Board {
 
     /// Shows the report about the devices of a state. `trouble` is why that state may be old.
     pub fn publish(&self, report: DevicesReport, taken: &str, trouble: Option<String>) {
-        let before = self.shown();
+        let before = self.current_content();
         let revision = before.revision + 1;
         let mut old: HashMap<&str, &(Arc<Card>, u64)> =
             before.cards.iter().map(|entry| (entry.0.id.as_str(), entry)).collect();
@@ -138,14 +138,14 @@ impl Board {
         let cards: Vec<&Card> = shown.cards.iter().map(|(card, _)| &**card).collect();
         shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_PAGE_BYTES - BYTES_BESIDE_MAP));
         shown.report = Arc::new(report);
-        self.show(shown);
+        self.replace_content(shown);
     }
 
     /// Shows from now on that the state may be out of date, with this reason, and until when it was current if that is
     /// known.
-    pub fn set_trouble(&self, trouble: String, current_until: Option<String>) {
-        let before = self.shown();
-        self.show(BoardContent {
+    pub fn mark_out_of_date(&self, trouble: String, current_until: Option<String>) {
+        let before = self.current_content();
+        self.replace_content(BoardContent {
             revision: before.revision + 1,
             taken: current_until.unwrap_or_else(|| before.taken.clone()),
             trouble: Some(trouble),
@@ -161,7 +161,7 @@ impl Board {
     /// The page at a path; `None` if there is none.
     pub fn get(&self, path: &str) -> Option<Answer> {
         let page = [LivePage::Devices, LivePage::WhatIf].into_iter().find(|page| page.path() == path)?;
-        let shown = self.shown();
+        let shown = self.current_content();
         let body = match page {
             LivePage::Devices => devices_body(&shown),
             LivePage::WhatIf => what_if::body(&shown.map),
@@ -171,7 +171,7 @@ impl Board {
 
     /// The cards and sections that changed after a revision, as JSON.
     pub fn changes_since(&self, revision: u64) -> Answer {
-        let shown = self.shown();
+        let shown = self.current_content();
         let is_forgotten = revision < shown.forgotten || revision > shown.revision;
         let mut changes = Changes {
             revision: shown.revision,
@@ -199,16 +199,16 @@ impl Board {
     }
 
     /// The device of the map cell with this id.
-    pub fn device(&self, id: &str) -> Option<DeviceName> {
-        let shown = self.shown();
+    pub fn device_of_cell(&self, id: &str) -> Option<DeviceName> {
+        let shown = self.current_content();
         let Device { driver, pool, device, .. } = find_device(&shown.report, id)?;
         let [driver, pool, device] = [driver, pool, device].map(|text| String::from(&**text));
         Some(DeviceName { driver, pool, device })
     }
 
     /// The panel about the device of a map cell, and about devices that share counters with it.
-    pub fn details(&self, id: &str, related: &RelatedDevices) -> Option<Answer> {
-        let shown = self.shown();
+    pub fn device_details(&self, id: &str, related: &RelatedDevices) -> Option<Answer> {
+        let shown = self.current_content();
         let device = find_device(&shown.report, id)?;
         Some(Answer::html(draw_details(id, device, related, &shown.report).into_string()))
     }

@@ -58,7 +58,7 @@ struct DrawnAnswer<'a> {
 
 impl WhatIfAnswer {
     /// The response with the answer.
-    pub fn draw(&self) -> Answer {
+    pub fn to_json_answer(&self) -> Answer {
         let drawn = DrawnAnswer {
             html: self.html().into_string(),
             rule: &self.rule,
@@ -73,7 +73,7 @@ impl WhatIfAnswer {
             @if !self.asked.is_empty() { p.lead { "What if " (Text::from(self.asked.as_str())) "?" } }
             @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (Text::from(self.asked_at.as_str())) ", the time of the question." } }
             @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
-            (findings(&self.findings))
+            (findings_section(&self.findings))
             (foldable_section("impact", "Who goes, and when", &self.impact))
             (foldable_section("forecast", "Where they go, and what is left", &self.forecast))
             (self.rule_section())
@@ -149,7 +149,7 @@ fn foldable_section(id: &str, title: &str, drawn: &str) -> Markup {
     }
 }
 
-fn findings(findings: &[Finding]) -> Markup {
+fn findings_section(findings: &[Finding]) -> Markup {
     if findings.is_empty() {
         return html! {};
     }

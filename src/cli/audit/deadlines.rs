@@ -34,7 +34,7 @@ pub(super) struct ExpiriesAndForgottenRules {
 /// Returns the times within a week at which allow entries expire, in order and each once.
 pub(super) fn expirations_within_week(policies: &PolicySet, now: &str) -> Vec<String> {
     let Ok(now) = gotime::parse_rfc3339(now) else { return Vec::new() };
-    let times = policies.expiring_entries().into_iter().map(|entry| entry.expires);
+    let times = policies.expiring_toleration_entries().into_iter().map(|entry| entry.expires);
     let mut times: Vec<String> =
         times.filter(|time| is_within_week(*time, now)).map(gotime::rfc3339).collect();
     times.dedup();
@@ -50,8 +50,10 @@ impl ExpiriesAndForgottenRules {
     /// Adds the allow entries that expire within a week.
     pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse_rfc3339(now) else { return };
-        for entry in
-            policies.expiring_entries().into_iter().filter(|entry| is_within_week(entry.expires, now))
+        for entry in policies
+            .expiring_toleration_entries()
+            .into_iter()
+            .filter(|entry| is_within_week(entry.expires, now))
         {
             let (expires, has_reason) = (gotime::rfc3339(entry.expires), entry.reason.is_some());
             self.expiring_entries.push(record! {
@@ -139,7 +141,7 @@ fn denying_policy(
     else {
         return None;
     };
-    found.retain_mut(|diagnostic| run.levels.apply_to_finding(diagnostic));
+    found.retain_mut(|diagnostic| run.levels.set_level_if_reported(diagnostic));
     let denial =
         found.iter().find(|one| one.origin == RuleOrigin::Policy && one.level == FindingLevel::Deny)?;
     denial.policy.as_deref().map(str::to_owned)

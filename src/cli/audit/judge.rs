@@ -36,7 +36,7 @@ pub(super) fn check_and_report(
         let is_in_status = |at: &FieldPath| matches!(at.user_steps().next(), Some(SegmentName::Field(name)) if &**name == "status");
         found.retain(|diagnostic| !is_in_status(&diagnostic.finding.at));
         let before = found.len();
-        found.retain_mut(|diagnostic| run.levels.apply_to_finding(diagnostic));
+        found.retain_mut(|diagnostic| run.levels.set_level_if_reported(diagnostic));
         allowed = before - found.len();
     }
     let status = match (&verdict, verdict.is_allowed()) {

@@ -107,9 +107,9 @@ impl AuditReporter {
         if !piece.is_empty() {
             let is_first = !std::mem::replace(&mut self.started, true);
             if let Some((json, _)) = &mut self.drawn {
-                return json.push_str(piece.text_trimmed_if_first(is_first));
+                return json.push_str(piece.text_without_first_separator(is_first));
             }
-            let written = console.write_all(piece.text_trimmed_if_first(is_first).as_bytes());
+            let written = console.write_all(piece.text_without_first_separator(is_first).as_bytes());
             if let Err(error) = written {
                 self.failure.get_or_insert(error.into());
             }

@@ -63,11 +63,13 @@ impl FindingTotals {
                 if audited { &["DENIED", "WARNED", "AUDITED"] } else { &["DENIED", "WARNED"] };
             [&[what][..], levels, &["OBJECTS"][..]].concat()
         };
-        let by_rule =
-            count_rows(self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)), audited);
+        let by_rule = finding_count_rows(
+            self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)),
+            audited,
+        );
         let name = |name: &String| if name.is_empty() { "(cluster)".to_owned() } else { name.clone() };
         let by_namespace = self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count));
-        let by_namespace = count_rows(by_namespace, audited);
+        let by_namespace = finding_count_rows(by_namespace, audited);
         let rules = table::format_table(&header("RULE"), &by_rule);
         let namespaces = table::format_table(&header("NAMESPACE"), &by_namespace);
         format!("\n{rules}\n{namespaces}")
@@ -76,7 +78,10 @@ impl FindingTotals {
 
 /// Returns the rows of a table, sorted by the numbers of findings, highest first; `audited` adds the column of
 /// audit findings.
-fn count_rows(counts: impl Iterator<Item = (String, FindingCounts)>, audited: bool) -> Vec<Vec<String>> {
+fn finding_count_rows(
+    counts: impl Iterator<Item = (String, FindingCounts)>,
+    audited: bool,
+) -> Vec<Vec<String>> {
     let mut counts: Vec<(String, FindingCounts)> = counts.collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned, count.audited)));
     let row = |(name, count): (String, FindingCounts)| {

@@ -147,7 +147,7 @@ pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> 
 
 /// Removes the findings that do not apply to an excerpt of an object: those about missing or empty fields or
 /// placeholders, lints and policies. Removes the fixes of the others.
-pub(super) fn drop_non_excerpt_findings(
+pub(super) fn retain_findings_for_excerpt(
     findings: &mut Vec<LocatedFinding>,
     document: &Document<'_>,
     text: &str,
@@ -181,7 +181,7 @@ pub(super) fn drop_findings_on_placeholders(findings: &mut Vec<LocatedFinding>, 
     let before = findings.len();
     findings.retain(|finding| {
         let source = text.get(finding.location.bytes.clone()).unwrap_or_default();
-        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_placeholder(source)
+        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_scalar_with_placeholder(source)
     });
     findings.len() < before
 }

@@ -17,7 +17,7 @@ const FORGOTTEN_MEMBER: &str = "exactly";
 
 /// Returns the errors that the API server would report next if the fields were inside of `exactly`, located where
 /// they are now. Empty if no finding is about a forgotten `exactly`.
-pub(super) fn errors_inside_exactly(
+pub(super) fn errors_hidden_by_missing_exactly(
     checker: &TextChecker<'_>,
     file: &str,
     item: &ListedObject<'_>,

@@ -180,7 +180,7 @@ fn parse_profile_of_file(name: &str) -> Result<ProfileArg, String> {
 
 /// Returns all errors of a configuration file by position, also in releases and feature gates, which only
 /// commands resolve. For editors.
-pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
+pub(in super::super) fn config_file_errors(name: &str, text: &str) -> Vec<InputError> {
     let (file, mut errors) = match ConfigFile::parse_with_errors(name, text) {
         Ok(read) => read,
         Err(errors) => return errors,

@@ -92,7 +92,7 @@ fn level_rows(
     let mut rows: Vec<SettingRow> = Vec::new();
     for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
         let (target, setting) = level.value;
-        if settings.flag_levels.own_setting(target).is_none() {
+        if settings.flag_levels.explicit_setting(target).is_none() {
             rows.push(row(
                 format!("levels.{}", target.rule_or_origin_name()),
                 setting.name(),

@@ -94,7 +94,7 @@ impl CaseSender<'_> {
 
 impl SendingRun<'_> {
     fn send_all(&mut self, cases: &[Case]) -> Result<Ending, Failure> {
-        let interrupted = self.sender.asked.cluster.interrupt_flag();
+        let interrupted = self.sender.asked.cluster.install_interrupt_flag();
         let pause = Duration::from_secs(1) / self.sender.rate;
         let (done, responses) = mpsc::channel();
         let mut waiting = 0;

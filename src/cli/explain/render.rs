@@ -113,7 +113,7 @@ struct WrappedLine {
 fn wrap_words(text: &str, width: usize, style: Style) -> Vec<WrappedLine> {
     let mut lines: Vec<WrappedLine> = Vec::new();
     for word in words(text) {
-        let (shown, word_width) = (render_inline(word, style), shown_width(word, style));
+        let (shown, word_width) = (render_inline(word, style), rendered_width(word, style));
         match lines.last_mut().filter(|line| line.width + 1 + word_width <= width) {
             Some(line) => {
                 line.text.push(' ');
@@ -152,7 +152,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
     let widest = |column: usize, width: fn(&str, Style) -> usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell, style)).max().unwrap_or_default()
     };
-    let natural: Vec<usize> = (0..columns).map(|column| widest(column, shown_width)).collect();
+    let natural: Vec<usize> = (0..columns).map(|column| widest(column, rendered_width)).collect();
     let mut widths: Vec<usize> = (0..columns).map(|column| widest(column, longest_word_width)).collect();
     let gaps = COLUMN_GAP.len() * (columns - 1);
     let mut rest = style.width.saturating_sub(gaps + widths.iter().sum::<usize>());
@@ -212,7 +212,7 @@ fn push_rows_as_items(out: &mut String, rows: &[&Vec<String>], style: Style) {
 }
 
 fn longest_word_width(text: &str, style: Style) -> usize {
-    words(text).map(|word| shown_width(word, style)).max().unwrap_or_default()
+    words(text).map(|word| rendered_width(word, style)).max().unwrap_or_default()
 }
 
 /// Splits a text into words. A span of code or bold text, or a link, is one word.
@@ -247,7 +247,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the columns that a word takes when rendered.
-fn shown_width(word: &str, style: Style) -> usize {
+fn rendered_width(word: &str, style: Style) -> usize {
     render_inline(word, Style { styled: false, ..style }).chars().count()
         // Without colours the marks of code stay.
         - if style.styled { word.matches('`').count() } else { 0 }

@@ -29,7 +29,7 @@ pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFindi
             let Some(now) = decode_leniently(new.value()) else { return false };
             widening::find_widened(was, now).iter().any(|widened| {
                 let at = new.path_in_document(widened.at.clone());
-                !applied().any(|finding| may_widen_match_at(finding, widened, &at))
+                !applied().any(|finding| permits_wider_match_at(finding, widened, &at))
             })
         })
     })
@@ -44,7 +44,7 @@ fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
 
 /// True if the fix of `finding` is allowed to make a selector or toleration at `at` match more: it corrects what an API
 /// server rejects and edits this field, or it edits `apiVersion` or `kind`.
-fn may_widen_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &FieldPath) -> bool {
+fn permits_wider_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &FieldPath) -> bool {
     // An object of an unknown kind or version was nothing before.
     if finding.edits.iter().any(edits_api_version_or_kind) {
         return true;
@@ -58,7 +58,7 @@ fn may_widen_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &Fie
         | Edit::WrapInObject { at, .. }
         | Edit::WrapInList { at }
         | Edit::UnwrapList { at } => Some(at.print(PathAudience::User)),
-        _ => verdict::moved_field_path(edit),
+        _ => verdict::move_target_path(edit),
     };
     is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)
 }

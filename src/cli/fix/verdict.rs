@@ -168,7 +168,7 @@ fn was_hidden_by(finding: &CheckedFinding, applied: &CheckedFinding) -> bool {
         "unserved-version" => !is_of_decoding || applied.edits.iter().all(edits_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {
-            let mut targets = applied.edits.iter().filter_map(moved_field_path);
+            let mut targets = applied.edits.iter().filter_map(move_target_path);
             targets.any(|target| finding.place.starts_with(&without_indexes(&target)))
         }
         // What was refused may now be accepted with a warning.
@@ -187,7 +187,7 @@ fn edits_kind(edit: &Edit) -> bool {
 
 /// Returns the path to which an edit moves a field, where the field is checked for the first time; `None` for
 /// edits that move nothing.
-pub(super) fn moved_field_path(edit: &Edit) -> Option<String> {
+pub(super) fn move_target_path(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathAudience::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -180,7 +180,7 @@ impl AdmissionResult {
     }
 
     /// Parses the accepted objects.
-    pub(super) fn documents(&self) -> Vec<Doc<'_>> {
+    pub(super) fn parse_accepted_objects(&self) -> Vec<Doc<'_>> {
         self.accepted.iter().filter_map(|json| doc::parse(json).ok()).collect()
     }
 
@@ -258,7 +258,8 @@ impl AdmissionResult {
         {
             reasons.push(Refusal::namespace_not_found(&form.namespace));
         }
-        let shown = || sanitize::sanitize_line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
+        let shown =
+            || sanitize::sanitize_line(&format!("{file}: {name} {}", form.namespaced_name())).into_owned();
         if !reasons.is_empty() {
             self.refused.push(RefusedObject {
                 file: file.to_owned(),

@@ -44,7 +44,7 @@ impl StoredName {
     }
 
     /// Returns namespace and name of the object: `app/web`.
-    pub(super) fn shown_name(&self) -> String {
+    pub(super) fn namespaced_name(&self) -> String {
         if self.namespace.is_empty() {
             self.name.clone()
         } else {
@@ -280,6 +280,6 @@ mod tests {
         }
         let generated = doc::parse(r#"{"metadata":{"generateName":"web-"}}"#).expect("JSON");
         let form = StoredName::from_object(Some(ObjectKind::Pod), generated.root(), 3);
-        assert_eq!((form.shown_name().as_str(), form.is_made_up), ("default/web-new-3", true));
+        assert_eq!((form.namespaced_name().as_str(), form.is_made_up), ("default/web-new-3", true));
     }
 }

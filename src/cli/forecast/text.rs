@@ -84,7 +84,7 @@ fn pod_tables(forecast: &Forecast, limit: usize) -> String {
 fn pod_row(pod: &PodForecast, samples: u32) -> Vec<String> {
     let workload = pod.workload.as_ref();
     vec![
-        shown_name(pod),
+        pod_or_replaced_pod_name(pod),
         workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name)),
         outcome_text(pod, samples),
         placements_text(pod, samples),
@@ -92,7 +92,7 @@ fn pod_row(pod: &PodForecast, samples: u32) -> Vec<String> {
 }
 
 /// Returns the name of a pod; for a replacement, the name of the pod that it replaces.
-fn shown_name(pod: &PodForecast) -> String {
+fn pod_or_replaced_pod_name(pod: &PodForecast) -> String {
     let name = pod.replaces.as_ref().or(pod.name.as_ref());
     format!("{}/{}", pod.namespace, name.map_or("(new)", String::as_str))
 }
@@ -197,7 +197,8 @@ fn unknown_section(forecast: &Forecast) -> String {
 
 /// Returns the names of the first pods, and the number of others: `app/a, app/b and 3 more`.
 fn pod_names(pods: &[&PodForecast]) -> String {
-    let mut names: Vec<String> = pods.iter().take(MAX_NAMED_PODS).map(|pod| shown_name(pod)).collect();
+    let mut names: Vec<String> =
+        pods.iter().take(MAX_NAMED_PODS).map(|pod| pod_or_replaced_pod_name(pod)).collect();
     if pods.len() > MAX_NAMED_PODS {
         names.push(format!("and {} more", pods.len() - MAX_NAMED_PODS));
     }

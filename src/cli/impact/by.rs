@@ -120,7 +120,7 @@ impl<'a> ImpactGroups<'a> {
     }
 
     /// Returns the value of `--by` and a JSON record for each group.
-    pub(super) fn flag_and_records(&self) -> (&'static str, Vec<Json>) {
+    pub(super) fn flag_value_and_records(&self) -> (&'static str, Vec<Json>) {
         let by = match self.by {
             GroupBy::Namespace => "namespace",
             GroupBy::Workload => "workload",

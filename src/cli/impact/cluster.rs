@@ -27,7 +27,7 @@ impl Arguments {
     }
 
     /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
-    pub(super) fn read_cluster(
+    pub(super) fn read_dump_or_cluster(
         &self,
         tally: &mut ExitCounts,
         console: &mut Console,

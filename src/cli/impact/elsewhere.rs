@@ -19,7 +19,7 @@ pub(super) struct EvictedPodsForecast {
 }
 
 /// Returns a changed object as the JSON that a forecast applies, with the effect of `--effect` if it is a rule.
-pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
+pub(super) fn changed_object_json(object: Value<'_>, effect: Option<&str>) -> String {
     match effect {
         Some(effect) if object.get("kind").str() == ObjectKind::DeviceTaintRule.name() => {
             stored::rule_json_with_effect(object, effect)
@@ -74,7 +74,7 @@ impl ImpactReporter<'_> {
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
     /// where pods go.
-    pub(super) fn capacity_json(
+    pub(super) fn device_count_changes_json(
         &self,
         changes: &[&str],
         elsewhere: Option<&EvictedPodsForecast>,
@@ -82,7 +82,7 @@ impl ImpactReporter<'_> {
     ) -> Option<String> {
         let elsewhere = elsewhere.filter(|elsewhere| elsewhere.missing.is_empty())?;
         let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
-        Some(capacity::forecast_capacity_json(self.state?, &docs, &elsewhere.forecast, profile))
+        Some(capacity::forecast_device_counts_json(self.state?, &docs, &elsewhere.forecast, profile))
     }
 
     /// Reports an error if more of the evicted pods stay Pending than `--max pending` allows, or if that cannot

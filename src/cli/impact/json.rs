@@ -30,7 +30,7 @@ pub(super) fn impact_record(
         restarts,
         elsewhere,
     } = assessment;
-    let (by, groups) = groups.as_ref().map(ImpactGroups::flag_and_records).unzip();
+    let (by, groups) = groups.as_ref().map(ImpactGroups::flag_value_and_records).unzip();
     let is_grouped = by.is_some();
     let is_written = no_effect.is_none() && incomplete.is_empty();
     let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| {
@@ -131,7 +131,7 @@ fn impact_totals_record(impact: &Impact<'_>, budgets_violated: usize) -> Json {
         "tolerated": counts.tolerated,
         "unaffected": counts.unaffected,
         // Those whose replacements can get a tainted device.
-        "evictedAgain" if given: impact.pods_evicted_again().count(),
+        "evictedAgain" if given: impact.pods_with_evictable_replacement().count(),
         // Those that lose pods.
         "namespaces": impact.namespaces.len(),
         "budgetsViolated": budgets_violated,

@@ -46,7 +46,7 @@ impl OtherApi {
 
 /// Reports the impact of the objects of other APIs in the files. Leaves pipes to the caller, because they can be read
 /// only once.
-pub(super) fn report_other_apis(
+pub(super) fn report_other_api_impacts(
     arguments: &Arguments,
     console: &mut Console,
 ) -> Result<OtherApiReport, Failure> {

@@ -56,7 +56,7 @@ impl TotalImpact {
     pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
         let impact = &assessment.impact;
         let pods = impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
-        let evicted_again = impact.pods_evicted_again().filter(|pod| pod.is_evicted_by_change());
+        let evicted_again = impact.pods_with_evictable_replacement().filter(|pod| pod.is_evicted_by_change());
         self.parts.push(ChangeImpact {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
@@ -108,7 +108,7 @@ impl TotalImpact {
     }
 
     /// Returns for each change the number of pods that no other change evicts.
-    fn pods_evicted_only_by_each(&self) -> Vec<usize> {
+    fn exclusive_eviction_counts(&self) -> Vec<usize> {
         let mut times: BTreeMap<&PodName, usize> = BTreeMap::new();
         for pod in self.parts.iter().flat_map(|part| &part.pods) {
             *times.entry(pod).or_default() += 1;
@@ -137,7 +137,7 @@ impl TotalImpact {
         let rows: Vec<Vec<String>> = self
             .parts
             .iter()
-            .zip(self.pods_evicted_only_by_each())
+            .zip(self.exclusive_eviction_counts())
             .map(|(part, only)| {
                 let ImpactCounts { devices, pods, namespaces, .. } = part.counts;
                 let numbers = [devices, pods, namespaces, only].map(|number| number.to_string());
@@ -150,7 +150,7 @@ impl TotalImpact {
     /// Returns the sum and the impact of each change as JSON.
     pub(super) fn record(&self, elsewhere: Option<&EvictedPodsForecast>) -> Json {
         let ImpactCounts { devices, pods, namespaces, is_upper_bound, .. } = self.counts();
-        let parts = self.parts.iter().zip(self.pods_evicted_only_by_each()).map(|(part, only)| {
+        let parts = self.parts.iter().zip(self.exclusive_eviction_counts()).map(|(part, only)| {
             record! {
                 "rule": part.name,
                 "devices": part.counts.devices,

@@ -129,7 +129,8 @@ impl<'a> ClusterLister<'a> {
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, ListFailure> {
         // An optional group has resources of the same name as resource.k8s.io.
-        let resource = if kind.is_optional() { kind.full_name() } else { kind.resource.to_owned() };
+        let resource =
+            if kind.is_optional_api() { kind.kubectl_resource_name() } else { kind.resource.to_owned() };
         let failed = |why: &dyn std::fmt::Display, code| ListFailure {
             why: format!("cannot list {resource}: {why}"),
             is_forbidden: code == 403,
@@ -161,8 +162,8 @@ impl<'a> ClusterLister<'a> {
                 Ok(Some(api_version))
             }
             Ok(ListOutcome::NotServed) => {
-                self.omissions.not_served.push(kind.full_name());
-                if !kind.is_optional() {
+                self.omissions.not_served.push(kind.kubectl_resource_name());
+                if !kind.is_optional_api() {
                     console.note(&format!("this API server does not serve {resource}"));
                 }
                 Ok(None)
@@ -176,7 +177,7 @@ impl<'a> ClusterLister<'a> {
     /// be read. A version that is not served is not requested, because a user without permission would get an
     /// error 403 instead of 404.
     fn versions_to_request(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
-        if kind.is_optional() {
+        if kind.is_optional_api() {
             return self.asked.cluster.served_versions(kind);
         }
         let served = self.asked.info.live.served.as_ref().ok();

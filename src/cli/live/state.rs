@@ -95,7 +95,7 @@ pub(in crate::cli) fn read_state_for_impact(
     reader.read_kinds(&STATE_KINDS, console);
     if !attributes && reader.state.snapshot.has_class_rules() {
         reader.details.attributes = true;
-        reader.state.snapshot.set_stored_details(reader.details);
+        reader.state.snapshot.set_details_to_store(reader.details);
         reader.read_kinds(&[(RESOURCE_SLICES, SnapshotKind::Slice)], console);
     }
     if reader.details.attributes {

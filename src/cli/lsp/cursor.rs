@@ -130,7 +130,7 @@ impl<'t> Scanner<'t> {
         }
         if self.found.is_none() && self.at >= start {
             // After the last line break.
-            self.found_on_blank_line(self.at - self.line_start(self.at));
+            self.record_cursor_on_blank_line(self.at - self.line_start(self.at));
         }
     }
 
@@ -140,16 +140,16 @@ impl<'t> Scanner<'t> {
         let line = self.slice(start..next).trim_end();
         let content = line.trim_start_matches(' ');
         let column = line.len() - content.len();
-        let is_here = self.is_on(start, next);
+        let is_here = self.is_cursor_on_line(start, next);
         if content.is_empty() || is_here && self.at < start + column {
             if is_here {
-                self.found_on_blank_line(self.at - start);
+                self.record_cursor_on_blank_line(self.at - start);
             }
             return next;
         }
         if content.starts_with('#') {
             if is_here {
-                self.found_at(CursorPlace::Comment, start + column, start + line.len());
+                self.record_cursor_at(CursorPlace::Comment, start + column, start + line.len());
             }
             return next;
         }
@@ -159,7 +159,7 @@ impl<'t> Scanner<'t> {
     /// Reads a key, item or value at a column of a line; returns where the next unread line starts.
     fn read_node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
         let line_end = line + self.slice(line..next).trim_end().len();
-        let is_here = |scanner: &Scanner<'_>| scanner.is_on(line, next);
+        let is_here = |scanner: &Scanner<'_>| scanner.is_cursor_on_line(line, next);
         // Dashes: each opens an item.
         while let Some(rest) = self.slice(line + column..line_end).strip_prefix('-') {
             if !rest.is_empty() && !rest.starts_with(' ') {
@@ -185,18 +185,18 @@ impl<'t> Scanner<'t> {
         let owner = self.innermost_container();
         let (code, comment) = split_comment(content);
         if is_here(self) && comment.is_some_and(|comment| self.at > start + comment) {
-            self.found_at(CursorPlace::Comment, start + comment.unwrap_or_default(), line_end);
+            self.record_cursor_at(CursorPlace::Comment, start + comment.unwrap_or_default(), line_end);
         }
         let Some(colon) = key_colon(code) else {
             // A word that will be a key, or an item that is none.
             if is_here(self) {
-                self.found_at(CursorPlace::Key, start, start + code.trim_end().len());
+                self.record_cursor_at(CursorPlace::Key, start, start + code.trim_end().len());
             }
             return next;
         };
         let key = unquoted(code.get(..colon).unwrap_or_default());
         if is_here(self) && self.at <= start + colon {
-            self.found_at(CursorPlace::Key, start, start + colon);
+            self.record_cursor_at(CursorPlace::Key, start, start + colon);
         }
         self.open_node(column, Step::Key(key));
         let value = code.get(colon + 1..).unwrap_or_default();
@@ -211,7 +211,7 @@ impl<'t> Scanner<'t> {
         self.remember_type_meta(owner, key, value);
         if is_here(self) {
             let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
-            self.found_at(CursorPlace::Value(key), start, (value_start + value.len()).max(self.at));
+            self.record_cursor_at(CursorPlace::Value(key), start, (value_start + value.len()).max(self.at));
             if let Some((_, _, container)) = &mut self.found {
                 *container = owner;
             }
@@ -230,7 +230,7 @@ impl<'t> Scanner<'t> {
                 break;
             }
             let is_typed = self.at.saturating_sub(at) > column;
-            if self.is_on(at, next) && is_typed {
+            if self.is_cursor_on_line(at, next) && is_typed {
                 self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));
             }
             at = next;
@@ -239,14 +239,14 @@ impl<'t> Scanner<'t> {
     }
 
     /// Records that the cursor is at a column of a blank line, where a key may be typed.
-    fn found_on_blank_line(&mut self, column: usize) {
+    fn record_cursor_on_blank_line(&mut self, column: usize) {
         let around = self.open_nodes.iter().rfind(|node| node.column < column);
         let container = around.map_or(0, |node| node.container);
         self.found = Some((CursorPlace::Key, self.at..self.at, container));
     }
 
     /// Records that the cursor is in or after the word between two bytes, unless it was found before.
-    fn found_at(&mut self, place: CursorPlace<'t>, start: usize, end: usize) {
+    fn record_cursor_at(&mut self, place: CursorPlace<'t>, start: usize, end: usize) {
         if self.found.is_none() {
             let word = start..end.max(start);
             let is_inside = word.start <= self.at && self.at <= word.end;
@@ -256,7 +256,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// True if the cursor was not found yet and is on this line. At the end of the text, it is on the last line.
-    fn is_on(&self, line: usize, next: usize) -> bool {
+    fn is_cursor_on_line(&self, line: usize, next: usize) -> bool {
         let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
     }

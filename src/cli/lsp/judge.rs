@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::super::check::{FileRole, TextSource};
 use super::super::clock;
 use super::super::config::{
-    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, file_errors,
+    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, config_file_errors,
     path_in_real_folder,
 };
 use super::super::fix::Fixer;
@@ -113,7 +113,10 @@ impl DocumentChecker {
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
         if is_config(file) {
-            return file_errors(file, text).iter().map(|error| Problem::config_error(text, error)).collect();
+            return config_file_errors(file, text)
+                .iter()
+                .map(|error| Problem::config_error(text, error))
+                .collect();
         }
         let path = path_in_real_folder(Path::new(file));
         if self.is_excluded(path.as_deref()) {

@@ -242,7 +242,7 @@ fn namespace_watch_status_task(namespaces: Arc<WatchedNamespaces>, engine: Engin
 }
 
 fn resource_watch_status_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
-    let status = move || match state.status(resource) {
+    let status = move || match state.status_and_object_count(resource) {
         Some((watch, count)) => component_status(resource, watch, count),
         None => ComponentStatus { message: "not watched".to_owned(), ..ComponentStatus::default() },
     };

@@ -184,7 +184,8 @@ impl WebhookConfiguration {
         let mut all = vec![WebhookConfiguration::Base(0), WebhookConfiguration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
             all.extend(
-                (0..api.labels_and_manifests().len()).map(|index| WebhookConfiguration::Other(api, index)),
+                (0..api.metric_labels_and_manifests().len())
+                    .map(|index| WebhookConfiguration::Other(api, index)),
             );
         }
         all
@@ -196,7 +197,7 @@ impl WebhookConfiguration {
             WebhookConfiguration::Base(0) => "validating",
             WebhookConfiguration::Base(_) => "mutating",
             WebhookConfiguration::Other(api, index) => {
-                api.labels_and_manifests().get(index).map_or("", |(label, _)| label)
+                api.metric_labels_and_manifests().get(index).map_or("", |(label, _)| label)
             }
         }
     }

@@ -108,7 +108,7 @@ impl PolicySourceArgs {
         server: &Server,
     ) -> Result<PolicySourceTasksAndLease, Failure> {
         let serving = server.serving();
-        let lease = source.0.cluster.hold_lease(LeaseSettings {
+        let lease = source.0.cluster.start_holding_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
             name: POLICY_LEASE.to_owned(),
             holder: lease_holder(),
@@ -188,7 +188,7 @@ impl PolicySource {
     fn log_missing_definitions(&self, before: &mut Vec<String>) {
         let missing: Vec<String> = (self.0.watch.status().iter())
             .filter(|status| status.state == WatchState::NotServed)
-            .map(|status| status.kind.full_name())
+            .map(|status| status.kind.kubectl_resource_name())
             .collect();
         if missing == *before {
             return;

@@ -12,7 +12,7 @@ use tollgate_api::profile::{self, GateChoice, Profile, ProfileMatch};
 
 /// The cluster, and the feature gates of its API server.
 #[derive(Clone, Debug, Args)]
-pub(in super::super) struct ServerArgs {
+pub(in super::super) struct ApiServerArgs {
     /// Feature gates of the API server: `default`, `all`, or a list such as DRADeviceTaints=true
     ///
     /// A list contains the feature gates that differ from the defaults. Default: the feature gates of the cluster if
@@ -40,7 +40,7 @@ pub(in super::super) struct ReleaseArgs {
     kubernetes: Vec<ProfileArg>,
 
     #[command(flatten)]
-    pub(in super::super) server: ServerArgs,
+    pub(in super::super) server: ApiServerArgs,
 }
 
 /// A profile of `--kubernetes`.
@@ -52,7 +52,7 @@ pub(in super::super) enum ProfileArg {
     Cluster,
 }
 
-impl ServerArgs {
+impl ApiServerArgs {
     /// Returns the value of `--feature-gates`.
     pub(in super::super) fn gate_choice(&self) -> Option<&GateChoice> {
         self.feature_gates.as_ref()
@@ -80,7 +80,7 @@ impl ServerArgs {
     fn resolve_profiles(
         &self,
         asked: &[ProfileArg],
-        cluster: impl Fn(&ServerArgs) -> Result<&'static Profile, Failure>,
+        cluster: impl Fn(&ApiServerArgs) -> Result<&'static Profile, Failure>,
     ) -> Result<Vec<&'static Profile>, Failure> {
         let mut profiles: Vec<&'static Profile> = Vec::new();
         for profile in asked {

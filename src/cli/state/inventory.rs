@@ -119,7 +119,7 @@ impl DumpInventory {
                 self.omissions.push(omission);
             }
         }
-        for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
+        for item in list::objects(root).filter(|item| item.value_as_written().kind() == NodeKind::Object) {
             let (version, kind) = item.api_version_and_kind();
             if let Some(kind) = SnapshotKind::from_type_meta(version, kind) {
                 self.has_objects |= kind != SnapshotKind::Class;
@@ -237,7 +237,7 @@ impl DumpInventory {
     }
 
     /// Records that a file is empty, as after a command that failed.
-    pub(in crate::cli) fn add_empty(&mut self, file: &str) {
+    pub(in crate::cli) fn add_empty_file(&mut self, file: &str) {
         self.omissions.push(format!("{file} is empty"));
     }
 
@@ -357,7 +357,7 @@ mod tests {
         let page = r#"{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"x"},"items":[]}"#;
         assert_eq!(omissions(&[page], true), ["dump contains an incomplete PodList"]);
         let mut empty = DumpInventory::default();
-        empty.add_empty("dump");
+        empty.add_empty_file("dump");
         assert_eq!(empty.impact_omissions(true).messages(), ["dump is empty"]);
     }
 }

@@ -90,7 +90,7 @@ impl<'t> StateObjects<'t> {
             self.documents.push(document);
         }
         if self.documents.len() == before {
-            self.inventory.add_empty(file);
+            self.inventory.add_empty_file(file);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl<'t> StateObjects<'t> {
         for document in &self.documents {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                state.add_with_type(api_version, kind, item.written());
+                state.add_with_type(api_version, kind, item.value_as_written());
             }
         }
         self.inventory.listed_kinds.iter().for_each(|kind| state.mark_listed(*kind));
@@ -166,7 +166,7 @@ impl StateObjects<'_> {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
                 if let Some(kind) = ObjectKind::from_type_meta(api_version, kind) {
-                    copies.push(StoredDoc::from_value(api_version, kind.name(), item.written()));
+                    copies.push(StoredDoc::from_value(api_version, kind.name(), item.value_as_written()));
                 }
             }
         }
@@ -194,7 +194,7 @@ impl From<&WatchedObject> for StoredDoc {
 /// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. An error is the path
 /// in the object and the message.
 fn check_and_get_kind(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
-    let object = item.written();
+    let object = item.value_as_written();
     if object.kind() != ValueKind::Object {
         let what = "expected an object; to pass several objects, use a List and put them in `items`";
         return Err((Path::ROOT.owned(), what.to_owned()));

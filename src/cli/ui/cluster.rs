@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::follow::{StateEvent, StateFollower, Trouble};
+use super::follow::{OutdatedReason, StateEvent, StateFollower};
 use super::known::KnownState;
 use crate::cli::clock;
 use crate::cli::console::Console;
@@ -54,12 +54,12 @@ pub(super) struct ClusterSource {
     revision: u64,
     /// True if the last event said that the state may be outdated.
     is_old: bool,
-    contact: Arc<Mutex<Contact>>,
+    contact: Arc<Mutex<ServerReachability>>,
 }
 
 /// Whether the API server responds.
 #[derive(Debug)]
-struct Contact {
+struct ServerReachability {
     /// Why it does not respond; `None` if it does.
     unreachable: Option<String>,
     /// When it last responded.
@@ -90,11 +90,11 @@ impl ClusterSource {
     }
 
     /// Returns why the state may be outdated, and since when; `None` if all watches are current.
-    fn trouble(&self) -> Option<Trouble> {
+    fn outdated_reason(&self) -> Option<OutdatedReason> {
         let now = clock::timestamp();
         let outdated_since =
             |age: Duration| Timestamp { seconds: now.seconds.saturating_sub_unsigned(age.as_secs()), ..now };
-        let outdated_since = self.watch.outdated_for().map(outdated_since);
+        let outdated_since = self.watch.watch_down_for().map(outdated_since);
         let contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
         let unreachable_since = contact.unreachable.as_ref().map(|_| contact.last);
         // A connection that breaks without a word stays open for a while after the API server is gone.
@@ -103,7 +103,7 @@ impl ClusterSource {
             (None, Some(why)) => why.clone(),
             _ => self.lost_watches_text(),
         };
-        Some(Trouble { why, current_until: Some(gotime::rfc3339(until)) })
+        Some(OutdatedReason { why, current_until: Some(gotime::rfc3339(until)) })
     }
 
     /// Says why watches are lost.
@@ -134,7 +134,7 @@ impl ClusterSource {
             lacking.map(|status| format!("{}: {}", status.kind.resource, status.message)).collect()
         };
         let (trouble, current_until) =
-            self.trouble().map_or((None, None), |trouble| (Some(trouble.why), trouble.current_until));
+            self.outdated_reason().map_or((None, None), |trouble| (Some(trouble.why), trouble.current_until));
         KnownState {
             profile: self.profile,
             source: self.name.clone(),
@@ -151,9 +151,9 @@ impl ClusterSource {
 
 /// Starts a thread that checks whether the API server responds, for the life of the process. The returned value
 /// has the result of the last check.
-fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Contact>>, Failure> {
+fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<ServerReachability>>, Failure> {
     let timing = Timing { request_timeout: PROBE_TIMEOUT, ..Timing::default() };
-    let first = Contact { unreachable: None, last: clock::timestamp() };
+    let first = ServerReachability { unreachable: None, last: clock::timestamp() };
     let (cluster, found) = (cluster.with_timing(timing), Arc::new(Mutex::new(first)));
     let contact = found.clone();
     let check = move || {
@@ -179,7 +179,7 @@ impl StateFollower for ClusterSource {
     fn next(&mut self) -> StateEvent {
         loop {
             let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
-            let trouble = self.trouble();
+            let trouble = self.outdated_reason();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be
             // old.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use super::follow::{StateEvent, StateFollower, Trouble};
+use super::follow::{OutdatedReason, StateEvent, StateFollower};
 use super::known::KnownState;
 use crate::cli::console::Console;
 use crate::cli::devices::{self, require_one_profile};
@@ -91,7 +91,9 @@ impl StateFollower for DumpSource {
             let mut console = Console::captured();
             return match self.read(&mut console) {
                 Ok(state) => StateEvent::Changed(Box::new(state)),
-                Err(failure) => StateEvent::Old(Trouble { why: failure.message(), current_until: None }),
+                Err(failure) => {
+                    StateEvent::Old(OutdatedReason { why: failure.message(), current_until: None })
+                }
             };
         }
     }

@@ -26,12 +26,12 @@ pub(super) enum StateEvent {
     /// There is a new state.
     Changed(Box<KnownState>),
     /// The state may be outdated: it cannot be read, or watches are lost. The pages keep showing the last one.
-    Old(Trouble),
+    Old(OutdatedReason),
 }
 
 /// Why a state may be outdated.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct OutdatedReason {
     pub(super) why: String,
     /// When the state was last known to be current, in RFC 3339; `None` for a dump.
     pub(super) current_until: Option<String>,
@@ -49,7 +49,7 @@ pub(super) fn start_following(
             let start = clock::monotonic();
             match event {
                 StateEvent::Changed(state) => site.set_state(*state),
-                StateEvent::Old(trouble) => board.set_trouble(trouble.why, trouble.current_until),
+                StateEvent::Old(trouble) => board.mark_out_of_date(trouble.why, trouble.current_until),
             }
             thread::sleep(MIN_PUBLISH_INTERVAL.saturating_sub(start.elapsed()));
         }

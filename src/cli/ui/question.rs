@@ -12,7 +12,9 @@ use crate::cli::check::{TextChecker, TextSource};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::picture::StateSource;
-use crate::cli::{clock, console::quote_for_shell, drain, forecast, impact, parse_embedded, taint};
+use crate::cli::{
+    clock, console::quote_for_shell, drain, forecast, impact, parse_nested_command_args, taint,
+};
 use crate::config::{Acceptance, Levels};
 use crate::report::{self, DocumentResult};
 use tollgate_document::source::{documents, list};
@@ -80,7 +82,7 @@ impl WhatIfQuestion {
         commands: &CommandParts,
     ) -> Result<(), Failure> {
         answer.rule = self.rule_text(known)?;
-        answer.asked = self.asked();
+        answer.asked = self.describe_targets();
         answer.may_evict = may_evict(&answer.rule);
         answer.findings = validate_rule(&answer.rule, known);
         if answer.findings.iter().any(|finding| finding.is_error) {
@@ -113,12 +115,12 @@ impl WhatIfQuestion {
             done.map(|()| text)
         };
         let (snapshot, state) = (known.snapshot()?, known.objects.state());
-        let command: impact::Arguments = parse_embedded(&words(&[RULE_FILE]))?;
+        let command: impact::Arguments = parse_nested_command_args(&words(&[RULE_FILE]))?;
         let impact = run(&mut |console| {
             let lacking = (known.incomplete.clone(), known.missing.clone());
             command.report_texts(&rule, (&snapshot, &state), known.profile, lacking, console).map(drop)
         })?;
-        let command: forecast::Arguments = parse_embedded(&words(&[RULE_FILE]))?;
+        let command: forecast::Arguments = parse_nested_command_args(&words(&[RULE_FILE]))?;
         let forecast = run(&mut |console| {
             let missing = &known.missing;
             command.forecast_texts(&rule, &state, known.profile, missing, console).map(drop)
@@ -127,7 +129,7 @@ impl WhatIfQuestion {
             String::new()
         } else {
             let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-            let command: drain::Drain = parse_embedded(&words(&targets))?;
+            let command: drain::Drain = parse_nested_command_args(&words(&targets))?;
             run(&mut |console| {
                 let tally = crate::cli::outcome::ExitCounts::default();
                 command
@@ -147,7 +149,7 @@ impl WhatIfQuestion {
     }
 
     /// Returns the picked targets and their taint in words; empty if the question contains a rule instead.
-    fn asked(&self) -> String {
+    fn describe_targets(&self) -> String {
         if self.targets.is_empty() {
             return String::new();
         }

@@ -90,7 +90,7 @@ impl SharedUiData {
     fn parse_question(&self, json: &[u8]) -> Result<WhatIfQuestion, Failure> {
         let mut question = WhatIfQuestion::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
-        let known = devices.iter().filter_map(|id| self.board.device(id));
+        let known = devices.iter().filter_map(|id| self.board.device_of_cell(id));
         question.targets.extend(known.map(|device| device.driver_pool_device()));
         if !devices.is_empty() && question.targets.is_empty() {
             return Err(Failure::Input("the picked devices are gone".to_owned()));
@@ -128,7 +128,7 @@ impl SharedUiData {
         };
         if !is_stopped() || !found.errors.is_empty() {
             // The page may be gone.
-            _ = answer.send(found.draw());
+            _ = answer.send(found.to_json_answer());
         }
     }
 }
@@ -139,8 +139,8 @@ impl Site for UiPages {
             return self.shared.board.get(path);
         }
         let id = query.get("id")?;
-        let related = related_devices(&self.shared.state(), &self.shared.board.device(id)?);
-        self.shared.board.details(id, &related)
+        let related = related_devices(&self.shared.state(), &self.shared.board.device_of_cell(id)?);
+        self.shared.board.device_details(id, &related)
     }
 
     fn revision(&self) -> watch::Receiver<u64> {

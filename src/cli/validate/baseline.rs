@@ -35,7 +35,7 @@ impl<'r> NewBaseline<'r> {
                 Some("would overwrite an input file")
             } else if path.is_file()
                 && !files::read_lossy(path, MAX_BASELINE_BYTES)
-                    .is_some_and(|text| Baseline::may_replace(&text))
+                    .is_some_and(|text| Baseline::can_overwrite_text(&text))
             {
                 Some("this file is not a baseline; choose another name, or delete the file first")
             } else {

@@ -79,7 +79,7 @@ pub(super) struct FileOutput {
 
 impl FileOutput {
     /// Returns the folder in which a walk found the file; `None` for a file that the user named.
-    pub(super) fn folder(&self) -> Option<&Path> {
+    pub(super) fn walked_folder(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.is_found)?.parent()
     }
 
@@ -139,8 +139,10 @@ impl FileChecker<'_> {
         let (text, input, settings) = match work {
             WorkItem::InputError(error) => (Err(error.clone()), None, None),
             WorkItem::Search(path) => {
-                let mentions =
-                    UncheckedMentionCounts { markdown: usize::from(mentions_objects(path)), templates: 0 };
+                let mentions = UncheckedMentionCounts {
+                    markdown: usize::from(mentions_checked_api_group(path)),
+                    templates: 0,
+                };
                 return FileOutput { summary: Summary { mentions, ..Summary::default() }, ..output };
             }
             WorkItem::Read(input, _) => {
@@ -261,7 +263,7 @@ impl FileChecker<'_> {
 }
 
 /// True if the Markdown file contains [`CHECKED_API_GROUP`]; false if it cannot be read.
-fn mentions_objects(path: &Path) -> bool {
+fn mentions_checked_api_group(path: &Path) -> bool {
     let text = files::read_regular(path, MAX_SEARCHED_MARKDOWN_BYTES);
     text.is_ok_and(|text| memchr::memmem::find(&text, CHECKED_API_GROUP.as_bytes()).is_some())
 }

@@ -100,7 +100,7 @@ impl FixMode {
                 FixOutcome { printed: new.clone(), text: Some(new), findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::File(path)) => {
-                match files::replace_text(path, text, &new) {
+                match files::replace_if_unchanged(path, text, &new) {
                     Ok(()) => FixOutcome { text: Some(new), findings, ..FixOutcome::default() },
                     Err(reason) => FixOutcome { error: Some(reason), ..FixOutcome::default() },
                 }

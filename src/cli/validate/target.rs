@@ -128,10 +128,10 @@ impl<'r> ReportTargets<'r> {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
             match self.folds.as_mut().filter(|_| index == 0) {
                 Some(folds) => {
-                    let text = folds.add_file(output.folder(), piece);
+                    let text = folds.add_file(output.walked_folder(), piece);
                     self.write_to(index, &text)?;
                 }
-                None => self.write_to(index, piece.text_trimmed_if_first(started == Some(false)))?,
+                None => self.write_to(index, piece.text_without_first_separator(started == Some(false)))?,
             }
         }
         Ok(())

@@ -155,7 +155,7 @@ fn policy_resources(all: &Installation) -> Vec<String> {
     }
     let mut faults = Vec::new();
     for kind in POLICY_KINDS {
-        let name = json!(kind.full_name());
+        let name = json!(kind.kubectl_resource_name());
         let found = all.find("CustomResourceDefinition", &name);
         faults.extend(fault_unless(found.is_some(), || format!("there is no definition of {name}")));
     }

@@ -279,7 +279,11 @@ pub(super) fn fix_for_value(value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> 
 
 /// The fix that replaces a malformed time or quantity with `meant`; `None` if `meant` is `None` or the value
 /// is not a string.
-pub(super) fn fix_for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
+pub(super) fn fix_for_malformed_string(
+    value: Value<'_>,
+    meant: Option<String>,
+    at: &Path<'_>,
+) -> Option<Fix> {
     let meant = meant.filter(|_| value.kind() == ValueKind::String)?;
     Some(Fix::replace(at.owned(), value.text(), &meant))
 }

@@ -12,7 +12,7 @@ use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
 /// A copy of the document as the server decodes it: unknown fields dropped, duplicate keys merged.
-pub(super) fn merged_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
+pub(super) fn decoded_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()

@@ -15,7 +15,7 @@ pub struct PodOrWorkload<'d> {
 
 impl<'d> PodOrWorkload<'d> {
     /// The fields that lead to the PodSpec.
-    pub fn spec_path(self) -> &'static [&'static str] {
+    pub fn pod_spec_path(self) -> &'static [&'static str] {
         match self.kind {
             ApiKind::Pod => &["spec"],
             ApiKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
@@ -24,8 +24,8 @@ impl<'d> PodOrWorkload<'d> {
     }
 
     /// The PodSpec of the pod or pod template.
-    pub fn spec(self) -> PodClaims<'d> {
-        PodClaims(self.spec_path().iter().fold(self.value, |value, step| value.get(step)))
+    pub fn pod_spec(self) -> PodClaims<'d> {
+        PodClaims(self.pod_spec_path().iter().fold(self.value, |value, step| value.get(step)))
     }
 }
 

@@ -143,12 +143,12 @@ impl<'t> Estimator<'t> {
     /// The estimate for `a ? b : c`; its result has the size of either alternative.
     fn conditional_estimate(&mut self, call: &OverloadCall<'_, 't>, cost: u64) -> Estimate {
         let [_, yes, no] = call.args else { return Estimate::of_unknown_size(cost) };
-        self.unite_contents(call.id, yes.id, no.id);
+        self.merge_content_sizes(call.id, yes.id, no.id);
         Estimate::of_size(cost, size_ignoring_path(yes).union(size_ignoring_path(no)))
     }
 
     /// Sets the sizes of a node's contents to cover those of two others, if both are known.
-    fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
+    fn merge_content_sizes(&mut self, id: NodeId, left: NodeId, right: NodeId) {
         let inside =
             self.content_sizes(left).zip(self.content_sizes(right)).map(|(left, right)| left.union(right));
         set_known(&mut self.contents, id, inside);
@@ -194,7 +194,7 @@ impl<'t> Estimator<'t> {
                 if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))) =>
             {
                 let result = size_ignoring_path(left).plus(size_ignoring_path(right));
-                self.unite_contents(call.id, left.id, right.id);
+                self.merge_content_sizes(call.id, left.id, right.id);
                 // Lists are chained, not copied.
                 let is_list = matches!(first, Some(DeclaredType::List(_)));
                 return Some(Estimate::of_size(if is_list { 1 } else { result.text_read_cost() }, result));

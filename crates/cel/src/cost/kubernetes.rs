@@ -41,7 +41,7 @@ impl Estimator<'_> {
                 return Some(Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result));
             }
             ("split", Some(text), [_, limit @ ..]) => {
-                let pieces = limit.first().and_then(|limit| self.literal_limit(limit.id));
+                let pieces = limit.first().and_then(|limit| self.literal_split_limit(limit.id));
                 let result = SizeRange::up_to(pieces.unwrap_or(text.size().max));
                 return Some(Estimate::of_size(text.size().max_read_cost(COST_PER_COPIED_CHARACTER), result));
             }
@@ -91,7 +91,7 @@ impl Estimator<'_> {
 
     /// The cost of reading a list's elements once, or a string's characters.
     fn traversal_cost(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
-        match self.checked.type_of(target.id).parameter() {
+        match self.checked.type_of(target.id).first_type_parameter() {
             Some(Type::String | Type::Bytes) => {
                 let each = device_item_size(target).text_read_cost().saturating_add(1);
                 target.size().max.saturating_mul(each)
@@ -105,7 +105,7 @@ impl Estimator<'_> {
     /// The size of the text that `join` makes.
     fn joined_size(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> SizeRange {
         let pieces = list.size();
-        let is_list = self.checked.type_of(list.id).parameter().is_some();
+        let is_list = self.checked.type_of(list.id).first_type_parameter().is_some();
         // Of what may be a list nothing is counted but the separators.
         let text = if is_list { pieces.times(device_item_size(list)) } else { SizeRange::exactly(0) };
         let Some(separator) = separator else { return text };
@@ -114,7 +114,7 @@ impl Estimator<'_> {
     }
 
     /// The limit of `split` if it is a literal; a negative one is a huge number to the server.
-    fn literal_limit(&self, id: NodeId) -> Option<u64> {
+    fn literal_split_limit(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
             ExprKind::Literal(Literal::Int(value)) => Some(value.cast_unsigned()),
             _ => None,

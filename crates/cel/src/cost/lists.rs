@@ -22,25 +22,24 @@ impl Estimator<'_> {
                 left.size().times(right.size()).max_read_cost(2.0).saturating_add(1),
             ),
             ("slice", Some(list), [start, end]) => {
-                let end = self.literal_count(end.id).unwrap_or(list.size().max);
-                let start = self.literal_count(start.id).unwrap_or(0);
+                let end = self.non_negative_int_literal(end.id).unwrap_or(list.size().max);
+                let start = self.non_negative_int_literal(start.id).unwrap_or(0);
                 // Wraps around where a slice ends before it starts.
-                allocating_estimate(1.0, SizeRange::exactly(end.wrapping_sub(start)))
+                new_list_estimate(1.0, SizeRange::exactly(end.wrapping_sub(start)))
             }
-            ("flatten" | "reverse", Some(list), []) => allocating_estimate(1.0, list.size()),
-            ("flatten", Some(list), [depth]) => allocating_estimate(
-                double_of_uint(self.literal_count(depth.id).unwrap_or(u64::MAX)),
+            ("flatten" | "reverse", Some(list), []) => new_list_estimate(1.0, list.size()),
+            ("flatten", Some(list), [depth]) => new_list_estimate(
+                double_of_uint(self.non_negative_int_literal(depth.id).unwrap_or(u64::MAX)),
                 list.size(),
             ),
-            ("lists.range", None, [count]) => {
-                allocating_estimate(1.0, SizeRange::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
-            }
-            ("distinct", Some(list), []) => allocating_estimate(2.0, list.size().times(list.size())),
-            ("sort", Some(list), []) => {
-                allocating_estimate(sort_factor(call), list.size().times(list.size()))
-            }
+            ("lists.range", None, [count]) => new_list_estimate(
+                1.0,
+                SizeRange::exactly(self.non_negative_int_literal(count.id).unwrap_or(u64::MAX)),
+            ),
+            ("distinct", Some(list), []) => new_list_estimate(2.0, list.size().times(list.size())),
+            ("sort", Some(list), []) => new_list_estimate(sort_factor(call), list.size().times(list.size())),
             ("@sortByAssociatedKeys", Some(_), [keys]) => {
-                allocating_estimate(sort_factor(call), keys.size().times(keys.size()))
+                new_list_estimate(sort_factor(call), keys.size().times(keys.size()))
             }
             _ => return None,
         };
@@ -48,7 +47,7 @@ impl Estimator<'_> {
     }
 
     /// The number if the node is an integer literal, 0 if it is negative; `None` for other nodes.
-    fn literal_count(&self, id: NodeId) -> Option<u64> {
+    fn non_negative_int_literal(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
             ExprKind::Literal(Literal::Int(value)) => Some(u64::try_from(*value).unwrap_or(0)),
             _ => None,
@@ -57,7 +56,7 @@ impl Estimator<'_> {
 }
 
 /// The estimate for a function that makes a new list, given the cost per element and the size of the list.
-fn allocating_estimate(factor: f64, list: SizeRange) -> Estimate {
+fn new_list_estimate(factor: f64, list: SizeRange) -> Estimate {
     Estimate::of_size(list.max_read_cost(factor).saturating_add(NEW_LIST_CALL_COST), list)
 }
 

@@ -45,7 +45,7 @@ impl Evaluation<'_> {
                     None => return Ok(Value::OPTIONAL_NONE),
                 }
             } else {
-                self.qualify_once(&value, qualifier)?
+                self.qualify_or_fail(&value, qualifier)?
             };
         }
         Ok(if is_optional { Value::optional_of(value) } else { value })
@@ -53,7 +53,7 @@ impl Evaluation<'_> {
 
     /// Applies one qualifier to a value; an error if it selects nothing. For a presence test, as in `has()`, returns
     /// whether it selects something instead.
-    fn qualify_once(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
+    fn qualify_or_fail(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
         let found = match self.qualifier_key(qualifier) {
             Ok(key) if qualifier.only_tests => {
                 element_at_key(value, &key).map(|found| Value::Bool(found.is_some()))
@@ -83,7 +83,7 @@ impl Evaluation<'_> {
 
     fn meter_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), EvalFailure> {
         if let QualifierKey::Computed(attribute) = qualifier.key {
-            self.meter.pop_values(self.plan.attribute_node(attribute));
+            self.meter.pop_values(self.plan.attribute_cost_id(attribute));
         }
         self.meter.add(1);
         self.meter.record_value(qualifier.id, value)
@@ -96,7 +96,7 @@ impl Evaluation<'_> {
                 self.resolve(*attribute)?
             }
         };
-        if key.is_index() {
+        if key.can_be_index_or_key() {
             Ok(key)
         } else {
             eval_error(format!("invalid qualifier type: {}", key.go_type()))

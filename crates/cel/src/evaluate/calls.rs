@@ -44,7 +44,7 @@ impl Planner<'_> {
                 };
             }
             if !matches!(name, "dyn" | "type")
-                && let Some([from, _]) = self.constant_type(*arg)
+                && let Some([from, _]) = self.constant_type_names(*arg)
             {
                 return Err(format!("no such overload: {name}({from})"));
             }

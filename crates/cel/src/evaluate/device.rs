@@ -85,7 +85,7 @@ impl Device {
         Some(Device { capacity: capacities, ..device })
     }
 
-    pub(super) fn list_attribute(&self) -> Option<&str> {
+    pub(super) fn list_attribute_name(&self) -> Option<&str> {
         self.list_attribute.as_deref()
     }
 

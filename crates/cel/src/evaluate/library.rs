@@ -65,7 +65,7 @@ pub(super) fn call_by_name(name: &str, args: &[Value], context: &CallContext<'_>
 /// overloads.
 pub(super) fn operand_guard(name: &str) -> Option<ArgumentGuard> {
     Some(match name {
-        "_+_" => ArgumentGuard::Operand(Value::has_add),
+        "_+_" => ArgumentGuard::Operand(Value::has_go_add_method),
         "_-_" => ArgumentGuard::Operand(|value| {
             compare::is_number(value) || matches!(value, Value::Duration(_) | Value::Timestamp(_))
         }),

@@ -94,7 +94,7 @@ impl<'p> Evaluation<'p> {
             if *name == *scope.body.accumulator {
                 return match &scope.accumulated {
                     Some(value) => value.clone(),
-                    None => self.initial_accumulator(index),
+                    None => self.evaluate_initial_accumulator(index),
                 };
             }
             if !scope.is_result {
@@ -113,7 +113,7 @@ impl<'p> Evaluation<'p> {
     }
 
     /// Evaluates the initial value of a loop. An empty list or map is then filled in place.
-    fn initial_accumulator(&mut self, index: usize) -> Evaluated {
+    fn evaluate_initial_accumulator(&mut self, index: usize) -> Evaluated {
         let Some(init) = self.scopes.get(index).map(|scope| scope.body.init) else {
             return no_such_overload();
         };

@@ -63,7 +63,7 @@ impl CostMeter {
     pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
         let mut found = Vec::with_capacity(args.len());
         for arg in args.iter().rev() {
-            found.push(self.pop_value(plan.step_node(*arg)?)?.value);
+            found.push(self.pop_value(plan.step_cost_id(*arg)?)?.value);
         }
         found.reverse();
         Some(found)

@@ -167,20 +167,20 @@ impl Plan {
     }
 
     /// The id by which the meter tracks an attribute's value: that of its last qualifier, if it has any.
-    pub(super) fn attribute_node(&self, id: AttributeId) -> Option<NodeId> {
+    pub(super) fn attribute_cost_id(&self, id: AttributeId) -> Option<NodeId> {
         let attribute = self.attribute(id)?;
         if let AttributeBase::Conditional { truthy, falsy, .. } = attribute.base {
-            let (truthy, falsy) = (self.attribute_node(truthy)?, self.attribute_node(falsy)?);
+            let (truthy, falsy) = (self.attribute_cost_id(truthy)?, self.attribute_cost_id(falsy)?);
             return Some(if truthy == falsy { truthy } else { attribute.id });
         }
         Some(attribute.qualifiers.last().map_or(attribute.id, |last| last.id))
     }
 
     /// The id by which the meter tracks a step's value.
-    pub(super) fn step_node(&self, id: StepId) -> Option<NodeId> {
+    pub(super) fn step_cost_id(&self, id: StepId) -> Option<NodeId> {
         let step = self.step(id)?;
         match step.kind {
-            StepKind::Attribute(attribute) => self.attribute_node(attribute),
+            StepKind::Attribute(attribute) => self.attribute_cost_id(attribute),
             _ => Some(step.id),
         }
     }

@@ -50,8 +50,9 @@ pub(super) fn plan_expression(
 ) -> Result<Plan, String> {
     let planned = vec![None; tree.len()];
     let mut planner = Planner { tree, checked, behaviour, is_run, plan: Plan::default(), planned };
-    planner.plan.root =
-        planner.plan(tree.root()).map_err(|problem| format!("program instantiation failed: {problem}"))?;
+    planner.plan.root = planner
+        .plan_node(tree.root())
+        .map_err(|problem| format!("program instantiation failed: {problem}"))?;
     Ok(planner.plan)
 }
 
@@ -76,18 +77,18 @@ pub(super) struct Planner<'t> {
 }
 
 impl Planner<'_> {
-    fn plan(&mut self, id: NodeId) -> Planned {
+    fn plan_node(&mut self, id: NodeId) -> Planned {
         if let Some(Some(known)) = self.planned.get(id.index()) {
             return Ok(*known);
         }
-        let step = self.plan_kind(id)?;
+        let step = self.plan_node_uncached(id)?;
         if let Some(slot) = self.planned.get_mut(id.index()) {
             *slot = Some(step);
         }
         Ok(step)
     }
 
-    fn plan_kind(&mut self, id: NodeId) -> Planned {
+    fn plan_node_uncached(&mut self, id: NodeId) -> Planned {
         let tree = self.tree;
         let kind = match tree.kind(id) {
             ExprKind::Missing => StepKind::Constant(Value::Null),
@@ -97,26 +98,27 @@ impl Planner<'_> {
                 return self.plan_name(id, &tree.qualified_name(id).unwrap_or_default());
             }
             ExprKind::Select { operand, field, presence_test } => {
-                let operand = self.plan(*operand)?;
+                let operand = self.plan_node(*operand)?;
                 let key = QualifierKey::Constant(Value::string(field.as_str()));
                 return Ok(self.plan_qualifier(operand, id, key, false, *presence_test));
             }
             ExprKind::Call { target, args, .. } => return self.plan_call(id, *target, args),
             ExprKind::List { elements } => {
-                let elements = elements.iter().map(|each| Ok((self.plan(each.value)?, each.optional)));
+                let elements = elements.iter().map(|each| Ok((self.plan_node(each.value)?, each.optional)));
                 let elements = elements.collect::<Result<Vec<_>, String>>()?;
                 self.constant_list(&elements).map_or(StepKind::List(elements), StepKind::Constant)
             }
             ExprKind::Map { entries } => {
                 let entries = entries
                     .iter()
-                    .map(|each| Ok((self.plan(each.key)?, self.plan(each.value)?, each.optional)));
+                    .map(|each| Ok((self.plan_node(each.key)?, self.plan_node(each.value)?, each.optional)));
                 let entries = entries.collect::<Result<Vec<_>, String>>()?;
                 self.constant_map(&entries).map_or(StepKind::Map(entries), StepKind::Constant)
             }
             ExprKind::Struct { name, fields } => {
-                let fields =
-                    fields.iter().map(|each| Ok((each.name.clone(), self.plan(each.value)?, each.optional)));
+                let fields = fields
+                    .iter()
+                    .map(|each| Ok((each.name.clone(), self.plan_node(each.value)?, each.optional)));
                 let fields = fields.collect::<Result<_, String>>()?;
                 let name = name.strip_prefix('.').unwrap_or(name).to_owned();
                 StepKind::Message { name, fields }
@@ -155,8 +157,8 @@ impl Planner<'_> {
 
     /// The names of a constant's type in CEL and in Go; `None` if the step is no constant for the server. Lists and
     /// maps of constants are, even those that are built when they are needed.
-    pub(super) fn constant_type(&self, id: StepId) -> Option<[&'static str; 2]> {
-        let is_constant = |id: &StepId| self.constant_type(*id).is_some();
+    pub(super) fn constant_type_names(&self, id: StepId) -> Option<[&'static str; 2]> {
+        let is_constant = |id: &StepId| self.constant_type_names(*id).is_some();
         match &self.plan.step(id)?.kind {
             StepKind::Constant(value) => Some([value.type_name(), value.go_type()]),
             StepKind::List(elements) => elements
@@ -168,7 +170,7 @@ impl Planner<'_> {
                 parts.all(is_constant).then_some(["map", "*types.baseMap"])
             }
             StepKind::Call(call) => match (call.function, call.args.as_slice()) {
-                ("dyn", [arg]) => self.constant_type(*arg),
+                ("dyn", [arg]) => self.constant_type_names(*arg),
                 ("type", [arg]) => is_constant(arg).then_some(["type", "*types.Type"]),
                 _ => None,
             },
@@ -210,7 +212,7 @@ impl Planner<'_> {
     }
 
     /// Converts a step to an attribute, to which further qualifiers can be added.
-    fn attribute_for_step(&mut self, id: StepId) -> AttributeId {
+    fn convert_to_attribute(&mut self, id: StepId) -> AttributeId {
         let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
         self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, AttributeBase::Step(id)))
     }
@@ -224,7 +226,7 @@ impl Planner<'_> {
         only_tests: bool,
     ) -> StepId {
         let is_step = self.attribute_of(operand).is_some() && !only_tests;
-        let attribute = self.attribute_for_step(operand);
+        let attribute = self.convert_to_attribute(operand);
         if self.is_run {
             self.add_qualifier(attribute, &Qualifier { id, key, is_optional, only_tests });
         }
@@ -246,9 +248,9 @@ impl Planner<'_> {
     }
 
     fn loop_step(&mut self, body: &Loop) -> Result<StepKind, String> {
-        let (init, range) = (self.plan(body.init)?, self.plan(body.range)?);
-        let (condition, step) = (self.plan(body.condition)?, self.plan(body.step)?);
-        let result = self.plan(body.result)?;
+        let (init, range) = (self.plan_node(body.init)?, self.plan_node(body.range)?);
+        let (condition, step) = (self.plan_node(body.condition)?, self.plan_node(body.step)?);
+        let result = self.plan_node(body.result)?;
         Ok(StepKind::Loop(Box::new(LoopStep {
             range,
             variable: body.variable.as_str().into(),
@@ -266,13 +268,13 @@ impl Planner<'_> {
         let overloads = checked.overloads(id);
         let Some(first) = overloads.first() else { return Ok(self.add(id, StepKind::Constant(Value::Null))) };
         let target = target.filter(|_| first.is_member());
-        let args = target.into_iter().chain(args.iter().copied()).map(|arg| self.plan(arg));
+        let args = target.into_iter().chain(args.iter().copied()).map(|arg| self.plan_node(arg));
         let args = args.collect::<Result<Vec<StepId>, _>>()?;
         Ok(match (first.name, args.as_slice()) {
             ("_&&_", _) => self.add(id, StepKind::And(args)),
             ("_||_", _) => self.add(id, StepKind::Or(args)),
             ("_?_:_", &[condition, truthy, falsy]) => {
-                let (truthy, falsy) = (self.attribute_for_step(truthy), self.attribute_for_step(falsy));
+                let (truthy, falsy) = (self.convert_to_attribute(truthy), self.convert_to_attribute(falsy));
                 self.add_attribute_step(id, AttributeBase::Conditional { condition, truthy, falsy })
             }
             (name @ ("_==_" | "_!=_"), &[left, right]) => {
@@ -290,8 +292,10 @@ impl Planner<'_> {
     }
 
     fn index_key(&mut self, id: NodeId, index: StepId) -> Result<QualifierKey, String> {
-        match (self.constant_of(index), self.constant_type(index)) {
-            (Some(constant), _) if constant.is_index() => Ok(QualifierKey::Constant(constant.clone())),
+        match (self.constant_of(index), self.constant_type_names(index)) {
+            (Some(constant), _) if constant.can_be_index_or_key() => {
+                Ok(QualifierKey::Constant(constant.clone()))
+            }
             (_, Some([_, go_type])) => Err(format!("invalid qualifier type: {go_type}")),
             (_, None) => Ok(match self.attribute_of(index) {
                 Some(attribute) => QualifierKey::Attribute(attribute),

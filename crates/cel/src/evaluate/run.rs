@@ -43,7 +43,7 @@ impl<'p> Evaluation<'p> {
             StepKind::Attribute(attribute) => {
                 let value = self.resolve(*attribute);
                 self.meter_attribute(*attribute, false);
-                let node = plan.attribute_node(*attribute).unwrap_or(step.id);
+                let node = plan.attribute_cost_id(*attribute).unwrap_or(step.id);
                 self.meter_value(node, value)
             }
             StepKind::Presence(attribute) => {
@@ -71,22 +71,22 @@ impl<'p> Evaluation<'p> {
             StepKind::List(elements) => {
                 let value = self.build_list(elements);
                 let parts = elements.iter().map(|(element, _)| *element);
-                self.meter_created(step.id, value, parts, size::CREATE_LIST_COST)
+                self.meter_created_value(step.id, value, parts, size::CREATE_LIST_COST)
             }
             StepKind::Map(entries) => {
                 let value = self.build_map(entries);
                 let parts = entries.iter().flat_map(|(key, value, _)| [*key, *value]);
-                self.meter_created(step.id, value, parts, size::CREATE_MAP_COST)
+                self.meter_created_value(step.id, value, parts, size::CREATE_MAP_COST)
             }
             StepKind::Message { name, fields } => {
                 let value = self.build_message(name, fields);
                 let parts = fields.iter().map(|(_, value, _)| *value);
-                self.meter_created(step.id, value, parts, size::CREATE_STRUCT_COST)
+                self.meter_created_value(step.id, value, parts, size::CREATE_STRUCT_COST)
             }
             StepKind::Loop(body) => {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
-                self.meter.pop_values(plan.step_node(body.range));
+                self.meter.pop_values(plan.step_cost_id(body.range));
                 self.meter_value(step.id, value)
             }
         }
@@ -104,10 +104,14 @@ impl<'p> Evaluation<'p> {
         if let Some(AttributeBase::Conditional { condition, truthy, falsy }) =
             plan.attribute(id).map(|attribute| &attribute.base)
         {
-            let ids = [plan.attribute_node(*falsy), plan.attribute_node(*truthy), plan.step_node(*condition)];
+            let ids = [
+                plan.attribute_cost_id(*falsy),
+                plan.attribute_cost_id(*truthy),
+                plan.step_cost_id(*condition),
+            ];
             self.meter.pop_values(ids.into_iter().flatten());
         } else {
-            self.meter.pop_values(plan.attribute_node(id));
+            self.meter.pop_values(plan.attribute_cost_id(id));
             self.meter.add(1);
         }
         if only_tests {
@@ -130,7 +134,7 @@ impl<'p> Evaluation<'p> {
                 cancelled => return cancelled,
             }
         }
-        self.meter.pop_values(terms.iter().filter_map(|term| self.plan.step_node(*term)));
+        self.meter.pop_values(terms.iter().filter_map(|term| self.plan.step_cost_id(*term)));
         self.meter_value(id, problem.map_or(value, Err))
     }
 
@@ -209,7 +213,7 @@ impl<'p> Evaluation<'p> {
     }
 
     /// Charges for a list, map or message, and for its parts.
-    fn meter_created(
+    fn meter_created_value(
         &mut self,
         id: NodeId,
         value: Evaluated,

@@ -108,7 +108,7 @@ impl Value {
     }
 
     /// True if the type of the value can be that of a list index or a map key.
-    pub(super) fn is_index(&self) -> bool {
+    pub(super) fn can_be_index_or_key(&self) -> bool {
         matches!(self, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
     }
 
@@ -175,7 +175,7 @@ impl Value {
 
     /// True if the Go type has a method `Add`. The error of a failed type assertion names the first missing
     /// method.
-    pub(super) fn has_add(&self) -> bool {
+    pub(super) fn has_go_add_method(&self) -> bool {
         matches!(
             self,
             Value::Int(_)
@@ -198,7 +198,7 @@ impl Value {
             Value::Map(map) => map.len(),
             Value::Ip(IpAddr::V4(_)) => 4,
             Value::Ip(IpAddr::V6(_)) => 16,
-            Value::Cidr(prefix) => prefix.cost_bytes(),
+            Value::Cidr(prefix) => prefix.prefix_length_bytes(),
             _ => 1,
         };
         size as u64

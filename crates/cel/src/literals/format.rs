@@ -4,7 +4,7 @@
 //! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
 
 use crate::check::TypeCheckResult;
-use crate::evaluate::{clause_rule, read_precision};
+use crate::evaluate::{clause_type_requirement, read_precision};
 use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
@@ -72,10 +72,10 @@ impl FormatArguments<'_> {
 
     /// Checks that an argument matches a formatting clause, whose text begins with its verb.
     fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), FormatError> {
-        let found = self.checked.type_of(arg).unwrapped();
+        let found = self.checked.type_of(arg).without_wrapper();
         // The server reads a byte for a character.
         let verb = clause.bytes().next().map_or('\0', char::from);
-        let rule = clause_rule(verb).map_err(|problem| (None, problem))?;
+        let rule = clause_type_requirement(verb).map_err(|problem| (None, problem))?;
         let fits = match verb {
             's' => return self.check_string_argument(arg, rule),
             'd' | 'o' => matches!(found, Type::Int | Type::Uint),
@@ -103,7 +103,7 @@ impl FormatArguments<'_> {
 
     /// The complaint that an argument has the wrong type for its clause.
     fn wrong_argument(&self, arg: NodeId, rule: &str) -> FormatError {
-        let found = self.checked.type_of(arg).unwrapped().bare_name();
+        let found = self.checked.type_of(arg).without_wrapper().bare_name();
         (Some(arg), format!("error during formatting: {rule}, was given {found}"))
     }
 }

@@ -56,7 +56,7 @@ impl NodeSize {
     }
 
     /// The height and size of the part when it is repeated by `*`, `+` or `?`.
-    pub(super) fn starred(self, operator: char) -> NodeSize {
+    pub(super) fn repeated_by_operator(self, operator: char) -> NodeSize {
         let more = if operator == '*' { 2 } else { 1 };
         NodeSize { height: self.height + 1, size: self.size + more, kind: PartKind::Other, ..self }
     }
@@ -141,7 +141,7 @@ impl Group {
     }
 
     /// Ends an alternative and begins the next one.
-    pub(super) fn next_alternative(&mut self) {
+    pub(super) fn end_alternative(&mut self) {
         let node = std::mem::take(&mut self.sequence).into_node();
         let is_character = node.kind != PartKind::Other;
         if self.ends_with_character && is_character {
@@ -154,7 +154,7 @@ impl Group {
 
     /// The whole group as one part.
     pub(super) fn into_node(mut self) -> NodeSize {
-        self.next_alternative();
+        self.end_alternative();
         let mut node = self.alternatives.unwrap_or_else(NodeSize::empty_match);
         if self.count > 1 {
             node.height += 1;

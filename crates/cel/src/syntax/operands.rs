@@ -34,7 +34,7 @@ impl Parser<'_> {
                             parser.member_call(operand, found)?
                         }
                         Identifier | EscapedIdentifier | Question => parser.member_field(operand, found)?,
-                        _ => return Err(Self::no_alternative(GrammarPosition::MemberOperator, 1)),
+                        _ => return Err(Self::no_alternative_error(GrammarPosition::MemberOperator, 1)),
                     }
                 }
                 operand = found.unwrap_or(operand);
@@ -103,7 +103,7 @@ impl Parser<'_> {
         self.parse_rule(GrammarRule::EscapeIdent, follow, found, |parser, found| {
             parser.check_expected(GrammarPosition::FieldName, FIELD_NAME_START)?;
             if !FIELD_NAME_START.has(parser.current_kind()?) {
-                return Err(Self::no_alternative(GrammarPosition::FieldName, 0));
+                return Err(Self::no_alternative_error(GrammarPosition::FieldName, 0));
             }
             found.token = Some(parser.take()?);
             Ok(())
@@ -119,14 +119,14 @@ impl Parser<'_> {
                 LeftBracket => parser.list(found),
                 LeftBrace => parser.map(found),
                 Dot if parser.peek(1)?.kind != Identifier => {
-                    Err(Self::no_alternative(GrammarPosition::Primary, 1))
+                    Err(Self::no_alternative_error(GrammarPosition::Primary, 1))
                 }
                 Dot | Identifier => parser.name_or_call(found),
                 kind if LITERAL_START.has(kind) => {
                     *found = Some(parser.literal()?);
                     Ok(())
                 }
-                _ => Err(Self::no_alternative(GrammarPosition::Primary, 0)),
+                _ => Err(Self::no_alternative_error(GrammarPosition::Primary, 0)),
             }
         })
     }
@@ -279,7 +279,7 @@ impl Parser<'_> {
         let start = self.token_start()?;
         self.parse_node_rule(GrammarRule::Literal, TokenSet::RULE_END, |parser, found| {
             if parser.current_kind()? == Minus && !matches!(parser.peek(1)?.kind, Int | Float) {
-                return Err(Self::no_alternative(GrammarPosition::Literal, 1));
+                return Err(Self::no_alternative_error(GrammarPosition::Literal, 1));
             }
             parser.take_if(Minus)?;
             let token = parser.take()?;

@@ -170,7 +170,7 @@ impl Parser<'_> {
                     *found = Some(parser.member()?);
                     Ok(())
                 }
-                _ => Err(Self::no_alternative(GrammarPosition::Unary, 0)),
+                _ => Err(Self::no_alternative_error(GrammarPosition::Unary, 0)),
             }
         })?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at })))
@@ -193,7 +193,7 @@ impl Parser<'_> {
     fn negation(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let op = self.token_start()?;
         if !MEMBER_START.has(self.peek(1)?.kind) {
-            return Err(Self::no_alternative(GrammarPosition::Unary, 1));
+            return Err(Self::no_alternative_error(GrammarPosition::Unary, 1));
         }
         let mut count = 0;
         while self.take_if(Minus)?.is_some() {
@@ -202,9 +202,9 @@ impl Parser<'_> {
             self.skip_unexpected(MEMBER_START)?;
             match self.current_kind()? {
                 Minus if MEMBER_START.has(self.peek(1)?.kind) => {}
-                Minus => return Err(Self::no_alternative(GrammarPosition::AfterMinus, 1)),
+                Minus => return Err(Self::no_alternative_error(GrammarPosition::AfterMinus, 1)),
                 next if MEMBER_START.has(next) => {}
-                _ => return Err(Self::no_alternative(GrammarPosition::AfterMinus, 0)),
+                _ => return Err(Self::no_alternative_error(GrammarPosition::AfterMinus, 0)),
             }
         }
         let operand = Some(self.member()?);

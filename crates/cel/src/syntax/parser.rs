@@ -285,7 +285,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The error that no alternative matches the tokens up to `further` ahead.
-    pub(super) fn no_alternative(place: GrammarPosition, further: usize) -> EarlyRuleEnd {
+    pub(super) fn no_alternative_error(place: GrammarPosition, further: usize) -> EarlyRuleEnd {
         EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::NoAlternative { further } })
     }
 

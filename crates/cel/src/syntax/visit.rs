@@ -59,14 +59,14 @@ const BINARY_FUNCTIONS: [(&str, &str); 12] = [
 ];
 
 /// Builds the tree from the nodes of the parser.
-pub(super) struct Visitor<'p, 't> {
+pub(super) struct TreeBuilder<'p, 't> {
     pub(super) text: &'t str,
     pub(super) nodes: &'p [Node],
     pub(super) draft: ParseState<'t>,
     pub(super) depth: u32,
 }
 
-impl<'t> Visitor<'_, 't> {
+impl<'t> TreeBuilder<'_, 't> {
     /// Adds a node and everything below it, on a new piece of stack if little is left; `Missing` for `None`.
     pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Parsed<NodeId> {
         stacker::maybe_grow(MIN_FREE_STACK_BYTES, EXTRA_STACK_BYTES, || self.visit_on_current_stack(node))
@@ -80,7 +80,7 @@ impl<'t> Visitor<'_, 't> {
     fn visit_on_current_stack(&mut self, node: Option<NodeIndex>) -> Parsed<NodeId> {
         let nodes = self.nodes;
         let Some(node) = node.and_then(|node| nodes.get(node)) else {
-            return Ok(self.add_missing(BEFORE_START));
+            return Ok(self.add_missing_node(BEFORE_START));
         };
         let counted = matches!(
             node,
@@ -103,7 +103,7 @@ impl<'t> Visitor<'_, 't> {
     /// Adds a node by its kind.
     fn visit_kind(&mut self, node: &Node) -> Parsed<NodeId> {
         match node {
-            Node::Broken { at } => Ok(self.add_missing(at.unwrap_or(BEFORE_START))),
+            Node::Broken { at } => Ok(self.add_missing_node(at.unwrap_or(BEFORE_START))),
             Node::Conditional { op, parts } => {
                 let args = self.visit_all(*parts)?;
                 Ok(self.add_operator_call(*op, "_?_:_", args))
@@ -144,13 +144,13 @@ impl<'t> Visitor<'_, 't> {
                 let args = self.visit_all([Some(*operand), *index])?;
                 Ok(self.add_operator_call(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
             }
-            Node::Ident(name) => Ok(match self.checked_name(*name) {
+            Node::Ident(name) => Ok(match self.name_unless_reserved(*name) {
                 Some(text) => self.draft.tree.add(name.token.start, ExprKind::Ident(text)),
-                None => self.add_missing(name.start),
+                None => self.add_missing_node(name.start),
             }),
-            Node::Call { open, name, args } => match self.checked_name(*name) {
+            Node::Call { open, name, args } => match self.name_unless_reserved(*name) {
                 Some(function) => self.add_call(*open, function, None, args),
-                None => Ok(self.add_missing(name.start)),
+                None => Ok(self.add_missing_node(name.start)),
             },
             Node::List { open, elements } => {
                 let elements = elements.iter().map(|element| self.visit_element(*element));
@@ -183,7 +183,7 @@ impl<'t> Visitor<'_, 't> {
                     Ok(literal) => self.draft.tree.add(*start, ExprKind::Literal(literal)),
                     Err(complaint) => {
                         self.draft.issues.report(*start, complaint);
-                        self.add_missing(*start)
+                        self.add_missing_node(*start)
                     }
                 })
             }
@@ -195,7 +195,7 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// Adds a node for a missing part whose error was already reported.
-    fn add_missing(&mut self, at: usize) -> NodeId {
+    fn add_missing_node(&mut self, at: usize) -> NodeId {
         self.draft.tree.add(at, ExprKind::Missing)
     }
 
@@ -209,7 +209,7 @@ impl<'t> Visitor<'_, 't> {
     fn add_balanced(&mut self, function: &str, terms: &[NodeId], ops: &[usize]) -> NodeId {
         let middle = ops.len() / 2;
         let (Some(op), true) = (ops.get(middle), terms.len() > 1) else {
-            return terms.first().copied().unwrap_or_else(|| self.add_missing(BEFORE_START));
+            return terms.first().copied().unwrap_or_else(|| self.add_missing_node(BEFORE_START));
         };
         let ((left, right), (before, after)) = (terms.split_at(middle + 1), ops.split_at(middle));
         let left = self.add_balanced(function, left, before);
@@ -234,7 +234,7 @@ impl<'t> Visitor<'_, 't> {
     }
 
     /// The text of a name, with a dot if one is before it; reports a reserved word and returns `None`.
-    fn checked_name(&mut self, name: NameToken) -> Option<String> {
+    fn name_unless_reserved(&mut self, name: NameToken) -> Option<String> {
         let word = self.text_of(name.token);
         if RESERVED_WORDS.contains(&word) {
             self.draft.issues.report(name.start, format!("reserved identifier: {word}"));

@@ -175,19 +175,21 @@ pub(super) fn merge_patch_to_desired(
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
     let first = desired.get("webhooks").item(0);
-    let sibling = own_entry_with_bundle(stored).unwrap_or(Value::absent());
+    let sibling = tollgate_entry_with_bundle(stored).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
         match find_entry(desired, name) {
             Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
-                let fields =
-                    [("clientConfig", &*client_config(webhook, stored)), ("failurePolicy", "\"Fail\"")];
+                let fields = [
+                    ("clientConfig", &*client_config_with_bundle(webhook, stored)),
+                    ("failurePolicy", "\"Fail\""),
+                ];
                 webhooks.push(with_members(webhook, &fields));
             }
             Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && first.exists() => {
-                webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
+                webhooks.push(with_member(stored, "clientConfig", &client_config_with_bundle(first, stored)));
             }
             None => webhooks.push(stored.to_json()),
         }
@@ -248,11 +250,11 @@ fn owner_reference(owner: &OwnerClusterRole) -> String {
 
 /// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
 fn entry_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
-    with_member(desired, "clientConfig", &client_config(desired, stored))
+    with_member(desired, "clientConfig", &client_config_with_bundle(desired, stored))
 }
 
 /// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
-fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
+fn client_config_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
         return client.to_json();
@@ -261,7 +263,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
 }
 
 /// The first stored entry that belongs to Tollgate and has a caBundle.
-fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
+fn tollgate_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
         webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX) && !bundle.str().is_empty()

@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Writes a key whose text is the part `text` of the source, as in [`Builder::write_slice`].
-    pub fn key_slice(&mut self, span: Span, text: Span) {
+    pub fn write_key_slice(&mut self, span: Span, text: Span) {
         let at = self.len();
         self.write_slice(ValueKind::String, span, text);
         let source = self.doc.source;

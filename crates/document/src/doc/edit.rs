@@ -51,11 +51,11 @@ impl ChangeValue {
     }
 
     /// The number of nodes that the value takes on a tape, keys included.
-    fn nodes(&self) -> usize {
+    fn node_count(&self) -> usize {
         match self {
-            ChangeValue::List(items) => 1 + items.iter().map(ChangeValue::nodes).sum::<usize>(),
+            ChangeValue::List(items) => 1 + items.iter().map(ChangeValue::node_count).sum::<usize>(),
             ChangeValue::Object(members) => {
-                1 + members.iter().map(|(_, value)| 1 + value.nodes()).sum::<usize>()
+                1 + members.iter().map(|(_, value)| 1 + value.node_count()).sum::<usize>()
             }
             _ => 1,
         }
@@ -119,8 +119,8 @@ impl DocChange {
     /// The largest number of nodes that the change adds.
     fn added_nodes(&self) -> usize {
         match self {
-            DocChange::Add { value, .. } => 1 + value.nodes(),
-            DocChange::Append { value, .. } | DocChange::Replace { value, .. } => value.nodes(),
+            DocChange::Add { value, .. } => 1 + value.node_count(),
+            DocChange::Append { value, .. } | DocChange::Replace { value, .. } => value.node_count(),
         }
     }
 }

@@ -7,7 +7,7 @@ mod kept;
 mod keys;
 mod strings;
 
-pub use kept::{KeptFields, KeptPart, ObjectWithDeferredMember, parse_kept};
+pub use kept::{KeptFields, KeptObject, ObjectWithDeferredMember, parse_kept};
 
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, repeat_template};
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
                 (ValueKind::Array, Some(b',')) => {
                     self.at += 1;
                     if COPIES {
-                        self.template = out.item_template();
+                        self.template = out.advance_item_template();
                     }
                     return Ok(Some(ExpectedToken::Value));
                 }
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
             (ValueKind::Object, _) => ExpectedToken::Key,
             _ => {
                 if COPIES {
-                    self.template = out.item_template();
+                    self.template = out.advance_item_template();
                 }
                 ExpectedToken::Value
             }

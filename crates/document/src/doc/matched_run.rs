@@ -170,7 +170,7 @@ impl Builder<'_> {
         if !is_container || known.span.start >= run.end {
             return None;
         }
-        let inner = self.template_for(template, &known);
+        let inner = self.template_from_node(template, &known);
         self.open.push(OpenContainer { node: template + node_shift, kind: known.kind, template: inner });
         Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }

@@ -124,9 +124,9 @@ static NAME_TABLE: [u8; SLOTS] = name_table();
 static NAME_BLOCKS: [u128; NAMES.len() + 1] = name_blocks();
 
 /// Bit masks for blocks: the mask at index N keeps the first N bytes.
-static FIRST_BYTES: [u128; 16] = first_bytes();
+static FIRST_BYTES: [u128; 16] = prefix_masks();
 
-const fn first_bytes() -> [u128; 16] {
+const fn prefix_masks() -> [u128; 16] {
     let mut masks = [0; 16];
     let mut length = 0;
     while length < masks.len() {

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::{Items, Syntax, Value, ValueKind};
-use tollgate_formats::gofmt::{byte_prefix, json_number, push_json_string, quote};
+use tollgate_formats::gofmt::{byte_prefix, normalize_json_number, push_json_string, quote};
 
 impl<'d> Value<'d> {
     /// The JSON text of this value: as received, or as kubectl would send it.
@@ -32,7 +32,7 @@ impl<'d> Value<'d> {
             return false;
         }
         // A string may be cut up to three bytes early, before a character that does not fit.
-        self.to_json_with_numbers(limit + 8, json_number).len() > limit
+        self.to_json_with_numbers(limit + 8, normalize_json_number).len() > limit
     }
 
     /// The smallest number of bytes in which a client can have sent this value of an AdmissionReview to the API server:

@@ -62,7 +62,7 @@ impl<'a> Builder<'a> {
         } else {
             self.node(template).filter(|known| known.kind == kind)
         };
-        let found = known.map(|known| self.template_for(template, known));
+        let found = known.map(|known| self.template_from_node(template, known));
         self.open(kind, span);
         if let (Some(found), Some(open)) = (found, self.open.last_mut()) {
             open.template = found;
@@ -72,7 +72,7 @@ impl<'a> Builder<'a> {
     /// Creates the template for a container that is opened: it is to be compared with the earlier container `known`,
     /// which is the node `of`.
     #[inline]
-    pub(super) fn template_for(&self, of: u32, known: &Node) -> RepeatTemplate {
+    pub(super) fn template_from_node(&self, of: u32, known: &Node) -> RepeatTemplate {
         let reach = self.template_if_next_is(known.next).map_or(known.span.end, |around| around.reach);
         RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NO_TEMPLATE }
     }
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
     /// Returns the template of the item that is read next, and moves the template of the open list on to the item after
     /// it. [`NO_TEMPLATE`] if there is none.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub(super) fn item_template(&mut self) -> u32 {
+    pub(super) fn advance_item_template(&mut self) -> u32 {
         let at = self.doc.nodes.len() as u32;
         let Some(open) = self.open.last_mut().filter(|_| self.copies_repeats) else { return NO_TEMPLATE };
         let mut template = std::mem::replace(&mut open.template.before, at);

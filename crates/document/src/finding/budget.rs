@@ -116,7 +116,7 @@ impl Finding {
     }
 
     /// The number of omitted findings that this one represents; 0 for an ordinary finding.
-    pub fn left_out_count(&self) -> usize {
+    pub fn omitted_finding_count(&self) -> usize {
         match (self.kind, &self.value) {
             (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
             _ => 0,
@@ -191,14 +191,14 @@ impl Findings {
     }
 
     /// True if findings were omitted that belong to a rule for which `such` returns true.
-    pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
+    pub fn has_omitted_where(&self, such: impl Fn(RuleId) -> bool) -> bool {
         self.left_out.iter().any(|(rule, _)| such(rule))
     }
 
     /// Adds a finding and returns it; `None` if the budget is used up and it is only counted.
     pub fn push(&mut self, mut finding: Finding) -> Option<&mut Finding> {
         if !self.budget.shorten_and_spend(&mut finding) {
-            self.leave_out(finding.rule, 1);
+            self.count_omitted(finding.rule, 1);
             return None;
         }
         self.kept.push(finding);
@@ -206,7 +206,7 @@ impl Findings {
     }
 
     /// Records that `count` more findings of a rule were omitted.
-    pub fn leave_out(&mut self, rule: RuleId, count: usize) {
+    pub fn count_omitted(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;
         }
@@ -217,7 +217,7 @@ impl Findings {
     }
 
     /// Removes the kept findings from the index `first` on for which `excused` returns true.
-    pub fn remove_excused(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+    pub fn remove_excused_from(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
         let mut index = 0;
         self.kept.retain(|finding| {
             index += 1;
@@ -282,6 +282,6 @@ mod tests {
     fn what_was_left_out_is_counted_in_words() {
         assert_eq!(Finding::for_omitted(&RULE, 1).server_message(), "… and 1 more finding was left out");
         assert_eq!(Finding::for_omitted(&RULE, 12).server_message(), "… and 12 more findings were left out");
-        assert_eq!(Finding::for_omitted(&RULE, 12).left_out_count(), 12);
+        assert_eq!(Finding::for_omitted(&RULE, 12).omitted_finding_count(), 12);
     }
 }

@@ -28,7 +28,7 @@ impl Finding {
             _ if self.detail.is_empty() && style != MessageStyle::Documented => self.server_message(),
             MessageStyle::ApiServer => self.server_message(),
             MessageStyle::Plain => self.detail.to_string(),
-            MessageStyle::Documented => self.documented_body(),
+            MessageStyle::Documented => self.documented_rule_message(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Finding {
     }
 
     /// Returns the message without the path for a rule that only the API documentation states.
-    fn documented_body(&self) -> String {
+    fn documented_rule_message(&self) -> String {
         let value = &self.value;
         let mut text = match self.kind {
             ErrorType::Required => "this field is required".to_owned(),

@@ -20,7 +20,7 @@ pub fn comment_ranges(text: &str) -> Vec<Range<usize>> {
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
         if let Some(after) = line.strip_prefix("---") {
-            collect_part(text, part..at, &mut found);
+            collect_part_comments(text, part..at, &mut found);
             let comment = after.trim();
             if comment.starts_with('#') {
                 let start = at + line.find('#').unwrap_or_default();
@@ -30,28 +30,28 @@ pub fn comment_ranges(text: &str) -> Vec<Range<usize>> {
         }
         at = next;
     }
-    collect_part(text, part..text.len(), &mut found);
+    collect_part_comments(text, part..text.len(), &mut found);
     found
 }
 
 /// Adds the comments of a part of the text between two `---` lines.
-fn collect_part(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
+fn collect_part_comments(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     let source = text.get(part.clone()).unwrap_or_default();
     if !source.contains('#') {
         return;
     }
     let before = found.len();
-    if !collect_from(source, part.start, found)
+    if !collect_parsed_comments(source, part.start, found)
         && let Some(parsable) = yaml::parsable_copy(source, &mut { yaml::MAX_REPARSED_BYTES })
     {
         found.truncate(before);
-        collect_from(&parsable, part.start, found);
+        collect_parsed_comments(&parsable, part.start, found);
     }
 }
 
 /// Adds the comments of `text`, which starts at the byte `start` of the whole text. Returns false if it cannot be
 /// parsed to its end.
-fn collect_from(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
+fn collect_parsed_comments(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
     let options = granit_parser::options! {
         emit_comments: true,
         flow_nesting_limit: MAX_NESTING,

@@ -44,7 +44,7 @@ impl<'a> DialectChecker<'a> {
     pub(super) fn check_token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
         if span.end > span.start {
             if self.has_odd_gaps {
-                self.check_gap(span.start as usize, in_flow)?;
+                self.check_gap_to_block_scalar(span.start as usize, in_flow)?;
             }
             self.end = self.end.max(span.end as usize);
         }
@@ -56,7 +56,7 @@ impl<'a> DialectChecker<'a> {
     ///
     /// A tab cannot stand where a key could begin: at the start of a line, after `-` or `?`.
     // upstream go-yaml v2 yaml_parser_scan_to_next_token, yaml_parser_scan_anchor, yaml_parser_scan_tag
-    pub(super) fn check_gap(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
+    pub(super) fn check_gap_to_block_scalar(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
         let before = self.source.get(..self.end).unwrap_or_default();
         let before = before.trim_end_matches(' ');
         let mut may_be_key = before.is_empty() || before.ends_with(['\n', '\r']);
@@ -112,7 +112,7 @@ impl<'a> DialectChecker<'a> {
     fn check_up_to(&self, to: usize) -> Result<(), DocumentError> {
         self.check_unusual_characters(to)?;
         if self.has_odd_gaps {
-            self.check_gap(to, false)?;
+            self.check_gap_to_block_scalar(to, false)?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl<'a> DialectChecker<'a> {
 
     /// Checks a scalar that is not a block scalar. Returns true if it is quoted and has one of the characters of
     /// [`next_unusual`], which the parser reads as ordinary ones: then its value must be decoded again from the source.
-    pub(super) fn check_scalar(
+    pub(super) fn check_scalar_for_unusual(
         &mut self,
         span: Span,
         style: ScalarStyle,
@@ -195,7 +195,7 @@ impl<'a> DialectChecker<'a> {
     pub(super) fn kubectl_may_read_more(&self, to: usize) -> bool {
         self.unusual.is_some()
             || self.has_odd_gaps
-                && matches!(self.check_gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)
+                && matches!(self.check_gap_to_block_scalar(to, false), Err(error) if error.by == RefusedBy::Tollgate)
     }
 
     /// Returns an error if a line of a scalar ends with `\r\r\n`: one line break for kubectl, and two for the parser.
@@ -213,7 +213,7 @@ impl<'a> DialectChecker<'a> {
     // upstream go-yaml v2 yaml_parser_scan_block_scalar
     pub(super) fn check_block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
         let end = span.end as usize;
-        let start = self.check_gap(span.start as usize, false)?;
+        let start = self.check_gap_to_block_scalar(span.start as usize, false)?;
         self.check_unusual_characters(end)?;
         self.check_double_returns(start, end)?;
         self.end = self.end.max(end);

@@ -42,7 +42,7 @@ impl<'d> ListedObject<'d> {
     }
 
     /// The object as it is in its document, possibly without apiVersion and kind. It lives as long as the document.
-    pub fn written(&self) -> Value<'d> {
+    pub fn value_as_written(&self) -> Value<'d> {
         self.value
     }
 

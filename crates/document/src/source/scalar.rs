@@ -82,7 +82,7 @@ pub(super) fn resolve_plain(text: &str) -> ScalarValue {
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => {
             resolve_word(text)
         }
-        Some(b'.') => resolve_dotted(text),
+        Some(b'.') => resolve_after_leading_dot(text),
         Some(b'+' | b'-' | b'0'..=b'9') => resolve_number(text),
         Some(_) => ScalarValue::Text,
     }
@@ -103,7 +103,7 @@ fn resolve_word(text: &str) -> ScalarValue {
 }
 
 /// Resolves a scalar that begins with a dot: a float or a string.
-fn resolve_dotted(text: &str) -> ScalarValue {
+fn resolve_after_leading_dot(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" => ScalarValue::Float(f64::INFINITY),

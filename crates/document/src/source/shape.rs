@@ -40,7 +40,7 @@ pub fn has_documentation_placeholder(source: &str) -> bool {
 
 /// True if the source text of a value is a scalar that contains a template action or a variable, such as `"{{
 /// .Values.name }}"` or `${NAME}`.
-pub fn is_placeholder(source: &str) -> bool {
+pub fn is_scalar_with_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     is_scalar && (source.contains("{{") || source.contains("${"))
 }
@@ -51,19 +51,22 @@ pub fn has_placeholder(text: &str) -> bool {
     text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
         let rest = text.get(at + mark.len()..).unwrap_or_default();
         match mark {
-            "$" => rest.strip_prefix('{').is_some_and(|rest| starts_with_name_before(rest, &["}", ":", "-"])),
+            "$" => rest.strip_prefix('{').is_some_and(|rest| starts_with_name_then(rest, &["}", ":", "-"])),
             // In braces, any word could be a flow mapping; placeholders are in capitals.
-            "{" => rest.starts_with(|first: char| first.is_ascii_uppercase()) && capitals_before(rest, '}'),
-            "_" => rest.strip_prefix('_').is_some_and(|rest| starts_with_name_before(rest, &["__"])),
-            "@" => starts_with_name_before(rest, &["@"]),
-            "%" => starts_with_name_before(rest, &["%"]),
+            "{" => {
+                rest.starts_with(|first: char| first.is_ascii_uppercase())
+                    && starts_with_capitals_then(rest, '}')
+            }
+            "_" => rest.strip_prefix('_').is_some_and(|rest| starts_with_name_then(rest, &["__"])),
+            "@" => starts_with_name_then(rest, &["@"]),
+            "%" => starts_with_name_then(rest, &["%"]),
             _ => rest.starts_with('%'),
         }
     })
 }
 
 /// True if the text begins with a name (letters, digits, `_`, `-`, `.`) and one of `ends` after it.
-fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
+fn starts_with_name_then(text: &str, ends: &[&str]) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = text.bytes().take_while(|byte| is_part(*byte)).count();
     let (name, after) = text.split_at(length);
@@ -76,7 +79,7 @@ fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
 }
 
 /// True if the text begins with any number of capital letters, digits and underscores, and `end` after them.
-fn capitals_before(text: &str, end: char) -> bool {
+fn starts_with_capitals_then(text: &str, end: char) -> bool {
     let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     text.trim_start_matches(is_part).starts_with(end)
 }
@@ -101,7 +104,7 @@ pub fn looks_like_manifest(text: &str) -> bool {
 
 /// The indentation and the content of the first line of a YAML text that is not blank, a comment or a separator; `None`
 /// if there is none.
-pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
+pub(super) fn first_content_line(text: &str) -> Option<(usize, &str)> {
     let mut contents = text.lines().map(|line| {
         let content = line.trim_start_matches(' ');
         (line.len() - content.len(), content)
@@ -114,7 +117,7 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
 /// True if parsing stopped at the byte `at` because of a template action that kubectl rejects as well: at the
 /// start of the text, or as a value in a block mapping.
 pub fn stopped_at_template_action(text: &str, at: usize) -> bool {
-    let Some((margin, content)) = first_content(text) else { return false };
+    let Some((margin, content)) = first_content_line(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
     if is_action(content) {
         return true;
@@ -144,7 +147,7 @@ fn value_of_line(line: &str) -> &str {
 /// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
 /// first key. An extra blank may be the error in the file.
 fn yaml_has_api_version_and_kind(text: &str) -> (bool, bool) {
-    let margin = first_content(text).map_or(0, |(margin, _)| margin);
+    let margin = first_content_line(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
         let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
         let line = line.get(indent..).unwrap_or_default();
@@ -208,7 +211,7 @@ pub fn is_json_patch(root: Value<'_>) -> bool {
 mod tests {
     use super::{
         document_around, has_documentation_placeholder, has_placeholder, has_template_actions, is_json_patch,
-        is_placeholder, looks_like_manifest, may_contain_words, stopped_at_template_action,
+        is_scalar_with_placeholder, looks_like_manifest, may_contain_words, stopped_at_template_action,
     };
     use crate::doc;
 
@@ -322,10 +325,10 @@ mod tests {
     #[test]
     fn placeholders_are_scalars() {
         for source in ["\"{{ .Values.name }}\"", "${NAME}", "gpu-${ENV:=dev}", "'{{name}}'"] {
-            assert!(is_placeholder(source), "{source}");
+            assert!(is_scalar_with_placeholder(source), "{source}");
         }
         for source in ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "{}", ""] {
-            assert!(!is_placeholder(source), "{source}");
+            assert!(!is_scalar_with_placeholder(source), "{source}");
         }
     }
 

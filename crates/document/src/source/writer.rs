@@ -75,7 +75,8 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
                 return self.write_scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual = dialect.check_scalar(span, style, self.expects_key(), in_flow)?;
+                let is_unusual =
+                    dialect.check_scalar_for_unusual(span, style, self.expects_key(), in_flow)?;
                 let text = self.scalar_text(text, style, is_unusual, span)?;
                 return self.write_scalar(&text, style, anchor, tag.as_deref(), span);
             }
@@ -263,7 +264,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     fn write_key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
             ScalarValue::Text => match self.span_in_source(text) {
-                Some(within) => self.out.key_slice(span, within),
+                Some(within) => self.out.write_key_slice(span, within),
                 None => self.out.write_owned(ValueKind::String, span, text),
             },
             ScalarValue::Bool(value) => {

@@ -49,12 +49,12 @@ impl<'a> Reader<'a> {
         let documents = match read_simple_document(source) {
             Some(document) => {
                 debug_assert!(
-                    source.len() > MAX_COMPARED_BYTES || is_as_parsed(&document, source),
+                    source.len() > MAX_COMPARED_BYTES || matches_parser_result(&document, source),
                     "the parser reads this otherwise: {source}"
                 );
                 DocumentSource::Read(vec![Ok(document)].into_iter())
             }
-            None => documents_by_parser(source),
+            None => documents_from_parser(source),
         };
         Reader { source, documents, count: 0, budget }
     }
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
             return document;
         };
         if let Some(text) = parsable_copy(self.source, &mut self.budget) {
-            self.documents = documents_of_copy(self.source, &text, self.count);
+            self.documents = read_documents_from_copy(self.source, &text, self.count);
             return self.next_document();
         }
         // kubectl may read what was not looked at.
@@ -80,16 +80,16 @@ impl<'a> Reader<'a> {
 }
 
 /// The documents of a text, read with the general parser and never with [`read_simple_document`].
-fn documents_by_parser(source: &str) -> DocumentSource<'_> {
+fn documents_from_parser(source: &str) -> DocumentSource<'_> {
     match with_final_line_break(source) {
-        Some(text) => documents_of_copy(source, &text, 0),
+        Some(text) => read_documents_from_copy(source, &text, 0),
         None => DocumentSource::Parser(Box::new((YamlPart::new(source), new_parser(source)))),
     }
 }
 
 /// True if a document is the only one that the parser reads from the text, with the same nodes at the same positions.
-fn is_as_parsed(document: &Doc<'_>, source: &str) -> bool {
-    let documents = documents_by_parser(source);
+fn matches_parser_result(document: &Doc<'_>, source: &str) -> bool {
+    let documents = documents_from_parser(source);
     let mut reader = Reader { source, documents, count: 0, budget: 0 };
     let Some(Ok(parsed)) = reader.next_document() else { return false };
     let nodes = |document: &Doc<'_>| {
@@ -101,7 +101,7 @@ fn is_as_parsed(document: &Doc<'_>, source: &str) -> bool {
 }
 
 /// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
-fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
+fn read_documents_from_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
     let (mut part, mut parser) = (YamlPart::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
     DocumentSource::Read(documents.collect::<Vec<_>>().into_iter())
@@ -244,7 +244,7 @@ impl<'a> YamlPart<'a> {
 
     /// True if the text begins with a bracket. kubectl then ignores what follows the closing bracket.
     fn has_flow_root(&self) -> bool {
-        super::shape::first_content(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
+        super::shape::first_content_line(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
     }
 
     /// True if there is a tab before the first letter of the line that a byte is in.

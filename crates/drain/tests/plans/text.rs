@@ -6,7 +6,7 @@ use tollgate_drain::{DrainPlan, PlannedPod, PodDecision};
 pub(crate) fn render(plan: &DrainPlan) -> String {
     let mut out = String::new();
     for rule in &plan.rules {
-        let names: Vec<&str> = rule.selects.set_names().map(|(_, name)| name).collect();
+        let names: Vec<&str> = rule.selects.specified_names().map(|(_, name)| name).collect();
         _ = writeln!(out, "rule {}: {}, {} published", rule.name, names.join("/"), rule.published);
     }
     let devices: Vec<String> = plan.devices.iter().map(ToString::to_string).collect();

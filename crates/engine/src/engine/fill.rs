@@ -125,7 +125,7 @@ fn missing_tolerations_if_only_difference(
     let changes: Vec<DocChange> = all.map(|edit| edit.change.clone()).collect();
     let whole = apply_changes(new.value(), &changes);
     let whole = Object::from_value(old.kind(), old.version, whole.root());
-    equal::is_part_equal(whole, old, "spec").then_some(missing)
+    equal::is_top_level_field_equal(whole, old, "spec").then_some(missing)
 }
 
 /// Returns the edits as the text of an RFC 6902 JSON Patch; `[]` if there are none.

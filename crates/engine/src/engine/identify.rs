@@ -76,8 +76,11 @@ fn identity_of<'d>(api_version: Option<&'d str>, kind: Option<&'d str>) -> Ident
         known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
     };
     let ours = ApiKind::is_fully_checked_group(group)
-        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_fixed_version(known, version))
-        || ApiKind::from_group_and_name(group, kind).is_some_and(|kind| is_fixed_version(kind, version))
+        || ApiKind::ALL
+            .into_iter()
+            .any(|known| is_miscased(known) && is_version_in_all_profiles(known, version))
+        || ApiKind::from_group_and_name(group, kind)
+            .is_some_and(|kind| is_version_in_all_profiles(kind, version))
         || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
 }
@@ -89,7 +92,7 @@ pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
 
 /// True if the kind exists only in fixed versions and `version` is one of them. False for kinds whose versions depend
 /// on the profile.
-fn is_fixed_version(kind: ApiKind, version: &str) -> bool {
+fn is_version_in_all_profiles(kind: ApiKind, version: &str) -> bool {
     kind.version_in_all_profiles().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
@@ -174,7 +177,7 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         _ => false,
     };
     let is_known = match kind.version_in_all_profiles() {
-        Some(_) => is_fixed_version(kind, written.version),
+        Some(_) => is_version_in_all_profiles(kind, written.version),
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
@@ -265,7 +268,7 @@ fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ValueKind> {
 }
 
 /// Returns the version in a stored object's `apiVersion`; `None` if it is unknown or the group is not that of `kind`.
-pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
+pub(super) fn version_of_stored_object(object: Value<'_>, kind: ApiKind) -> Option<Version> {
     let (group, version) = split_api_version(type_field(object, API_VERSION).ok()?);
     Version::parse(version).filter(|_| group == kind.group())
 }
@@ -307,7 +310,7 @@ pub(super) fn served_kind(
 
 /// Returns the kind and version to decode a stored object as. The version need not be served, because the API server
 /// converts between all versions of a kind; a finding if the profile serves the kind in none.
-pub(super) fn stored_kind(
+pub(super) fn kind_of_stored_object(
     identity: &Identity<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,

@@ -12,7 +12,7 @@ const MAX_DENSE_BODY_MEMORY: usize = 24 << 20;
 
 /// Returns the maximum number of bytes needed to evaluate a body of `body` bytes. `tests/engine/shapes.rs`
 /// measures it.
-pub const fn memory_needed(body: usize) -> usize {
+pub const fn memory_bytes_for_body(body: usize) -> usize {
     let plain = body.saturating_mul(BYTES_PER_BODY_BYTE);
     let dense = body.saturating_mul(BYTES_PER_DENSE_BODY_BYTE);
     let dense = if dense < MAX_DENSE_BODY_MEMORY { dense } else { MAX_DENSE_BODY_MEMORY };

@@ -19,7 +19,7 @@ pub(super) fn policy_kind_of(object: Value<'_>) -> Option<PolicyKind> {
 
 /// Checks a policy that is created or updated, and returns a finding for each error that would keep it from being
 /// used.
-pub(super) fn policy_findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
+pub(super) fn policy_object_findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
     let spec = |object: Value<'_>| object.get("spec").to_json();
     let is_unchanged = admission.old_object.is_some_and(|old| spec(old) == spec(admission.object));
     if is_unchanged || !admission.subresource.is_empty() {

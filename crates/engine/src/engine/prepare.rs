@@ -49,7 +49,7 @@ impl<'d> DecodedObject<'d> {
         version: Version,
         profile: &Profile,
     ) -> DecodedObject<'d> {
-        let version = identify::stored_version(value, kind).unwrap_or(version);
+        let version = identify::version_of_stored_object(value, kind).unwrap_or(version);
         let mut stored = DecodedObject::decode(value, kind, version, profile);
         stored.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
         stored
@@ -118,5 +118,5 @@ pub(super) fn leaves_written_part_unchanged(admission: &DecodedAttributes<'_>) -
         return false;
     };
     let part = if admission.is_status() { "status" } else { "spec" };
-    tollgate_api::equal::is_part_equal(admission.object, old, part)
+    tollgate_api::equal::is_top_level_field_equal(admission.object, old, part)
 }

@@ -66,7 +66,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         let kind = request.kind;
         let text =
             format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
-        response.warnings.push(shortened(&replace_control_characters(&text), MAX_WARNING_CHARS));
+        response.warnings.push(shortened_to_chars(&replace_control_characters(&text), MAX_WARNING_CHARS));
     }
     response.audit_annotations = audit_annotations(engine, findings);
     if let Some(age) = decision.age {
@@ -95,9 +95,11 @@ fn denial_status(
     first: &Diagnostic,
     denials: &[&Diagnostic],
 ) -> Status {
-    let name = &*shortened(object_name(request), MAX_NAME_CHARS);
-    let (group, kind) =
-        (shortened(request.kind.group, MAX_NAME_CHARS), &*shortened(request.kind.kind, MAX_NAME_CHARS));
+    let name = &*shortened_to_chars(object_name(request), MAX_NAME_CHARS);
+    let (group, kind) = (
+        shortened_to_chars(request.kind.group, MAX_NAME_CHARS),
+        &*shortened_to_chars(request.kind.kind, MAX_NAME_CHARS),
+    );
     let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == RuleOrigin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
     let undecided =
@@ -120,7 +122,10 @@ fn denial_status(
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MAX_FIRST_FINDING_CHARS))
+        format!(
+            "{subject} {verdict}: {}{rest}",
+            shortened_to_chars(&first.to_string(), MAX_FIRST_FINDING_CHARS)
+        )
     };
     let causes = causes(engine, denials);
     let details = StatusDetails { name: name.into(), group: group.into(), kind: kind.into(), causes };
@@ -141,7 +146,7 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
         let separator = if text.is_empty() { "" } else { "\n- " };
         text.push_str(separator);
         text.push_str(&reason);
-        said += diagnostic.finding.left_out_count().max(1);
+        said += diagnostic.finding.omitted_finding_count().max(1);
     }
     match count_with_omitted(denials).saturating_sub(said) {
         0 => text,
@@ -151,7 +156,7 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
 
 /// Returns the number of findings, including those that were omitted from the verdict.
 fn count_with_omitted(denials: &[&Diagnostic]) -> usize {
-    denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
+    denials.iter().map(|diagnostic| diagnostic.finding.omitted_finding_count().max(1)).sum()
 }
 
 /// Returns the denials as causes, as many as fit into a response. If some are omitted, the last cause states how many.
@@ -160,7 +165,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     let mut left_out = 0;
     for diagnostic in denials {
-        let counts = diagnostic.finding.left_out_count();
+        let counts = diagnostic.finding.omitted_finding_count();
         if counts > 0 || bytes_left == 0 {
             left_out += counts.max(1);
             continue;
@@ -176,7 +181,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<StatusCause> {
     if left_out > 0 {
         let finding = Finding::for_omitted(FINDINGS_LEFT_OUT, left_out);
         causes.push(StatusCause {
-            reason: finding.kind.cause(),
+            reason: finding.kind.cause_reason(),
             message: finding.server_message(),
             field: String::new(),
         });
@@ -206,7 +211,7 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> StatusCause {
     if !matches!(diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding) {
         message = format!("{message} [{}]", finding.rule);
     }
-    StatusCause { reason: finding.kind.cause(), message, field: finding.user_path() }
+    StatusCause { reason: finding.kind.cause_reason(), message, field: finding.user_path() }
 }
 
 /// Returns the findings as warnings for kubectl, each text once and at most [`MAX_WARNINGS`], followed by the advice of
@@ -215,10 +220,13 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
     for diagnostic in findings.clone() {
-        let (text, omits_time) = warning(diagnostic, is_admitted);
+        let (text, omits_time) = warning_and_omits_denial_time(diagnostic, is_admitted);
         let time = diagnostic.finding.denied_from.as_deref().filter(|_| omits_time);
         let when = time.zip(diagnostic.policy.as_deref()).map(|(time, policy)| {
-            shortened(&format!("will be denied from {time}: violations of {policy}"), MAX_WARNING_CHARS)
+            shortened_to_chars(
+                &format!("will be denied from {time}: violations of {policy}"),
+                MAX_WARNING_CHARS,
+            )
         });
         for text in iter::once(text).chain(when) {
             if seen.insert(text.clone()) && all.len() < MAX_WARNINGS {
@@ -233,7 +241,7 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     }
     // Why a policy says so and whom to ask, once for each policy and reason, as far as there is room.
     for advice in findings.filter_map(|diagnostic| diagnostic.finding.advice.as_deref()) {
-        let text = shortened(&replace_control_characters(advice), MAX_WARNING_CHARS);
+        let text = shortened_to_chars(&replace_control_characters(advice), MAX_WARNING_CHARS);
         if all.len() < MAX_WARNINGS && seen.insert(text.clone()) {
             all.push(text);
         }
@@ -244,7 +252,7 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
 /// Returns a finding as one warning, `…tolerations[1].effect: what is wrong [rule]`. If it is too long, the start of
 /// the path is cut, then the short text is used, then the end of the text is cut. `is_admitted` is true if nothing
 /// denies the request. Also returns true if the finding will deny from some time on, and the text does not say so.
-fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
+fn warning_and_omits_denial_time(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
     // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy
@@ -257,7 +265,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
     let field = replace_control_characters(&finding.user_path());
     let with_field = |detail: &str, max_chars: usize| {
         let detail = replace_control_characters(detail);
-        let field = last_path_segments(&field, max_chars.saturating_sub(detail.chars().count() + 2));
+        let field = last_segments_within_chars(&field, max_chars.saturating_sub(detail.chars().count() + 2));
         if field.is_empty() { detail } else { format!("{field}: {detail}") }
     };
     // When the same object is denied says more, but takes more room.
@@ -282,13 +290,13 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> (String, bool) {
         field.rmatch_indices('.').nth(1).map_or(field.chars().count(), |(at, _)| field.len() - at + 2);
     let fits = detail.chars().count() + least + 2 <= max_chars;
     let short = finding.short.as_deref().filter(|_| is_policy || !fits);
-    let text = shortened(&with_field(short.unwrap_or(&detail), max_chars), max_chars);
+    let text = shortened_to_chars(&with_field(short.unwrap_or(&detail), max_chars), max_chars);
     (format!("{text}{tail}"), omits_time)
 }
 
 /// Returns the last segments of a path that fit into `limit` characters, at least one, preceded by `...` if
 /// segments are omitted.
-fn last_path_segments(field: &str, limit: usize) -> String {
+fn last_segments_within_chars(field: &str, limit: usize) -> String {
     if field.chars().count() <= limit {
         return field.to_owned();
     }
@@ -304,7 +312,7 @@ fn replace_control_characters(text: &str) -> String {
 }
 
 /// Cuts a text to at most `limit` characters, between words where possible, and ends it with `...` if it was cut.
-fn shortened(text: &str, limit: usize) -> String {
+fn shortened_to_chars(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
     }
@@ -338,13 +346,13 @@ fn audit_annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'sta
     }
     let impact = findings.iter().find(|diagnostic| diagnostic.finding.rule == TAINT_RULE_IMPACT);
     if let Some(diagnostic) = impact {
-        annotations.insert("impact", shortened(&diagnostic.finding.detail, MAX_ANNOTATION_CHARS));
+        annotations.insert("impact", shortened_to_chars(&diagnostic.finding.detail, MAX_ANNOTATION_CHARS));
     }
     let policies: BTreeSet<&str> =
         findings.iter().filter_map(|diagnostic| diagnostic.policy.as_deref()).collect();
     if !policies.is_empty() {
         let all = policies.into_iter().collect::<Vec<_>>().join(", ");
-        annotations.insert("policies", shortened(&all, MAX_ANNOTATION_CHARS));
+        annotations.insert("policies", shortened_to_chars(&all, MAX_ANNOTATION_CHARS));
     }
     if !engine.policies.is_empty() {
         annotations.insert("policy-digest", engine.policies.digest().to_owned());
@@ -354,16 +362,16 @@ fn audit_annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'sta
 
 #[cfg(test)]
 mod tests {
-    use super::{last_path_segments, replace_control_characters, shortened};
+    use super::{last_segments_within_chars, replace_control_characters, shortened_to_chars};
 
     #[test]
     fn warnings_are_short_and_plain() {
         assert_eq!(replace_control_characters("a\tb\nc"), "a b c");
-        assert_eq!(shortened("äöü", 3), "äöü");
-        assert_eq!(shortened("äöüäöü", 5), "äö...");
-        assert_eq!(shortened("only whole words, please", 20), "only whole words...");
-        assert_eq!(shortened("only whole words are kept", 19), "only whole words...");
-        assert_eq!(last_path_segments("spec.taints[0].effect", 19), "...taints[0].effect");
-        assert_eq!(last_path_segments("spec.taint", 40), "spec.taint");
+        assert_eq!(shortened_to_chars("äöü", 3), "äöü");
+        assert_eq!(shortened_to_chars("äöüäöü", 5), "äö...");
+        assert_eq!(shortened_to_chars("only whole words, please", 20), "only whole words...");
+        assert_eq!(shortened_to_chars("only whole words are kept", 19), "only whole words...");
+        assert_eq!(last_segments_within_chars("spec.taints[0].effect", 19), "...taints[0].effect");
+        assert_eq!(last_segments_within_chars("spec.taint", 40), "spec.taint");
     }
 }

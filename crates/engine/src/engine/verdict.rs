@@ -36,6 +36,6 @@ impl Engine {
             let all = findings.iter().cloned();
             all.map(move |finding| ProfileFinding { finding, ground: None, rank })
         };
-        Verdict::Checked(self.merge_profiles((0..self.profiles.len()).flat_map(of_profile).collect()))
+        Verdict::Checked(self.merge_profile_findings((0..self.profiles.len()).flat_map(of_profile).collect()))
     }
 }

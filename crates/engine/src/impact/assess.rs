@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::condition::{ImpactCounts, first_condition};
+use super::condition::{ImpactCounts, initial_condition};
 use super::eviction::{self, NotEvictedReason, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
 use super::rate_limit::{self, DueEviction};
@@ -38,7 +38,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let namespaces = distinct_namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
-            Some(first_condition(&rule.taint.effect, counts, is_upper_bound))
+            Some(initial_condition(&rule.taint.effect, counts, is_upper_bound))
         }
         ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };

@@ -30,7 +30,7 @@ pub struct ImpactCounts {
 /// Returns the first condition that the controller writes for a rule with this effect. `counts` are computed
 /// as if the effect were NoExecute. If they are upper bounds, the message says so.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub(super) fn first_condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
+pub(super) fn initial_condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
     let counted = |count: usize, one: &str, many: &str| {
         let hedge = if are_upper_bounds { "up to " } else { "" };
         if count == 1 { format!("{hedge}{one}") } else { format!("{hedge}{count} {many}") }

@@ -25,7 +25,7 @@ const MAX_SHARED_STRING_BYTES: usize = 2 << 10;
 
 /// Returns the bytes to count for the strings of an object. Usually `new`, the bytes of strings that no other object
 /// has; `all` if that is large, so that no object can hide many bytes behind shared strings.
-pub(super) fn counted_string_bytes(all: usize, new: usize) -> usize {
+pub(super) fn string_bytes_charged_to_object(all: usize, new: usize) -> usize {
     if all > MAX_SHARED_STRING_BYTES { all.max(new) } else { new }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn pod_bytes(pod: &Pod, new: usize) -> usize {
         + pod.name.len()
         + labels
         + claims
-        + counted_string_bytes(text_bytes(pairs), new)
+        + string_bytes_charged_to_object(text_bytes(pairs), new)
 }
 
 /// Estimates the bytes that a PodDisruptionBudget takes in the snapshot; `new` is the bytes of strings that no other
@@ -101,7 +101,7 @@ pub(super) fn budget_bytes(budget: &Budget, new: usize) -> usize {
         + size_of::<Budget>()
         + count * STRING_POINTER_BYTES
         + requirements
-        + counted_string_bytes(all, new)
+        + string_bytes_charged_to_object(all, new)
 }
 
 /// Estimates the bytes that a DeviceTaintRule takes in the snapshot.

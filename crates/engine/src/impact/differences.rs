@@ -63,7 +63,7 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
 /// Adds a sentence if replacements of evicted pods can be evicted again.
 fn note_repeated_evictions(impact: &Impact<'_>, sentences: &mut Vec<String>) {
     let hedge = impact.at_most_prefix();
-    let replacements = match impact.pods_evicted_again().count() {
+    let replacements = match impact.pods_with_evictable_replacement().count() {
         0 => return,
         1 => {
             format!("the replacement for {hedge}1 evicted pod can be scheduled onto a tainted device and is")

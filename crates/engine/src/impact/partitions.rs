@@ -54,11 +54,11 @@ pub(super) fn partitions_left_untainted_by_change<'s>(
         .collect();
     let stored_selections = DevicesByRule::new(snapshot, &stored, query.profile);
     let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
-        let by = |rule: &&Rule| rule_taints(rule, &stored_selections, slot, partition);
+        let by = |rule: &&Rule| rule_applies_to_device(rule, &stored_selections, slot, partition);
         stored.iter().any(|rule| by(rule) && !stored_selections.has_unknown_criteria(rule))
     };
     let is_selected = |slot: Slot, device: &ConsumingDevice<'_>| match query.change {
-        ProposedChange::Rule(rule) => rule_taints(rule, selections, slot, &device.names),
+        ProposedChange::Rule(rule) => rule_applies_to_device(rule, selections, slot, &device.names),
         ProposedChange::Slice(change) => is_tainted_by_change(change, device),
     };
     find_partitions(snapshot, is_selected, |slot, device| {
@@ -116,7 +116,12 @@ struct ConsumingDevice<'s> {
 }
 
 /// True if the scheduler applies the rule to the device; a rule without a selector applies to every device.
-fn rule_taints(rule: &Rule, selections: &DevicesByRule<'_>, slot: Slot, device: &Partition<'_>) -> bool {
+fn rule_applies_to_device(
+    rule: &Rule,
+    selections: &DevicesByRule<'_>,
+    slot: Slot,
+    device: &Partition<'_>,
+) -> bool {
     rule.selector.as_ref().is_none_or(|selector| {
         selector.matches_driver_pool_device(device.driver, device.pool, device.device)
             && selections.selects(rule, slot, device.device)
@@ -146,7 +151,7 @@ fn find_partitions<'s>(
         if selected.is_empty() || others.is_empty() {
             continue;
         }
-        let (most, available) = (most_consumed(&selected), available_counters(pool));
+        let (most, available) = (max_consumption_per_counter(&selected), shared_counter_totals(pool));
         let is_partition = |device: &&ConsumingDevice<'_>| {
             consumes_at_most(device, &most) && conflicts_with(device, &most, &available)
         };
@@ -176,7 +181,7 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
 type CounterAmounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
 /// Returns the maximum amount of each counter that any of the devices consumes.
-fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> CounterAmounts<'s> {
+fn max_consumption_per_counter<'s>(devices: &[ConsumingDevice<'s>]) -> CounterAmounts<'s> {
     let mut most = CounterAmounts::default();
     for (counter, amount) in devices.iter().flat_map(consumed_counters) {
         let known = most.entry(counter).or_default();
@@ -186,7 +191,7 @@ fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> CounterAmounts<'s> {
 }
 
 /// Returns the size of each shared counter of a pool.
-fn available_counters(pool: &Pool) -> CounterAmounts<'_> {
+fn shared_counter_totals(pool: &Pool) -> CounterAmounts<'_> {
     let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
     sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
         .collect()

@@ -223,8 +223,8 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
                 pool: names.intern(result.pool()),
                 device: names.intern(result.device()),
                 pool_slot: Slot::default(),
-                requested: differs.map(|list| shared_tolerations(list, names)),
-                copied: shared_tolerations(copied, names),
+                requested: differs.map(|list| interned_tolerations(list, names)),
+                copied: interned_tolerations(copied, names),
             }
         })
     });
@@ -243,7 +243,7 @@ fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut
 }
 
 /// Converts a list of tolerations; equal lists share one record.
-fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
+fn interned_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
     // Most claims have none.
     if list.is_empty() {
         return Tolerations::default();
@@ -336,7 +336,7 @@ pub(super) fn pod_record(
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
-        labels: shared_labels(metadata.labels(), names),
+        labels: interned_labels(metadata.labels(), names),
         claims,
     }
 }
@@ -350,7 +350,7 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
 }
 
 /// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
-fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
+fn interned_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
     let written = map.source_json();
     if let Some(record) = names.labels.get(written) {
         return record;

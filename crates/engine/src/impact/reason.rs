@@ -66,7 +66,7 @@ impl<'s> OutcomeReason<'s> {
     }
 
     /// Writes why the pod is evicted or not, without claim, device and taint, which the caller writes.
-    fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_eviction_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
                 if !evicts {
@@ -111,7 +111,7 @@ impl fmt::Display for OutcomeReason<'_> {
         if let ReasonKind::ProposedTaint { taint, .. } = self.kind {
             write!(f, "taint {taint}, ")?;
         }
-        self.write_verdict(f)
+        self.write_eviction_reason(f)
     }
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for ShortReason<'_> {
             write!(f, "{}, ", self.reason.claim)?;
         }
         write!(f, "{pool}/{device}: ")?;
-        self.reason.write_verdict(f)
+        self.reason.write_eviction_reason(f)
     }
 }
 

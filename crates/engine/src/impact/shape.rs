@@ -77,7 +77,7 @@ const NAMESPACE: FieldShape = Fields(&[row("metadata", METADATA)]);
 
 /// Checks the types of the fields that impact reads of a Pod, PodDisruptionBudget or Namespace. Ok for other kinds,
 /// which are checked by their schema.
-pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+pub(super) fn check_field_types(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     let shape = match kind {
         SnapshotKind::Pod => &POD,
         SnapshotKind::Budget => &BUDGET,

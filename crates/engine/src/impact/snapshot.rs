@@ -100,7 +100,7 @@ impl Snapshot {
     }
 
     /// Sets which details of devices are stored; applies to slices that are stored from now on.
-    pub fn set_stored_details(&mut self, details: DetailsToStore) {
+    pub fn set_details_to_store(&mut self, details: DetailsToStore) {
         self.details = details;
     }
 
@@ -128,7 +128,7 @@ impl Snapshot {
         if kind == SnapshotKind::Class && !self.details.attributes {
             return Ok(None);
         }
-        shape::check_fields(kind, object)?;
+        shape::check_field_types(kind, object)?;
         let version = resource_group_version(api_version).unwrap_or(Version::V1);
         let before = self.names.added_bytes;
         match kind {

@@ -53,7 +53,7 @@ impl NameSelector {
     }
 
     /// Returns the names that are set, each with the name of its field.
-    pub fn set_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn specified_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
         all.into_iter().filter_map(|(field, value)| value.as_deref().map(|value| (field, value)))
     }

@@ -72,7 +72,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         fails_closed: action == FindingLevel::Deny && spec.get("onUnavailable").str() == "Deny",
         contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
         docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
-        expressions: expressions.without_validations(!is_faulty("spec.matchConditions")),
+        expressions: expressions.conditions_of_broken_policy(!is_faulty("spec.matchConditions")),
         scope,
         spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
         json: "".into(),

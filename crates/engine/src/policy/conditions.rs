@@ -111,13 +111,14 @@ impl PolicyExpressions {
                 });
             }
         }
-        read.sought =
-            ExpressionFieldNames::from_names(read.verdict_programs().flat_map(|program| &program.names));
+        read.sought = ExpressionFieldNames::from_names(
+            read.programs_except_messages().flat_map(|program| &program.names),
+        );
         read
     }
 
     /// Returns the expressions on which the verdict depends, that is, all but `messageExpression`.
-    fn verdict_programs(&self) -> impl Iterator<Item = &Program> {
+    fn programs_except_messages(&self) -> impl Iterator<Item = &Program> {
         let conditions = self.conditions.iter().map(|condition| &condition.program);
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
     }
@@ -125,12 +126,12 @@ impl PolicyExpressions {
     /// True if an expression uses `namespaceObject`.
     pub(super) fn need_namespace_object(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
-        self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
+        self.programs_except_messages().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// Returns the expressions of a broken policy: only its match conditions, or none if these are invalid, and its
     /// `failurePolicy`.
-    pub(super) fn without_validations(self, are_usable: bool) -> PolicyExpressions {
+    pub(super) fn conditions_of_broken_policy(self, are_usable: bool) -> PolicyExpressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
         let sought = ExpressionFieldNames::from_names(
             conditions.iter().flat_map(|condition| &condition.program.names),
@@ -220,7 +221,7 @@ fn visit_opaque_values(
 
 /// Returns a text that is equal for two JSON values only if they have the same keys and values in the same order,
 /// duplicates included.
-fn text_with_duplicates(value: Value<'_>) -> String {
+fn exact_comparison_text(value: Value<'_>) -> String {
     let mut out = String::new();
     for part in value.descendants() {
         // Writing to a `String` cannot fail.
@@ -248,7 +249,7 @@ impl Policy {
         let mut stored: HashSet<String> = HashSet::new();
         if let Some(old) = admission.with_old_as_object() {
             visit_opaque_values(&old, context, &mut |_, value| {
-                _ = stored.insert(text_with_duplicates(value))
+                _ = stored.insert(exact_comparison_text(value))
             });
         }
         visit_opaque_values(admission, context, &mut |at, value| {
@@ -256,7 +257,7 @@ impl Policy {
             if value.is_null() {
                 return;
             }
-            if stored.is_empty() || !stored.contains(&text_with_duplicates(value)) {
+            if stored.is_empty() || !stored.contains(&exact_comparison_text(value)) {
                 report.check_json(self, POLICY_VALIDATION, JsonCheck::SoughtKeys(sought), value, at);
             }
         });

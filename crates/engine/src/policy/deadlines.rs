@@ -50,7 +50,7 @@ pub struct EntryExpiry {
 impl ResourceState {
     /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
     pub fn next_expiry(&self, now: Timestamp) -> Option<EntryExpiry> {
-        let entries = entry_terms(&self.policy.as_ref()?.spec);
+        let entries = entry_fields_and_keys(&self.policy.as_ref()?.spec);
         let expiry = |(terms, key): (&CommonEntryFields, String)| {
             let time = terms.expires.filter(|time| *time > now)?;
             Some(EntryExpiry { time, entry: format!("{} {key}", terms.location) })
@@ -61,9 +61,9 @@ impl ResourceState {
 
 impl PolicySet {
     /// Returns the allow entries of TolerationPolicies that expire or have expired, the first to expire first.
-    pub fn expiring_entries(&self) -> Vec<ExpiringEntry<'_>> {
+    pub fn expiring_toleration_entries(&self) -> Vec<ExpiringEntry<'_>> {
         let mut entries: Vec<ExpiringEntry<'_>> =
-            self.policies.iter().flat_map(|policy| expiring_entries_of(policy)).collect();
+            self.policies.iter().flat_map(|policy| expiring_toleration_entries_of(policy)).collect();
         entries.sort_by_key(|entry| entry.expires);
         entries
     }
@@ -79,7 +79,7 @@ impl PolicySet {
 }
 
 /// Returns the common fields of each entry of a policy, with the key of the entry; none for kinds without entries.
-pub(super) fn entry_terms(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)> {
+pub(super) fn entry_fields_and_keys(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)> {
     let tolerations = spec.toleration().into_iter().flat_map(TolerationPolicy::entries);
     let taints = spec.taint().into_iter().flat_map(TaintPolicy::entries);
     tolerations
@@ -89,7 +89,7 @@ pub(super) fn entry_terms(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)
 }
 
 /// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
-fn expiring_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
+fn expiring_toleration_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
     let spec = policy.spec.toleration();
     spec.into_iter().flat_map(TolerationPolicy::allow_and_default_entries).filter_map(|grant| {
         Some(ExpiringEntry {

@@ -24,7 +24,7 @@ use contexts::{RequestGroup, SampleRequests};
 pub use fields::FieldChange;
 pub(super) use schemas::CanonicalSchemas;
 
-use super::deadlines::entry_terms;
+use super::deadlines::entry_fields_and_keys;
 use super::{MatchedPolicy, Policy, PolicySet};
 use crate::engine::Namespaces;
 use crate::rules::FindingLevel;
@@ -156,7 +156,7 @@ pub(super) fn level_at(policy: &Policy, now: Timestamp) -> FindingLevel {
 
 /// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
 fn enforcement_and_expiry_times(policy: &Policy) -> impl Iterator<Item = Timestamp> {
-    let expiries = entry_terms(&policy.spec).into_iter().filter_map(|(terms, _)| terms.expires);
+    let expiries = entry_fields_and_keys(&policy.spec).into_iter().filter_map(|(terms, _)| terms.expires);
     expiries.chain(policy.enforce_from)
 }
 
@@ -420,7 +420,7 @@ impl<'s> PolicySetComparison<'s> {
                 (Some(_), Some(after)) if !fields.is_empty() => (ChangeKind::Changed, after),
                 _ => continue,
             };
-            let effect = if fields.iter().all(fields::has_compared_meaning) {
+            let effect = if fields.iter().all(fields::is_covered_by_samples) {
                 ChangeEffect::None
             } else {
                 ChangeEffect::Unknown

@@ -63,7 +63,7 @@ impl CommonEntryFields {
 
     /// Returns the values and effects of the entry for messages, such as `, values: [a, b], effects: [NoSchedule]`. If
     /// the entry is for all values or all effects, they are left out.
-    pub(super) fn limits_for_message(&self) -> String {
+    pub(super) fn values_and_effects_text(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
             out.push_str(", values: [");
@@ -123,7 +123,7 @@ impl TolerationEntry {
     pub(super) fn describe(&self) -> String {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
         let (key, terms) =
-            (quote_unless_plain(&self.entry.keys.to_string()), self.terms.limits_for_message());
+            (quote_unless_plain(&self.entry.keys.to_string()), self.terms.values_and_effects_text());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
     }
 }
@@ -149,7 +149,7 @@ impl TaintEntry {
 
     /// Returns `{key: "a/*", effects: [None]}`.
     pub(super) fn describe(&self) -> String {
-        format!("{{key: {}{}}}", quote_unless_plain(&self.key), self.terms.limits_for_message())
+        format!("{{key: {}{}}}", quote_unless_plain(&self.key), self.terms.values_and_effects_text())
     }
 }
 

@@ -30,7 +30,7 @@ pub use omission::{Omission, OmissionReason};
 use super::PolicySet;
 use crate::rules::FindingLevel;
 use draft::PolicyDraft;
-use source::ExportedPolicy;
+use source::PolicyToExport;
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
@@ -98,9 +98,9 @@ impl PolicySet {
         // The texts were written by `Value::to_json`.
         debug_assert!(documents.len() == self.policies.len());
         let mut omissions = BTreeSet::new();
-        let mut sources: Vec<ExportedPolicy<'_>> = Vec::new();
+        let mut sources: Vec<PolicyToExport<'_>> = Vec::new();
         for (policy, document) in &documents {
-            sources.push(ExportedPolicy::read(policy, document.root(), &sources, now, &mut omissions));
+            sources.push(PolicyToExport::read(policy, document.root(), &sources, now, &mut omissions));
         }
         let mut policies = Vec::new();
         let is_served = |kind: &ApiKind| {
@@ -108,10 +108,10 @@ impl PolicySet {
         };
         for kind in KINDS.into_iter().filter(is_served) {
             for action in FindingLevel::ALL.into_iter().rev() {
-                let applies = |source: &&ExportedPolicy<'_>| {
+                let applies = |source: &&PolicyToExport<'_>| {
                     source.action == action && source.policy.scope.includes_kind(kind)
                 };
-                let sources: Vec<&ExportedPolicy<'_>> = sources.iter().filter(applies).collect();
+                let sources: Vec<&PolicyToExport<'_>> = sources.iter().filter(applies).collect();
                 let draft = PolicyDraft::new(kind, &sources, now, profiles, &mut omissions);
                 policies.extend(draft.into_admission_policies(action));
             }

@@ -31,10 +31,10 @@ impl Globs {
 pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(last) = parts.next_back() else { return strip_part(first, text) == Some("") };
+    let Some(last) = parts.next_back() else { return strip_pattern_prefix(first, text) == Some("") };
     // What a star stands for is free, so the first place where the next part fits leaves the most for the others.
-    let before_last =
-        strip_part(first, text).and_then(|rest| parts.try_fold(rest, |rest, part| skip_past(part, rest)));
+    let before_last = strip_pattern_prefix(first, text)
+        .and_then(|rest| parts.try_fold(rest, |rest, part| skip_past(part, rest)));
     before_last.is_some_and(|rest| ends_with(rest, last))
 }
 
@@ -44,7 +44,7 @@ pub(super) fn match_steps_per_byte(pattern: &str) -> usize {
 }
 
 /// Returns what follows `part`, which has no star, at the start of the text; `None` if the text does not start with it.
-fn strip_part<'t>(part: &str, text: &'t str) -> Option<&'t str> {
+fn strip_pattern_prefix<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         return text.strip_prefix(part);
     }
@@ -60,7 +60,7 @@ fn skip_past<'t>(part: &str, text: &'t str) -> Option<&'t str> {
         let at = memmem::find(text.as_bytes(), part.as_bytes())?;
         return text.get(at + part.len()..);
     }
-    text.char_indices().find_map(|(at, _)| strip_part(part, text.get(at..)?))
+    text.char_indices().find_map(|(at, _)| strip_pattern_prefix(part, text.get(at..)?))
 }
 
 /// True if the text ends with `part`, which has no star.

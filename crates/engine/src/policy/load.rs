@@ -373,7 +373,7 @@ impl<'l> SchemaSource<'l> {
             (true, false) => compile_schema(&inline.to_json(), &at.field("schema"), faults),
             (false, true) => {
                 let file_at = at.field("schemaFile");
-                let path = relative_to(self.file, file.str());
+                let path = resolve_relative_path(self.file, file.str());
                 match self.read_schema_as_json(&path) {
                     Ok(text) => {
                         let schema = compile_schema(&text, &file_at, faults);
@@ -423,7 +423,7 @@ fn compile_schema(json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Optio
 }
 
 /// Resolves a path relative to the folder of `file`; an absolute path is returned unchanged.
-fn relative_to(file: &str, path: &str) -> String {
+fn resolve_relative_path(file: &str, path: &str) -> String {
     match file.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
         _ => path.to_owned(),

@@ -94,7 +94,7 @@ impl PolicyScope {
         namespace: Option<&str>,
         labels: Labels<'_>,
     ) -> ScopeMatch {
-        if !self.applies_by_name(operation, namespace) {
+        if !self.matches_ignoring_labels(operation, namespace) {
             return ScopeMatch::No;
         }
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
@@ -116,7 +116,7 @@ impl PolicyScope {
     }
 
     /// True if the operation and the name of the namespace match. `namespaceSelector` is ignored.
-    pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
+    pub(super) fn matches_ignoring_labels(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
             self.namespaces.as_ref().is_none_or(|globs| globs.match_any(namespace))
                 && !self.excluded.match_any(namespace)

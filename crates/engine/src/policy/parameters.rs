@@ -101,7 +101,7 @@ impl ParameterPolicy {
         }
         let Some(level) = self.unknown.filter(|_| is_ours) else { return };
         let name = type_name(given.api_version, given.kind);
-        let supported = if self.schemas.is_empty() || !report.explains_next() {
+        let supported = if self.schemas.is_empty() || !report.should_explain_next() {
             String::new()
         } else {
             let name = |known: &ParameterSchema| format!("{:?}", type_name(&known.api_version, &known.kind));

@@ -24,7 +24,7 @@ impl PolicySet {
     /// True if a policy can deny any object of this kind regardless of its contents: by `validations`, by
     /// `matchConditions` that fail, because the policy is broken, or because namespace labels are
     /// unavailable.
-    pub fn can_deny_any_object(&self, kind: ApiKind, among: PolicySubset) -> bool {
+    pub fn can_deny_regardless_of_contents(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let looks_at_all = |policy: &super::Policy| {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_namespace_labels();
             policy.broken.is_some()

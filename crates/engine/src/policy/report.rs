@@ -73,7 +73,7 @@ impl<'r> ViolationReport<'r> {
 
     /// True if the next violation should name the closest entry and what would be allowed. False after many
     /// violations, because explanations are expensive.
-    pub(super) fn explains_next(&self) -> bool {
+    pub(super) fn should_explain_next(&self) -> bool {
         self.violations.len() < MAX_EXPLAINED_VIOLATIONS && !self.budget.is_used_up()
     }
 
@@ -181,7 +181,7 @@ impl Report<'_, ViolationSink<'_, '_>> {
 }
 
 impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
-    fn keep(
+    fn receive_finding(
         self,
         rule: RuleId,
         at: &Path<'_>,
@@ -203,7 +203,7 @@ impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
             }
             let said = text.as_deref().unwrap_or_default();
             let (at, policy) = (&at.owned(), Some(&*location));
-            if ratchet.record_or_drop(&BorrowedFinding {
+            if ratchet.should_drop_finding(&BorrowedFinding {
                 rule,
                 at,
                 kind,

@@ -282,7 +282,7 @@ impl<'s> TaintEntryGroup<'s> {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
         for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {
-            let explains = report.explains_next();
+            let explains = report.should_explain_next();
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
                 let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
@@ -318,7 +318,7 @@ impl<'s> TaintEntryGroup<'s> {
             || self.allowed.iter().find(|grant| grant.matches_key(taint)).or_else(|| self.allowed.first());
         let closest = lapsed.or_else(near);
         let policy = closest.map_or(restricting, |grant| grant.policy);
-        let explains = report.explains_next();
+        let explains = report.should_explain_next();
         let detail = || match closest {
             _ if !explains => {
                 format!("taint {} is not allowed by {}", describe_taint(taint), policy.describe())

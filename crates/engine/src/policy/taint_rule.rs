@@ -15,7 +15,7 @@ use super::kind::{PolicySpec, binding_policies};
 use super::{MatchedPolicy, Policy, Violation, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::impact::EVICTION_IN_PROGRESS;
-use crate::rules::ratchet::is_same_taint;
+use crate::rules::ratchet::has_same_key_and_value;
 use crate::rules::table::POLICY_TAINT_RULE;
 use crate::site::{DeviceSelection, ObjectPart, visit_parts};
 use annotations::AnnotationPolicy;
@@ -178,7 +178,7 @@ fn check_two_steps(check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
             "set `effect: None` before you change the selector",
         )),
         // The controller reported the impact of another taint.
-        Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => Some((
+        Some((_, old)) if !has_same_key_and_value(old.spec().taint(), selection.taint) => Some((
             format!("the taint changes while its effect is {effect}: set `effect: None` first"),
             "set `effect: None` before you change the taint",
         )),

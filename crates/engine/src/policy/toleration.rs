@@ -75,8 +75,9 @@ impl TolerationPolicy {
                     "this policy denies its own default: set `key`, or remove `requireKey`",
                 );
             }
-            if let Some(grant) =
-                deny.iter().find(|grant| grant.entry.intersects(&default.tolerated_with_seconds(false)))
+            if let Some(grant) = deny
+                .iter()
+                .find(|grant| grant.entry.intersects(&default.tolerated_taints_with_duration(false)))
             {
                 faults.report(
                     &default_at,
@@ -117,7 +118,7 @@ impl TolerationPolicy {
 
 /// Returns an allow entry for a default toleration.
 fn allow_entry_for_default(default: &WrittenToleration, index: usize) -> TolerationEntry {
-    let tolerated = default.tolerated_with_seconds(false);
+    let tolerated = default.tolerated_taints_with_duration(false);
     let values = tolerated.value.map(|value| vec![value.into()]);
     let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
     let terms = CommonEntryFields {
@@ -313,7 +314,7 @@ impl<'s> TolerationEntryGroup<'s> {
         report: &mut ViolationReport<'_>,
     ) {
         for (matched, grant) in self.denying_entries(tolerated) {
-            let explains = report.explains_next();
+            let explains = report.should_explain_next();
             let detail = || {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
                 let (entry, offered) = if explains {
@@ -341,7 +342,7 @@ impl<'s> TolerationEntryGroup<'s> {
     fn check_key_is_set(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let Some(policy) = self.requires_key else { return };
         let short = "toleration without a key matches every taint: set `key`";
-        let explains = report.explains_next();
+        let explains = report.should_explain_next();
         let detail = || {
             let offered = if explains { self.allowed_instead_text(checked) } else { String::new() };
             let (toleration, policy) = (checked.describe(), policy.describe());
@@ -372,7 +373,7 @@ impl<'s> TolerationEntryGroup<'s> {
         };
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
-        let explains = report.explains_next();
+        let explains = report.should_explain_next();
         let near = if explains { self.nearest_allow_entry(tolerated) } else { None };
         let policy =
             lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;

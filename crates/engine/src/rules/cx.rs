@@ -72,13 +72,13 @@ impl<'c, 'p> RuleContext<'c, 'p> {
     }
 
     /// Returns the number of bytes after which a value in a finding may be cut, because reports shorten longer values.
-    pub fn value_bytes_worth_writing(&self) -> usize {
+    pub fn max_value_bytes(&self) -> usize {
         self.findings.budget().max_text_bytes()
     }
 
     /// Returns a struct as the server's encoder prints it, cut after [`Self::max_value_bytes`].
     pub fn struct_json(&self, value: Value<'_>, ty: &'static StructSchema) -> String {
-        print::struct_json_cut_after(value, ty, self.profile.fields, self.value_bytes_worth_writing())
+        print::struct_json_cut_after(value, ty, self.profile.fields, self.max_value_bytes())
     }
 
     /// True if the API server receives more than `limit` bytes of raw JSON. A review does not show which characters the
@@ -102,7 +102,8 @@ impl<'c, 'p> RuleContext<'c, 'p> {
     /// True if a rule of that origin has already reported a finding about the object, even if the finding was not kept.
     pub fn has_finding_from(&self, origin: RuleOrigin) -> bool {
         let is_of = |rule: RuleId| rule.origin == origin;
-        self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
+        self.findings.kept().iter().any(|finding| is_of(finding.rule))
+            || self.findings.has_omitted_where(is_of)
     }
 
     /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
@@ -154,7 +155,7 @@ impl Report<'_, RuleSink<'_, '_, '_>> {
 
 impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
     #[cold]
-    fn keep(
+    fn receive_finding(
         self,
         rule: RuleId,
         at: &Path<'_>,
@@ -178,16 +179,16 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
         let ratchet = cx.ratchet.filter(|ratchet| ratchet.applies_to(rule));
         let is_full = cx.findings.budget().is_used_up();
         if is_full && ratchet.is_none() {
-            cx.findings.leave_out(rule, 1);
+            cx.findings.count_omitted(rule, 1);
             return Reported::DROPPED;
         }
         let (at, value, detail) = (at.owned(), value.into(), detail.compose());
         let said = BorrowedFinding { rule, at: &at, kind, value: &value, detail: &detail, policy: None };
-        if ratchet.is_some_and(|ratchet| ratchet.record_or_drop(&said)) {
+        if ratchet.is_some_and(|ratchet| ratchet.should_drop_finding(&said)) {
             return Reported::DROPPED;
         }
         if is_full {
-            cx.findings.leave_out(rule, 1);
+            cx.findings.count_omitted(rule, 1);
             return Reported::DROPPED;
         }
         let (user, server) = (at.print(PathAudience::User), at.print(style));

@@ -8,7 +8,7 @@ use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
 /// Returns the finding for a key that occurs twice in an object of kind List, which no server ever sees.
-pub fn list_duplicate_key_finding(at: FieldPath) -> Finding {
+pub fn kind_list_duplicate_key_finding(at: FieldPath) -> Finding {
     let field = at.print(PathAudience::User);
     let detail = format!("duplicate field {}", tollgate_formats::gofmt::quote(&field));
     let mut finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);

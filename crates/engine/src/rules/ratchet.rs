@@ -16,8 +16,8 @@
 mod extent;
 
 use extent::TaintStrength;
-pub(super) use extent::is_narrowed;
-pub use extent::{ReachChange, is_same_taint, taint_reach_change};
+pub(super) use extent::is_same_or_narrower;
+pub use extent::{ReachChange, has_same_key_and_value, taint_reach_change};
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -95,7 +95,7 @@ impl StoredFindings {
 
     /// Removes an equal finding of the stored object; true if there was one. Each stored finding excuses only one new
     /// finding, so a second blanket toleration is reported. Never true if the update could widen the reach of taints.
-    pub fn excuses(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
+    pub fn consume_matching_finding(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
         if self.extent == ReachChange::Wider {
             return false;
         }
@@ -145,14 +145,14 @@ impl Ratchet<'_> {
 
     /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
     /// dropped. Only for rules that the ratchet applies to.
-    pub fn record_or_drop(self, statement: &BorrowedFinding<'_>) -> bool {
+    pub fn should_drop_finding(self, statement: &BorrowedFinding<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
                 known.borrow_mut().record(statement, object);
                 true
             }
             Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object) => {
-                known.borrow_mut().excuses(statement, object)
+                known.borrow_mut().consume_matching_finding(statement, object)
             }
         }
     }

@@ -54,7 +54,7 @@ impl<F: FnOnce() -> String> LazyText for F {
 /// Decides whether a finding is kept, counted or dropped: one for rules, one for policies.
 pub trait FindingSink<'r> {
     /// Keeps, counts or drops a finding. Returns a handle for adding to it.
-    fn keep(
+    fn receive_finding(
         self,
         rule: RuleId,
         at: &Path<'_>,
@@ -135,7 +135,7 @@ impl<'r, S: FindingSink<'r>> Report<'r, S> {
         value: impl Into<BadValue>,
         detail: impl LazyText,
     ) -> Reported<'r> {
-        self.sink.keep(self.rule, self.at, kind, value, detail)
+        self.sink.receive_finding(self.rule, self.at, kind, value, detail)
     }
 }
 

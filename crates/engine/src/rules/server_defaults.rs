@@ -67,7 +67,7 @@ pub fn unserved_findings(
     let off_everywhere =
         profile.warns_of_drafts.then(|| version_off_everywhere_finding(kind, version)).flatten();
     let off_everywhere = off_everywhere.filter(|_| !is_reachable);
-    let inert = rule_without_effect_finding(kind, profile, off.is_some());
+    let inert = ineffective_taint_rule_finding(kind, profile, off.is_some());
     // A stored object is not bound to the version in which it is listed.
     let removed = if is_stored { None } else { soon_removed_finding(kind, version, profile) };
     off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
@@ -76,7 +76,7 @@ pub fn unserved_findings(
 /// Returns a finding if a DeviceTaintRule has no effect in this profile or, if the feature gates are unknown,
 /// one that names the gates it depends on. If the API version is disabled as well, only disabled gates are
 /// reported, because enabling the version is not sufficient.
-fn rule_without_effect_finding(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
+fn ineffective_taint_rule_finding(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
     if kind != ApiKind::DeviceTaintRule {
         return None;
     }

@@ -65,7 +65,7 @@ pub static CHECK_GROUPS: &[CheckGroup] = &[
     object_check_group(taint_rule::check_taint_rule),
     object_check_group(status::check_status),
     // Last: it looks at whether the others found anything.
-    object_check_group(object_name::check_generate_name_last),
+    object_check_group(object_name::check_generate_name_if_no_errors),
 ];
 
 /// Creates the group of a check function for whole objects.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::ratchet::is_narrowed;
+use super::ratchet::is_same_or_narrower;
 use crate::site::{tolerations_of, visit_requests};
 use crate::tolerance::coverage::ToleratedTaints;
 use tollgate_api::view::{DevicePatch, Object, ObjectBody, TaintSelector, View as _};
@@ -101,7 +101,7 @@ fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: 
     let is_wider = match (old, new) {
         (_, None) => old.is_some(),
         (None, Some(_)) => true,
-        (Some(old), Some(new)) => !is_narrowed(old, new),
+        (Some(old), Some(new)) => !is_same_or_narrower(old, new),
     };
     if is_wider {
         let is_empty = new.is_none_or(|new| new.json().is_empty());

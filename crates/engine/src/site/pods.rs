@@ -6,7 +6,7 @@ use tollgate_document::field::Path;
 /// Calls `visit` for the PodSpec of a pod or workload; not for other objects.
 pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let ObjectBody::Pods(pods) = object.body {
-        Path::ROOT.visit_with_fields(pods.spec_path(), &mut |at| visit(at, pods.spec()));
+        Path::ROOT.visit_with_fields(pods.pod_spec_path(), &mut |at| visit(at, pods.pod_spec()));
     }
 }
 

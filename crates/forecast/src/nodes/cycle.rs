@@ -48,7 +48,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         delegated: &'a ResourcesDelegatedToDevices,
         pod: PodId,
     ) -> Result<SchedulingCycle<'a, 'c, 'd>, &'static str> {
-        let (fit, plans) = (fits.node_fit(pod), fits.plans(pod));
+        let (fit, plans) = (fits.node_fit(pod), fits.affinity_and_spread_plans(pod));
         if let CandidateNodes::Rejected(text) = fit.candidates {
             return Err(text);
         }

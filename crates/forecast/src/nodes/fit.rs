@@ -69,7 +69,7 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
     }
 
     /// The prepared affinity and topology spread constraints of a pod, computed on first use for each kind of pod.
-    pub(super) fn plans(&self, pod: PodId) -> &PodKindPlans {
+    pub(super) fn affinity_and_spread_plans(&self, pod: PodId) -> &PodKindPlans {
         let needs = self.catalog.pod_needs(pod);
         self.of_kind[needs.kind.0 as usize].get_or_init(|| PodKindPlans {
             affinity: AffinityPlan::new(self.catalog, needs.class),

@@ -244,7 +244,7 @@ fn requests_of_bound_pod<'d>(
 fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     let resources = spec.get("resources");
     let mut requests = ResourceAmounts::read(resources.get("requests"));
-    requests.0.retain(|&(name, _)| is_pod_level(name));
+    requests.0.retain(|&(name, _)| is_pod_level_resource(name));
     let limits = ResourceAmounts::read(resources.get("limits"));
     if limits.is_empty() {
         return requests;
@@ -252,11 +252,11 @@ fn pod_level_requests(spec: Value<'_>) -> ResourceAmounts<'_> {
     let containers = peak_container_requests(spec, Value::absent(), RequestSource::Spec, &[]);
     let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
     let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
-    requests.with_defaults(defaults.filter(|(name, _)| is_pod_level(name)))
+    requests.with_defaults(defaults.filter(|(name, _)| is_pod_level_resource(name)))
 }
 
 /// True for resources that a pod can request as a whole (`spec.resources`).
-fn is_pod_level(name: &str) -> bool {
+fn is_pod_level_resource(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 

@@ -291,7 +291,7 @@ fn exact_texts() {
         ("8Ei", "9223372036854775807"),
         ("1e2000000000", "1e2000000000"),
     ] {
-        assert_eq!(quantity(text).exact_text(), exact, "{text}");
+        assert_eq!(quantity(text).plain_decimal_text(), exact, "{text}");
     }
 }
 
@@ -329,7 +329,7 @@ proptest::proptest! {
     fn nothing_panics(a in "[-+]?[0-9.]{0,30}([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,12})?", b in "[-+.0-9eEKi]{0,12}") {
         let (Ok(a), Ok(b)) = (Quantity::parse(&a), Quantity::parse(&b)) else { return Ok(()) };
         for one in [&a, &b] {
-            assert!(one.text().len() < 64 && one.exact_text().len() < 1200);
+            assert!(one.text().len() < 64 && one.plain_decimal_text().len() < 1200);
             let _ = (one.value(), one.milli_value(), one.is_fractional(), one.fits_milli(), one.exceeds_i64());
         }
         assert_eq!(a.cmp(&b), b.cmp(&a).reverse());

@@ -162,15 +162,15 @@ pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<St
             @if !report.audit.by_rule.is_empty() {
                 section {
                     h2 { "Findings by rule" }
-                    (counts(&report.audit.by_rule, "Findings of each rule", |rule| rule_link(rule, page)))
+                    (finding_counts_table(&report.audit.by_rule, "Findings of each rule", |rule| rule_link(rule, page)))
                 }
                 section {
                     h2 { "Findings by namespace" }
-                    (counts(&report.audit.by_namespace, "Findings in each namespace", namespace))
+                    (finding_counts_table(&report.audit.by_namespace, "Findings in each namespace", namespace))
                 }
             }
             (due_soon_section(&report.audit))
-            (listed(&report.audit))
+            (listed_resources_section(&report.audit))
         },
         read_more: &[
             ("guides/audit.md", "Audit a cluster"),
@@ -242,7 +242,11 @@ fn findings(objects: &[Object], page: &ReportSource) -> Markup {
     table.finish("Everything that was found, object by object", "Nothing was found.")
 }
 
-fn counts(counts: &BTreeMap<Text, FindingsByLevel>, caption: &str, name: impl Fn(&Text) -> Markup) -> Markup {
+fn finding_counts_table(
+    counts: &BTreeMap<Text, FindingsByLevel>,
+    caption: &str,
+    name: impl Fn(&Text) -> Markup,
+) -> Markup {
     let mut table = Table::new(&FINDING_COUNTS, TABLE_BYTE_BUDGET / 16);
     for (key, count) in counts {
         let [denied, warned, audited, objects] = [count.denied, count.warned, count.audited, count.objects]
@@ -283,7 +287,7 @@ fn due_soon_section(audit: &Audit) -> Markup {
     }
 }
 
-fn listed(audit: &Audit) -> Markup {
+fn listed_resources_section(audit: &Audit) -> Markup {
     html! {
         @if !audit.listed.is_empty() {
             section {

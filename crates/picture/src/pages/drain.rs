@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_table_nodes,
+    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_nodes_per_pod,
     namespace_and_bold_name, notes, selected_devices, tile_class, tiles, workload,
 };
 use crate::frame::{Frame, ReportSource, counted, grouped};
@@ -267,7 +267,7 @@ fn lanes(plan: &Plan) -> Markup {
                             (counted(rule.published, "device")) } }
                     }
                 }
-                (omitted_count(plan.rules.len(), "rule"))
+                (omitted_items_note(plan.rules.len(), "rule"))
             }
             (maud::PreEscaped(lanes))
             @if shown < plan.waves.len() {
@@ -285,7 +285,7 @@ fn lanes(plan: &Plan) -> Markup {
                                 span { "no pod uses this claim, so no eviction frees " (devices(&claim.devices)) } }
                         }
                     }
-                    (omitted_count(staying.len(), "pod"))
+                    (omitted_items_note(staying.len(), "pod"))
                 }
             }
         }
@@ -306,7 +306,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
                     }
                 }
             }
-            (omitted_count(pods.len(), "pod"))
+            (omitted_items_note(pods.len(), "pod"))
             @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
             @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed_up_to(&wave.restarts, MAX_NODES)) } }
         }
@@ -327,7 +327,7 @@ fn destination(pod: &Pod, most: usize) -> Markup {
 }
 
 /// `and 3 more pods` if `total` pods or rules are more than a lane lists; else nothing.
-fn omitted_count(total: usize, noun: &str) -> Markup {
+fn omitted_items_note(total: usize, noun: &str) -> Markup {
     html! { @if total > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(total - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }
 
@@ -338,7 +338,7 @@ fn devices(devices: &[Device]) -> Markup {
 
 fn pods(plan: &Plan) -> Markup {
     let mut table = Table::new(&DRAIN_PODS, TABLE_BYTE_BUDGET);
-    let most = max_table_nodes(plan.pods.len(), MAX_NODES);
+    let most = max_nodes_per_pod(plan.pods.len(), MAX_NODES);
     for pod in &plan.pods {
         let moves = &*pod.fate == "moves";
         table.add([

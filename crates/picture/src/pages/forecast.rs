@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     COURSES_NOTE, PodsByOutcome, ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to,
-    max_table_nodes, namespace_and_bold_name, selected_devices, tile_class, tiles, workload,
+    max_nodes_per_pod, namespace_and_bold_name, selected_devices, tile_class, tiles, workload,
 };
 use crate::bars::ClassChange;
 use crate::frame::{Frame, ReportSource, counted, grouped};
@@ -186,7 +186,7 @@ fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
 const MAX_REASONS: usize = 8;
 
 /// The pods that stay Pending or fit only sometimes, by the reason; nothing if there are none.
-fn pending(forecast: &Forecast) -> Markup {
+fn pods_pending_by_reason(forecast: &Forecast) -> Markup {
     let mut by_reason: BTreeMap<&str, Vec<Markup>> = BTreeMap::new();
     for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
         if matches!(&*pod.outcome, "pending" | "sometimes") {
@@ -298,7 +298,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             }
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render(&[("free", "fit", totals.fits)])) (pending(forecast)) }
+        section { h2 { "What becomes of pods" } (totals.render(&[("free", "fit", totals.fits)])) (pods_pending_by_reason(forecast)) }
         (class_changes_section(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {
@@ -312,7 +312,7 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
-    let most = max_table_nodes(forecast.pods.len(), MAX_NODES);
+    let most = max_nodes_per_pod(forecast.pods.len(), MAX_NODES);
     for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
         let cells = [
             name(pod, place),

@@ -150,8 +150,8 @@ pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Re
                     (changes_table(&sum.parts))
                     (evictions_of_all(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements {
-                        (outcomes.render(&FittingReplacements::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).parts()))
-                        (evicted_again(sum.sum.evicted_again, sum.sum.evicted))
+                        (outcomes.render(&FittingReplacements::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).bar_parts()))
+                        (evicted_again_note(sum.sum.evicted_again, sum.sum.evicted))
                     }
                 }
                 (titled_class_changes_section("Devices by class, before and after all changes", &sum.capacity, DEVICES_AFTER_CHANGES_NOTE))
@@ -177,7 +177,7 @@ const ALONE: &str = " (this change alone)";
 
 /// A sentence that says for how many of the evicted pods the replacements, if they fit, can be evicted again; nothing if
 /// there are none. It is shown below the outcomes of the replacements.
-fn evicted_again(again: usize, evicted: usize) -> Markup {
+fn evicted_again_note(again: usize, evicted: usize) -> Markup {
     html! {
         @if again > 0 {
             p.omitted {
@@ -214,7 +214,7 @@ impl FittingReplacements {
     }
 
     /// The parts of a bar for these pods. Only those that stay where they fit are green.
-    fn parts(self) -> Vec<BarPart> {
+    fn bar_parts(self) -> Vec<BarPart> {
         match self {
             FittingReplacements::Apart { stay, again } => {
                 vec![("free", "fit elsewhere", stay), ("both", "can be evicted again", again)]
@@ -324,8 +324,8 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
         @if let Some(outcomes) = impact.replacements {
             section {
                 h2 { "Where evicted pods go" (alone) }
-                (outcomes.render(&FittingReplacements::of(outcomes, totals.evicted_again, totals.evicted).parts()))
-                (evicted_again(totals.evicted_again, totals.evicted))
+                (outcomes.render(&FittingReplacements::of(outcomes, totals.evicted_again, totals.evicted).bar_parts()))
+                (evicted_again_note(totals.evicted_again, totals.evicted))
             }
         }
         (titled_class_changes_section(&format!("Devices by class, before and after{alone}"), &impact.capacity, DEVICES_AFTER_CHANGES_NOTE))

@@ -49,11 +49,11 @@ fn an_old_state_stays_with_the_reason() {
     publish(&board, &[device("a", "0", "free")]);
     let before = *board.revision().borrow();
     let trouble = || "the API server <does> not answer".to_owned();
-    board.set_trouble(trouble(), None);
+    board.mark_out_of_date(trouble(), None);
     let has_taken =
         |time: &str| text(&board.changes_since(before)).contains(&format!("\"taken\":\"{time}\""));
     assert!(has_taken("2026-11-17T00:00:00Z"), "the time of the last change");
-    board.set_trouble(trouble(), Some("2026-11-17T08:00:00Z".to_owned()));
+    board.mark_out_of_date(trouble(), Some("2026-11-17T08:00:00Z".to_owned()));
     assert!(has_taken("2026-11-17T08:00:00Z"), "the time of the last contact");
     assert!(text(&board.changes_since(before)).contains("\"trouble\":\"the API server <does> not answer\""));
     assert!(
@@ -74,12 +74,12 @@ fn cells_lead_to_devices() {
         .filter(|id| id.len() == 13)
         .last()
         .expect("a cell");
-    let found = board.device(id).expect("a device");
+    let found = board.device_of_cell(id).expect("a device");
     let expected = DeviceName { driver: "gpu.example.com".into(), pool: "a".into(), device: "gpu-1".into() };
     assert_eq!(found, expected);
     assert_eq!(found.driver_pool_device(), "gpu.example.com/a/gpu-1");
-    let details = text(&board.details(id, &crate::RelatedDevices::default()).expect("details"));
+    let details = text(&board.device_details(id, &crate::RelatedDevices::default()).expect("details"));
     assert!(details.contains("tainted") && details.contains(&format!("/what-if#{id}")), "{details}");
-    assert_eq!(board.device("d000000000000"), None);
+    assert_eq!(board.device_of_cell("d000000000000"), None);
     assert!(board.get("/nowhere").is_none());
 }

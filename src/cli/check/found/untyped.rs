@@ -33,7 +33,7 @@ pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
 fn has_required_fields(root: Value<'_>, kind: ApiKind) -> bool {
     let at = |path: &[&str]| path.iter().fold(root, |value, name| value.get(name));
     let has = |path: &[&str]| !at(path).is_null();
-    let has_pods = |path: &[&str]| are_whole_containers(at(path));
+    let has_pods = |path: &[&str]| are_complete_containers(at(path));
     match kind {
         ApiKind::ResourceClaim => has(&["spec", "devices", "requests"]),
         ApiKind::ResourceClaimTemplate => has(&["spec", "spec", "devices"]),
@@ -55,7 +55,7 @@ fn has_required_fields(root: Value<'_>, kind: ApiKind) -> bool {
 
 /// True for a list of containers that all have a name and an image. In a patch, containers have only the changed
 /// fields.
-fn are_whole_containers(list: Value<'_>) -> bool {
+fn are_complete_containers(list: Value<'_>) -> bool {
     let is_whole =
         |item: Value<'_>| !item.get("name").str().is_empty() && !item.get("image").str().is_empty();
     list.kind() == ValueKind::Array && !list.is_empty() && list.items().all(is_whole)

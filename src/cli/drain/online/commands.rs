@@ -11,7 +11,7 @@ use crate::cli::plugin;
 use crate::cli::shared::ReleaseArgs;
 
 /// Returns an error if `--yes` is not set and stdin is no terminal on which a person could confirm.
-pub(in crate::cli::drain) fn require_confirmation(is_confirmed: bool) -> Result<(), Failure> {
+pub(in crate::cli::drain) fn require_yes_or_terminal(is_confirmed: bool) -> Result<(), Failure> {
     if is_confirmed || Console::is_stdin_terminal() {
         return Ok(());
     }
@@ -23,7 +23,7 @@ pub(in crate::cli::drain) fn require_confirmation(is_confirmed: bool) -> Result<
 
 /// Returns an error for `--yes` without `--context`, so that no other cluster is changed by mistake. In a pod,
 /// there is only one cluster.
-pub(in crate::cli::drain) fn require_named_cluster(
+pub(in crate::cli::drain) fn require_context_with_yes(
     is_confirmed: bool,
     release: &ReleaseArgs,
     asked: &ConnectedServer,

@@ -93,7 +93,7 @@ impl LiveServer {
     }
 
     /// Sets the time that [`Server::now`] returns until the next call.
-    fn update_now(&mut self) {
+    fn update_clock(&mut self) {
         self.now = clock::timestamp();
     }
 }
@@ -110,14 +110,14 @@ impl Server for LiveServer {
             std::thread::sleep(part);
             left = left.saturating_sub(part);
         }
-        self.update_now();
+        self.update_clock();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_call(self.now, "pause", &Ok(()));
         }
     }
 
-    fn hold_interrupts(&mut self) {
-        self.interrupted = Some(self.cluster.interrupt_flag());
+    fn catch_interrupts(&mut self) {
+        self.interrupted = Some(self.cluster.install_interrupt_flag());
     }
 
     fn is_interrupted(&self) -> bool {
@@ -126,7 +126,7 @@ impl Server for LiveServer {
 
     fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
         let answer = self.cluster.send(request.clone()).map(|(code, body)| ServerResponse { code, body });
-        self.update_now();
+        self.update_clock();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_request(self.now, request, &answer);
         }
@@ -143,7 +143,7 @@ impl Server for LiveServer {
             }
             None => self.copy_watched_objects(),
         }
-        self.update_now();
+        self.update_clock();
         let failures = self.watch.failures();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
         if let Some(recorder) = &mut self.recorder {
@@ -182,7 +182,7 @@ impl Server for LiveServer {
                 ListEvent::Page { .. } => {}
             },
         );
-        self.update_now();
+        self.update_clock();
         let result = match listed {
             Ok(ListOutcome::All { .. }) if left_out.is_empty() => Ok(claims),
             Ok(ListOutcome::All { .. }) => Err(left_out.join("; ")),

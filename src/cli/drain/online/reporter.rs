@@ -141,11 +141,11 @@ impl DrainUserInterface for Reporter {
         if let Some(view) = &mut self.view {
             view.update_for_event(event);
         }
-        self.tick();
+        self.redraw_summary();
     }
 
     /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
-    fn tick(&mut self) {
+    fn redraw_summary(&mut self) {
         if let Some(view) = &mut self.view {
             view.draw();
         }

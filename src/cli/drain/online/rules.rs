@@ -147,7 +147,7 @@ impl Run<'_> {
 
     /// Creates the rules of the plan and sets all rules of the drain to NoSchedule, so that new pods do not get
     /// the devices. If that fails, deletes the rules that it created.
-    pub(super) fn set_devices_no_schedule(&mut self) -> Result<(), StopReason> {
+    pub(super) fn set_no_schedule_or_roll_back(&mut self) -> Result<(), StopReason> {
         let Some(plan) = self.plan.clone() else { return Err(StopReason::internal("no plan")) };
         let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
         for rule in self.rules.clone() {
@@ -157,7 +157,7 @@ impl Run<'_> {
             });
         }
         let kept = if is_new { 0 } else { self.rules.len() };
-        let Err(halt) = self.set_rules_no_schedule(&plan) else { return Ok(()) };
+        let Err(halt) = self.create_rules_and_set_no_schedule(&plan) else { return Ok(()) };
         // An API server that fails may not answer a delete either; then the rules are found by their label.
         for rule in self.rules.split_off(kept) {
             self.delete_rule(&rule.name, &rule.uid).map_err(|_failed| halt.clone())?;
@@ -170,7 +170,7 @@ impl Run<'_> {
         }
     }
 
-    fn set_rules_no_schedule(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
+    fn create_rules_and_set_no_schedule(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for planned in &plan.rules {
             if !self.rules.iter().any(|rule| rule.name == planned.name) {
                 self.create_rule(planned)?;
@@ -317,7 +317,7 @@ impl Run<'_> {
         let since = self.server.now();
         loop {
             self.refresh_objects()?;
-            let Err(problem) = self.find_changed_rule() else { return Ok(()) };
+            let Err(problem) = self.verify_watched_rules() else { return Ok(()) };
             if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(problem));
             }
@@ -327,11 +327,11 @@ impl Run<'_> {
 
     /// An error if a rule of this drain was changed or deleted by somebody else.
     pub(super) fn check_rules_unchanged(&mut self) -> Result<(), StopReason> {
-        self.find_changed_rule().map_err(StopReason::Stopped)
+        self.verify_watched_rules().map_err(StopReason::Stopped)
     }
 
     /// An error names a rule that the watch no longer shows as this drain wrote it.
-    fn find_changed_rule(&self) -> Result<(), String> {
+    fn verify_watched_rules(&self) -> Result<(), String> {
         let key = &self.settings.request.key;
         for expected in &self.rules {
             let name = &expected.name;

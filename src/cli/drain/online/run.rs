@@ -56,7 +56,7 @@ pub(super) trait DrainUserInterface {
     /// Shows the plan before anything is changed. Returns false if the user does not confirm it.
     fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
     /// Redraws the summary. Called about every second while the drain waits.
-    fn tick(&mut self);
+    fn redraw_summary(&mut self);
 }
 
 /// A drain in progress.
@@ -150,7 +150,7 @@ impl<'r> Run<'r> {
             plan.pods.iter().filter(|pod| pod.is_forceable).map(|pod| pod.uid.clone()).collect();
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
-        self.server.hold_interrupts();
+        self.server.catch_interrupts();
         let workloads = PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, began);
         self.pending_before = workloads.unschedulable_pods();
         let has_rules = !self.rules.is_empty();
@@ -158,9 +158,9 @@ impl<'r> Run<'r> {
         // Another drain may have ended a moment ago.
         self.refresh_objects().map_err(into_refusal)?;
         self.load_own_rules()?;
-        self.set_devices_no_schedule()?;
+        self.set_no_schedule_or_roll_back()?;
         self.closed = Some(self.server.now());
-        self.finish_earlier_wave()?;
+        self.wait_for_earlier_wave()?;
         self.move_all_waves(&forceable)?;
         self.prove_devices_free(began)
     }
@@ -199,7 +199,7 @@ impl<'r> Run<'r> {
     /// cannot be updated for too long.
     pub(super) fn wait_and_refresh_objects(&mut self, duration: Duration) -> Result<(), StopReason> {
         self.server.pause(duration);
-        self.observer.tick();
+        self.observer.redraw_summary();
         self.check_interrupt()?;
         self.refresh_objects()
     }

@@ -57,7 +57,7 @@ pub(super) trait Server {
     /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);
     /// After this call, Ctrl-C and SIGTERM only set what [`Server::is_interrupted`] returns. Before, they end the process.
-    fn hold_interrupts(&mut self) {}
+    fn catch_interrupts(&mut self) {}
     /// True after Ctrl-C or SIGTERM.
     fn is_interrupted(&self) -> bool;
     /// Sends a request and returns the response, even if its status is an error.

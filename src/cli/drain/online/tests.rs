@@ -45,7 +45,7 @@ impl DrainUserInterface for Watcher {
         true
     }
 
-    fn tick(&mut self) {}
+    fn redraw_summary(&mut self) {}
 }
 
 impl Watcher {

@@ -61,7 +61,7 @@ impl Run<'_> {
         if is_dry_run {
             return Ok(());
         }
-        self.server.hold_interrupts();
+        self.server.catch_interrupts();
         // Waits for a drain that was killed, and refuses while one runs. Without a Lease, there is nothing to wait for.
         if self.lock_read_problem()?.is_none() {
             self.take_lock()?;

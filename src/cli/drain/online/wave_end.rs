@@ -44,7 +44,11 @@ impl Run<'_> {
 
     /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as
     /// they were.
-    pub(super) fn finish_wave(&mut self, record: &WaveRecord, deadline: Timestamp) -> Result<(), StopReason> {
+    pub(super) fn wait_until_wave_finished(
+        &mut self,
+        record: &WaveRecord,
+        deadline: Timestamp,
+    ) -> Result<(), StopReason> {
         let (wave, began) = (record.wave + 1, self.server.now());
         let mut progress = WaveProgress::default();
         loop {
@@ -211,7 +215,7 @@ impl Run<'_> {
             if !self.known_pods.contains(&pod.uid)
                 && holders.iter().any(|holder| holder.pods.contains(&pod.uid))
             {
-                self.check_new_pod_on_devices(&pod.reference)?;
+                self.check_new_pod_predates_closing(&pod.reference)?;
                 self.known_pods.insert(pod.uid.clone());
             }
         }
@@ -220,7 +224,7 @@ impl Run<'_> {
 
     /// Reports a new pod on the closed devices. Returns an error unless the scheduler may have chosen the device
     /// before they were closed.
-    pub(super) fn check_new_pod_on_devices(&mut self, pod: &PodRef) -> Result<(), StopReason> {
+    pub(super) fn check_new_pod_predates_closing(&mut self, pod: &PodRef) -> Result<(), StopReason> {
         let closed = self.no_schedule_since();
         let since = seconds_between(closed, self.server.now());
         if since <= MAX_BINDING_SECONDS_AFTER_CLOSING && !self.is_younger_than_rules(pod) {
@@ -230,12 +234,12 @@ impl Run<'_> {
         Err(StopReason::Stopped(format!(
             "pod {pod} got a selected device although the devices have been closed since {}; it tolerates the taint, or joined \
              a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
-            gotime::rfc3339(self.last_rule_time().unwrap_or(closed))
+            gotime::rfc3339(self.latest_taint_time().unwrap_or(closed))
         )))
     }
 
     /// Returns when the last rule got its effect, by the clock of the API server, in this or an earlier run.
-    fn last_rule_time(&self) -> Option<Timestamp> {
+    fn latest_taint_time(&self) -> Option<Timestamp> {
         let objects = self.server.objects();
         let times = self.rules.iter().filter_map(|rule| {
             let rule = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name)?;
@@ -250,7 +254,7 @@ impl Run<'_> {
         let pod = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let created = pod.map(|pod| pod.get("metadata").get("creationTimestamp").str());
         let created = created.and_then(|created| gotime::parse_rfc3339(created).ok());
-        created.zip(self.last_rule_time()).is_some_and(|(created, closed)| created > closed)
+        created.zip(self.latest_taint_time()).is_some_and(|(created, closed)| created > closed)
     }
 }
 

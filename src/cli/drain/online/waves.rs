@@ -35,7 +35,7 @@ struct ForcedPods {
 
 impl Run<'_> {
     /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
-    pub(super) fn finish_earlier_wave(&mut self) -> Result<(), StopReason> {
+    pub(super) fn wait_for_earlier_wave(&mut self) -> Result<(), StopReason> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
         self.next_wave = record.wave + 1;
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
@@ -54,7 +54,7 @@ impl Run<'_> {
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
         let deadline = add_duration(self.server.now(), self.wave_timeout(record.grace));
-        self.finish_wave(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
+        self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
@@ -65,30 +65,30 @@ impl Run<'_> {
         loop {
             self.refresh_objects()?;
             self.check_lock_and_rules()?;
-            let plan = self.replan_with_new_devices()?;
+            let plan = self.close_new_devices_and_replan()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
-                None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
+                None if self.wait_for_new_terminating_pods(&plan, &mut awaited)? => continue,
                 None if self.delete_or_await_forceable_pods(&plan, forceable, &mut forced)? => continue,
                 // A later run has nothing to wait for.
                 None => return self.remove_stored_wave(),
             };
-            self.move_wave(&pods)?;
+            self.evict_wave_and_wait(&pods)?;
             self.next_wave += 1;
             self.has_moved = true;
         }
     }
 
     /// Makes the plan for the current state of the cluster, after closing devices that have appeared.
-    fn replan_with_new_devices(&mut self) -> Result<DrainPlan, StopReason> {
+    fn close_new_devices_and_replan(&mut self) -> Result<DrainPlan, StopReason> {
         let mut plan = self.make_plan().map_err(StopReason::Stopped)?;
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
             self.plan = Some(plan);
-            self.set_devices_no_schedule()?;
+            self.set_no_schedule_or_roll_back()?;
             plan = self.make_plan().map_err(StopReason::Stopped)?;
         }
-        self.check_new_pods_on_devices(&plan)?;
+        self.check_new_pods_predate_closing(&plan)?;
         if let Some(before) = &self.plan {
             let differences = plan_differences(before, &plan, &self.deleted);
             if !differences.is_empty() {
@@ -101,12 +101,12 @@ impl Run<'_> {
 
     /// Reports the pods of a plan that are new on the devices. Returns an error if one got its device after the
     /// devices were closed.
-    fn check_new_pods_on_devices(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
+    fn check_new_pods_predate_closing(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for pod in &plan.pods {
             if self.known_pods.contains(&pod.uid) {
                 continue;
             }
-            self.check_new_pod_on_devices(&pod_ref(pod))?;
+            self.check_new_pod_predates_closing(&pod_ref(pod))?;
             self.known_pods.insert(pod.uid.clone());
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Run<'_> {
 
     /// Waits until pods are gone that others have deleted, and adds them to `awaited`. Returns false if all of
     /// them were waited for before.
-    fn wait_for_terminating(
+    fn wait_for_new_terminating_pods(
         &mut self,
         plan: &DrainPlan,
         awaited: &mut BTreeSet<String>,
@@ -131,7 +131,7 @@ impl Run<'_> {
     }
 
     /// Stores the wave on a rule, evicts its pods, and waits until they are replaced.
-    fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
+    fn evict_wave_and_wait(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let wave = self.next_wave;
         let workloads =
             PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, self.server.now());
@@ -166,7 +166,7 @@ impl Run<'_> {
         for (_, pod) in &pods {
             self.evict_pod(wave, pod, deadline)?;
         }
-        self.finish_wave(&record, deadline)
+        self.wait_until_wave_finished(&record, deadline)
     }
 
     /// Evicts one pod through the eviction API. Waits and retries while a PDB does not allow it.

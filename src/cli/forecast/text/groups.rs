@@ -25,7 +25,7 @@ pub(super) fn group_table(forecast: &Forecast, by: GroupBy) -> String {
 fn workload_name(pod: &PodForecast) -> String {
     match &pod.workload {
         Some(workload) => format!("{} {}/{}", workload.kind, pod.namespace, workload.name),
-        None => format!("Pod {}", super::shown_name(pod)),
+        None => format!("Pod {}", super::pod_or_replaced_pod_name(pod)),
     }
 }
 

@@ -91,7 +91,11 @@ impl<'t> Scanner<'t> {
                 }
                 b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
                     if self.found.is_none() && (at..end).contains(&self.at) {
-                        self.found_at(CursorPlace::Comment, at, at + self.slice(at..end).trim_end().len());
+                        self.record_cursor_at(
+                            CursorPlace::Comment,
+                            at,
+                            at + self.slice(at..end).trim_end().len(),
+                        );
                     }
                     at = end;
                     continue;
@@ -118,7 +122,7 @@ impl<'t> Scanner<'t> {
             && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
-            self.found_at(CursorPlace::Comment, comment, at + rest.trim_end().len());
+            self.record_cursor_at(CursorPlace::Comment, comment, at + rest.trim_end().len());
         }
         if self.found.is_none() && (at..end).contains(&self.at) {
             self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));

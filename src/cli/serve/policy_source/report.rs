@@ -94,7 +94,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
 fn out_of_date_reasons(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
-        concerned(state).map(|status| status.kind.full_name()).collect::<Vec<_>>().join(", ")
+        concerned(state).map(|status| status.kind.kubectl_resource_name()).collect::<Vec<_>>().join(", ")
     };
     let mut problems = Vec::new();
     if concerned(WatchState::NotServed).next().is_some() {
@@ -111,7 +111,7 @@ fn out_of_date_reasons(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> V
     let is_kept =
         |status: &&WatchedKindStatus| status.state == WatchState::Current && kept.contains(&status.kind);
     problems.extend(statuses.iter().filter(is_kept).map(|status| {
-        let name = status.kind.full_name();
+        let name = status.kind.kubectl_resource_name();
         format!("{name}: policies were deleted together with their CustomResourceDefinition")
     }));
     problems
@@ -176,7 +176,7 @@ fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
 /// Returns the status of the Lease for writing policy statuses, on which no request depends.
 fn lease_status(lease: &LeaseHandle, writer: &StatusWriter) -> ComponentStatus {
     let status = lease.status();
-    let (written, failed) = writer.request_counts();
+    let (written, failed) = writer.succeeded_and_failed_writes();
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let sample = |name, help, value| MetricSample { name, help, label: None, value };
     let samples = vec![

@@ -53,7 +53,7 @@ impl StatusWriter {
     }
 
     /// Returns the numbers of requests that succeeded and that failed.
-    pub(super) fn request_counts(&self) -> (u64, u64) {
+    pub(super) fn succeeded_and_failed_writes(&self) -> (u64, u64) {
         let WriteCounters { written, failed } = &*self.counters;
         (written.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
     }
@@ -91,7 +91,7 @@ impl StatusWriter {
         let now = clock::timestamp();
         let stored = self.source.lock();
         let mut pending = Vec::new();
-        for policy in stored.policies.present() {
+        for policy in stored.policies.policies_in_watch() {
             let resource = &policy.resource;
             let state = set
                 .resource_states()

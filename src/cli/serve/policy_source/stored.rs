@@ -54,7 +54,7 @@ impl StoredPolicies {
     }
 
     /// Returns the policies that the watch contains, without those that have disappeared.
-    pub(super) fn present(&self) -> impl Iterator<Item = &StoredPolicy> {
+    pub(super) fn policies_in_watch(&self) -> impl Iterator<Item = &StoredPolicy> {
         self.all.values().filter(|policy| policy.missing_since.is_none())
     }
 
@@ -175,7 +175,7 @@ mod tests {
         stored.update_from_watch(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], start);
         stored.update_from_watch(&[object(1, "b", "v", 1, "2")], start);
         assert!(stored.has_missing() && stored.kinds_missing_for(DELAY, start).is_empty());
-        assert_eq!((stored.len(), stored.present().count(), stored.revision), (2, 1, 2));
+        assert_eq!((stored.len(), stored.policies_in_watch().count(), stored.revision), (2, 1, 2));
         let later = start + DELAY;
         assert_eq!(stored.kinds_missing_for(DELAY, later), [POLICY_KINDS[0]]);
         stored.remove_missing_of_kind(&POLICY_KINDS[1], DELAY, later);

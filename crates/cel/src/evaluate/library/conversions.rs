@@ -55,7 +55,7 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
         }
         ("timestamp", Value::String(text)) => match gotime::parse_rfc3339(text) {
             Ok(time) => {
-                let offset = parse_utc_offset(text);
+                let offset = utc_offset_seconds(text);
                 return Some(times::timestamp_in_range(OffsetTimestamp { time, offset }));
             }
             Err(_) => None,
@@ -83,7 +83,7 @@ pub(super) fn converted_text(value: &Value) -> Option<String> {
 }
 
 /// The UTC offset at the end of an RFC 3339 time, in seconds; 0 for `Z`.
-fn parse_utc_offset(text: &Arc<str>) -> i64 {
+fn utc_offset_seconds(text: &Arc<str>) -> i64 {
     let Some((_, &[sign, h1, h2, b':', m1, m2])) = text.as_bytes().split_last_chunk() else { return 0 };
     let number =
         |tens: u8, ones: u8| i64::from(tens.wrapping_sub(b'0')) * 10 + i64::from(ones.wrapping_sub(b'0'));

@@ -182,7 +182,7 @@ fn go_type(value: Option<&Value>) -> &'static str {
 /// Cost of comparing every element with every other.
 fn pairwise_comparison_cost(value: Option<&Value>) -> Result<u64, EvalFailure> {
     let Some(Value::List(list)) = value else {
-        let missing = if value.is_some_and(Value::has_add) { "Contains" } else { "Add" };
+        let missing = if value.is_some_and(Value::has_go_add_method) { "Contains" } else { "Add" };
         let found = go_type(value);
         return Err(go_panic_failure(&format!(
             "interface conversion: {found} is not traits.Lister: missing method {missing}"

@@ -62,7 +62,7 @@ pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), Stri
 fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, EvalFailure> {
     // The server reads a byte for a character.
     let verb = clause.bytes().next().map_or('\0', char::from);
-    let rule = clause_rule(verb).or_else(eval_error)?;
+    let rule = clause_type_requirement(verb).or_else(eval_error)?;
     match (verb, arg) {
         ('s', _) => match string_argument_text(arg) {
             Err(EvalFailure::Error(problem)) => eval_error(format!("error during formatting: {problem}")),
@@ -88,7 +88,7 @@ fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Re
 }
 
 /// What a formatting clause can be used on; the error for an unknown clause.
-pub(crate) fn clause_rule(verb: char) -> Result<&'static str, String> {
+pub(crate) fn clause_type_requirement(verb: char) -> Result<&'static str, String> {
     Ok(match verb {
         's' => {
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
@@ -169,7 +169,7 @@ fn string_argument_text(arg: &Value) -> Result<String, EvalFailure> {
         | Value::Timestamp(_)
         | Value::Type(_) => Ok(conversions::converted_text(arg).unwrap_or_default()),
         other => {
-            let rule = clause_rule('s').unwrap_or_default();
+            let rule = clause_type_requirement('s').unwrap_or_default();
             eval_error(format!("{rule}, was given {}", other.type_name()))
         }
     }

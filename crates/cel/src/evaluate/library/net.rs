@@ -56,7 +56,7 @@ fn is_global_unicast(address: IpAddr) -> bool {
 
 impl CidrPrefix {
     /// The prefix length in bytes, rounded up. Costs are computed from it.
-    pub(in crate::evaluate) fn cost_bytes(self) -> usize {
+    pub(in crate::evaluate) fn prefix_length_bytes(self) -> usize {
         usize::from(self.bits).div_ceil(8)
     }
 

@@ -10,14 +10,14 @@ use tollgate_formats::gofmt::quote;
 /// Parses an IP address, and the zone that it was written with.
 pub(super) fn parse_address(text: &str) -> Result<(IpAddr, Option<&str>), String> {
     match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
-        Some(b'.') => check_ipv4(text, text).and_then(|()| Ok((parse_checked(text)?, None))),
+        Some(b'.') => check_ipv4(text, text).and_then(|()| Ok((parse_with_std(text)?, None))),
         Some(b':') => parse_ipv6(text),
         Some(_) => parse_error(text, "missing IPv6 address", None),
         None => parse_error(text, "unable to parse IP", None),
     }
 }
 
-fn parse_checked(text: &str) -> Result<IpAddr, String> {
+fn parse_with_std(text: &str) -> Result<IpAddr, String> {
     text.parse().or_else(|_| parse_error(text, "unable to parse IP", None))
 }
 
@@ -91,7 +91,7 @@ fn parse_ipv6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
     match check_ipv6_groups(whole, text)? {
         (16, true) => parse_error(whole, "the :: must expand to at least one field of zeros", None),
         (0..16, false) => parse_error(whole, "address string too short", None),
-        _ => Ok((parse_checked(text)?, zone)),
+        _ => Ok((parse_with_std(text)?, zone)),
     }
 }
 

@@ -94,7 +94,7 @@ fn index_of(text: &str, part: &str, offset: Option<i64>, context: &CallContext<'
         let at = text.get(from..)?.find(part)?;
         text.get(..from + at)
     });
-    Ok(char_index_value(found))
+    Ok(char_index_or_minus_one(found))
 }
 
 /// The last position of `part` in `text`, in characters, at or before an offset; -1 if it is not found.
@@ -121,10 +121,10 @@ fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &CallCont
     // Where that is inside of a character, nothing begins at the offset itself.
     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let found = text.get(..end).and_then(|head| text.get(..head.rfind(part)?));
-    Ok(char_index_value(found))
+    Ok(char_index_or_minus_one(found))
 }
 
-fn char_index_value(before: Option<&str>) -> Value {
+fn char_index_or_minus_one(before: Option<&str>) -> Value {
     Value::Int(before.map_or(-1, char_count))
 }
 

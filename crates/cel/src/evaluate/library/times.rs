@@ -21,11 +21,15 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
         "getDayOfMonth" => time_field(args, |clock| clock.day - 1),
         "getDate" => time_field(args, |clock| clock.day),
         "getDayOfWeek" => time_field(args, |clock| clock.day_of_week),
-        "getHours" => time_field_or_duration(args, 3600 * NANOS_PER_SECOND, |clock| clock.second / 3600),
-        "getMinutes" => time_field_or_duration(args, 60 * NANOS_PER_SECOND, |clock| clock.second / 60 % 60),
-        "getSeconds" => time_field_or_duration(args, NANOS_PER_SECOND, |clock| clock.second % 60),
+        "getHours" => {
+            time_field_or_duration_units(args, 3600 * NANOS_PER_SECOND, |clock| clock.second / 3600)
+        }
+        "getMinutes" => {
+            time_field_or_duration_units(args, 60 * NANOS_PER_SECOND, |clock| clock.second / 60 % 60)
+        }
+        "getSeconds" => time_field_or_duration_units(args, NANOS_PER_SECOND, |clock| clock.second % 60),
         "getMilliseconds" => {
-            time_field_or_duration(args, NANOS_PER_SECOND / 1000, |clock| clock.milliseconds)
+            time_field_or_duration_units(args, NANOS_PER_SECOND / 1000, |clock| clock.milliseconds)
         }
         _ => return None,
     })
@@ -71,7 +75,7 @@ fn time_field(args: &[Value], part: fn(&CalendarTime) -> i64) -> Evaluated {
 }
 
 /// A field of a time, or a duration in whole units.
-fn time_field_or_duration(args: &[Value], unit: i128, clock: fn(&CalendarTime) -> i64) -> Evaluated {
+fn time_field_or_duration_units(args: &[Value], unit: i128, clock: fn(&CalendarTime) -> i64) -> Evaluated {
     match args {
         [Value::Duration(nanos)] => {
             Ok(Value::Int(i64::try_from(i128::from(*nanos) / unit).unwrap_or(i64::MAX)))

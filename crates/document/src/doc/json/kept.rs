@@ -52,7 +52,7 @@ const IDENTITY_FIELDS: KeptFields = KeptFields::Fields(&[(
 
 /// An object of which only the parts that [`KeptFields`] selects were read.
 #[derive(Debug)]
-pub struct KeptPart<'a> {
+pub struct KeptObject<'a> {
     pub doc: Doc<'a>,
     /// False if the object has more keys and values than were allowed: then `doc` has only its name, namespace and
     /// version.
@@ -122,7 +122,11 @@ impl<'a> ObjectWithDeferredMember<'a> {
 
     /// Reads the parts of the deferred member that `keep` selects. If they have more than `most` keys and values, only
     /// the name, namespace and version of the object are read. An absent member gives an empty document.
-    pub fn read_deferred_member(&self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
+    pub fn read_deferred_member(
+        &self,
+        keep: &KeptFields,
+        most: usize,
+    ) -> Result<KeptObject<'a>, SyntaxError> {
         let mut reader = Reader::from_source(self.source);
         match self.member {
             Some(at) => reader.at = at,
@@ -133,27 +137,27 @@ impl<'a> ObjectWithDeferredMember<'a> {
 
     /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::read_deferred_member`] reads
     /// the member; none if it is not a list.
-    pub fn read_deferred_items<'k>(&self, keep: &'k KeptFields, most: usize) -> KeptParts<'a, 'k> {
+    pub fn read_deferred_items<'k>(&self, keep: &'k KeptFields, most: usize) -> KeptItems<'a, 'k> {
         let mut reader = Reader::from_source(self.source);
         reader.at = match self.member {
             Some(at) if self.source.as_bytes().get(at) == Some(&b'[') => at + 1,
             _ => self.source.len(),
         };
-        KeptParts { reader, keep, most }
+        KeptItems { reader, keep, most }
     }
 }
 
 /// Iterates over the objects in the deferred member; ends after an error.
-pub struct KeptParts<'a, 'k> {
+pub struct KeptItems<'a, 'k> {
     reader: Reader<'a>,
     keep: &'k KeptFields,
     most: usize,
 }
 
-impl<'a> Iterator for KeptParts<'a, '_> {
-    type Item = Result<KeptPart<'a>, SyntaxError>;
+impl<'a> Iterator for KeptItems<'a, '_> {
+    type Item = Result<KeptObject<'a>, SyntaxError>;
 
-    fn next(&mut self) -> Option<Result<KeptPart<'a>, SyntaxError>> {
+    fn next(&mut self) -> Option<Result<KeptObject<'a>, SyntaxError>> {
         let reader = &mut self.reader;
         reader.skip_space();
         if matches!(reader.peek(), None | Some(b']')) {
@@ -178,19 +182,23 @@ type ReadMember<'r, 'a, 'o> =
 impl<'a> Reader<'a> {
     /// Reads the parts that `keep` selects of the value at the current position. If they have more than `most` keys and
     /// values, reads [`IDENTITY_FIELDS`] instead. At the end of the text, the document is empty.
-    fn read_kept_or_identity(&mut self, keep: &KeptFields, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
+    fn read_kept_or_identity(
+        &mut self,
+        keep: &KeptFields,
+        most: usize,
+    ) -> Result<KeptObject<'a>, SyntaxError> {
         let start = self.at;
         self.most = most;
         let mut out = Builder::with_capacity(self.source, Syntax::Json, 64).with_repeat_copying();
         let read = if self.peek().is_some() { self.read_kept(&mut out, keep) } else { Ok(()) };
         match read {
-            Ok(()) => Ok(KeptPart { doc: out.finish_verbatim(), is_whole: true }),
+            Ok(()) => Ok(KeptObject { doc: out.finish_verbatim(), is_whole: true }),
             Err(fault) if fault.is_too_dense => {
                 drop(out);
                 (self.at, self.most, self.base) = (start, usize::MAX, 0);
                 let mut out = Builder::with_capacity(self.source, Syntax::Json, 16);
                 self.read_kept(&mut out, &IDENTITY_FIELDS).map_err(|fault| *fault)?;
-                Ok(KeptPart { doc: out.finish(), is_whole: false })
+                Ok(KeptObject { doc: out.finish(), is_whole: false })
             }
             Err(fault) => Err(*fault),
         }
@@ -245,7 +253,7 @@ impl<'a> Reader<'a> {
             self.skip_key_and_colon()?;
             return self.skip_value();
         }
-        if !self.read_plain_key(out) {
+        if !self.try_read_plain_key(out) {
             self.read_any_key(out)?;
         }
         self.read_kept(out, keep)
@@ -339,7 +347,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeptFields, KeptPart, ObjectWithDeferredMember};
+    use super::{KeptFields, KeptObject, ObjectWithDeferredMember};
 
     const KEEP: KeptFields = KeptFields::Fields(&[
         (
@@ -355,7 +363,7 @@ mod tests {
         ),
     ]);
 
-    fn json(part: &KeptPart<'_>) -> (String, bool) {
+    fn json(part: &KeptObject<'_>) -> (String, bool) {
         (part.doc.root().to_json(), part.is_whole)
     }
 

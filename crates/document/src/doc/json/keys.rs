@@ -27,7 +27,7 @@ impl Reader<'_> {
             }
         }
         self.template = repeat_template::NO_TEMPLATE;
-        if !self.read_plain_key(out) {
+        if !self.try_read_plain_key(out) {
             self.read_any_key(out)?;
         }
         Ok(ExpectedToken::UnlikeTemplate)
@@ -37,7 +37,7 @@ impl Reader<'_> {
     /// nothing, if there is none.
     #[expect(clippy::inline_always, reason = "a third of the time that reading takes")]
     #[inline(always)]
-    pub(super) fn read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
+    pub(super) fn try_read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
         let (start, inner) = (self.at, self.at + 1);
         if self.peek() != Some(b'"') {
             return false;

@@ -43,14 +43,14 @@ impl Reader<'_> {
         // Capacity for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
-        self.read_escapes()?;
+        self.read_string_remainder()?;
         out.write_owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
     /// Reads the rest of a string, from its first escape or error to the closing quote, and appends the decoded text to
     /// `escaped`.
-    fn read_escapes(&mut self) -> Result<(), BoxedSyntaxError> {
+    fn read_string_remainder(&mut self) -> Result<(), BoxedSyntaxError> {
         loop {
             match self.peek() {
                 Some(b'"') => {

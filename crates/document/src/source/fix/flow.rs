@@ -8,7 +8,7 @@ use crate::doc::{Syntax, Value};
 impl Editor<'_> {
     /// Removes an item or member in brackets with the comma before it; `before` is the end of the one before. `None` if
     /// more than a comma is between them.
-    pub(super) fn remove_flow_part(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
+    pub(super) fn remove_flow_entry(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
         let between = self.text(before..part.start);
         let mut rest = between.split(',');
         let is_comma = rest.next().is_some_and(|text| text.trim().is_empty())

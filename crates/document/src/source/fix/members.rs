@@ -18,7 +18,7 @@ impl<'d> Editor<'d> {
             let before =
                 target.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
             // The first one has no comma before it.
-            return self.remove_flow_part(before.map(|bytes| bytes.end).max()?, part);
+            return self.remove_flow_entry(before.map(|bytes| bytes.end).max()?, part);
         }
         match target.key {
             Some(_) => self.remove_lines(part, target.value),

@@ -83,12 +83,12 @@ pub(super) fn cel_environment() -> Env {
             CHARGE_STEPS_AND_COPY,
             CHARGE_STEPS_AND_COPY,
             vec![INT_TYPE, DYN_TYPE],
-            charge_steps_and_copy,
+            charge_steps_and_copy_cost,
         ),
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
         library::declare_functions(&mut env),
-        env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_whole_value),
-        env.add_overload(SHARE_LIST_OR_MAP, SHARE_LIST_OR_MAP, vec![DYN_TYPE], shared_container),
+        env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_formatted_operand),
+        env.add_overload(SHARE_LIST_OR_MAP, SHARE_LIST_OR_MAP, vec![DYN_TYPE], share_list_or_map),
         env.add_overload(VALUE_OR_EMPTY_MAP, VALUE_OR_EMPTY_MAP, vec![DYN_TYPE], value_or_empty_map),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
@@ -123,7 +123,7 @@ fn charge_iteration<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v>
     Ok(boolean(charge(steps_argument(arguments.first()))))
 }
 
-fn charge_steps_and_copy<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn charge_steps_and_copy_cost<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let steps = steps_argument(arguments.first());
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if charge(steps + copy_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
@@ -134,14 +134,14 @@ fn charge_operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, '
     if charge(read_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
 }
 
-fn charge_whole_value<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn charge_formatted_operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
-    if charge_nested(value.as_ref(), 0) { Ok(value) } else { Err(budget_exhausted()) }
+    if charge_formatting(value.as_ref(), 0) { Ok(value) } else { Err(budget_exhausted()) }
 }
 
 /// Charges for formatting a value and everything in it, by the size and depth of each part; false if the steps do not
 /// suffice. A number may have 400 digits.
-fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
+fn charge_formatting(value: &(dyn Val + '_), depth: u64) -> bool {
     if depth > MAX_VALUE_DEPTH {
         stop_for_depth();
         return false;
@@ -153,8 +153,8 @@ fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
     let Some(mut items) = value.as_iterable().map(|items| items.iter()) else { return true };
     while let Some(item) = items.next() {
         let inside = value.as_indexer().filter(|_| is_map).and_then(|map| map.get(item).ok());
-        if !charge_nested(item, depth + 1)
-            || inside.is_some_and(|inside| !charge_nested(inside.as_ref(), depth + 1))
+        if !charge_formatting(item, depth + 1)
+            || inside.is_some_and(|inside| !charge_formatting(inside.as_ref(), depth + 1))
         {
             return false;
         }
@@ -163,7 +163,7 @@ fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
 }
 
 /// Implements `__share`: converts a list or map of the interpreter into one whose copies share it.
-fn shared_container<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn share_list_or_map<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if !matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_)) {
         return Ok(value);

@@ -118,7 +118,7 @@ impl Rewriter {
     }
 
     /// Rewrites an operand that must stay a list of the interpreter instead of a shared one.
-    fn rewrite_unshared(&mut self, node: IdedExpr) -> IdedExpr {
+    fn rewrite_without_sharing(&mut self, node: IdedExpr) -> IdedExpr {
         match node.expr {
             Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.rewrite_list(list)) },
             expr => self.rewrite(IdedExpr { id: node.id, expr }),
@@ -128,7 +128,7 @@ impl Rewriter {
     fn rewrite_call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        self.refuse_macro(&call);
+        self.refuse_unsupported_macro(&call);
         self.qualify_function_name(&mut call);
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
@@ -175,7 +175,7 @@ impl Rewriter {
     }
 
     /// Refuses macros that the interpreter does not have: it would look for their variables.
-    fn refuse_macro(&mut self, call: &CallExpr) {
+    fn refuse_unsupported_macro(&mut self, call: &CallExpr) {
         let Some(target) = &call.target else { return };
         let (name, count) = (call.func_name.as_str(), call.args.len());
         if matches!((name, count), ("all" | "exists" | "exists_one" | "existsOne", 3))
@@ -216,7 +216,7 @@ impl Rewriter {
             // Before its first iteration, `map` reserves memory for its last.
             loop_.iter_range = operand_charge_call(loop_.iter_range);
         }
-        loop_.accu_init = self.rewrite_unshared(loop_.accu_init);
+        loop_.accu_init = self.rewrite_without_sharing(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
         self.scope.push(loop_.iter_var.clone());
         self.scope.extend(loop_.iter_var2.clone());
@@ -249,7 +249,7 @@ impl Rewriter {
         let keeps = call.args.get(2).is_some_and(is_accumulator);
         if folds {
             let rest = call.args.split_off(1);
-            call.args.extend(rest.into_iter().map(|argument| self.rewrite_unshared(argument)));
+            call.args.extend(rest.into_iter().map(|argument| self.rewrite_without_sharing(argument)));
         } else if keeps && call.func_name == operators::CONDITIONAL {
             let mut arguments = std::mem::take(&mut call.args).into_iter();
             call.args.extend(arguments.next().map(|condition| self.rewrite(condition)));

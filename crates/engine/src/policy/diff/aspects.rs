@@ -46,7 +46,7 @@ impl<'c> SampleContext<'c> {
     /// there are too many combinations.
     fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
         let globs: BTreeSet<&str> = globs.collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::without_prefix).collect();
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::from_glob).collect();
         let found = sample_names(&patterns, alphabet);
         self.incomplete.set(self.incomplete.get() || !found.complete);
         found.names

@@ -107,7 +107,7 @@ impl SampleRequests {
     }
 
     /// Returns the sample names, and records it if they do not cover all combinations.
-    fn names_noting_gaps(&mut self, names: SampleNames, what: &str) -> Vec<String> {
+    fn record_if_incomplete(&mut self, names: SampleNames, what: &str) -> Vec<String> {
         if !names.complete {
             self.incomplete.push(format!("the patterns of {what} have too many combinations"));
         }
@@ -118,8 +118,8 @@ impl SampleRequests {
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
             policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::without_prefix).collect();
-        let names = self.names_noting_gaps(sample_names(&patterns, Alphabet::Namespace), "namespaces");
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::from_glob).collect();
+        let names = self.record_if_incomplete(sample_names(&patterns, Alphabet::Namespace), "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
             let known = values.entry(key).or_insert_with(|| [None, Some(UNLISTED_LABEL_VALUE)].into());
@@ -206,18 +206,17 @@ impl SampleRequests {
         let groups =
             all(|policy| policy.exempt.groups.patterns().chain(acknowledging_group_globs(policy)).collect());
         let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
-            let patterns: Vec<NamePattern<'_>> =
-                globs.iter().copied().map(NamePattern::without_prefix).collect();
+            let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::from_glob).collect();
             sample_names(&patterns, Alphabet::Any)
         };
-        let mut names = self.names_noting_gaps(plain(&users), "users");
-        let group_names = self.names_noting_gaps(plain(&groups), "groups");
+        let mut names = self.record_if_incomplete(plain(&users), "users");
+        let group_names = self.record_if_incomplete(plain(&groups), "groups");
         let as_users =
             users.iter().map(|glob| NamePattern { glob, before: SERVICE_ACCOUNT_PREFIX, slash: ':' });
         let account_patterns: Vec<NamePattern<'_>> =
-            as_users.chain(accounts.iter().copied().map(NamePattern::without_prefix)).collect();
+            as_users.chain(accounts.iter().copied().map(NamePattern::from_glob)).collect();
         let account_names = sample_names(&account_patterns, Alphabet::ServiceAccount);
-        let account_names = self.names_noting_gaps(account_names, "service accounts");
+        let account_names = self.record_if_incomplete(account_names, "service accounts");
         names.extend(
             account_names
                 .iter()

@@ -1,7 +1,7 @@
 //! The fields that differ between two versions of a policy, as written, including the contents of schema files.
 //!
 //! These differences are only shown to the user. Their effect is found by comparing sample requests; if a field changes
-//! that no sample request covers, the effect of the change is unknown ([`has_compared_meaning`]).
+//! that no sample request covers, the effect of the change is unknown ([`is_covered_by_samples`]).
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ pub struct FieldChange {
 }
 
 /// True if comparing sample requests shows what a change of the field means, or if the field has no effect on requests.
-pub(super) fn has_compared_meaning(change: &FieldChange) -> bool {
+pub(super) fn is_covered_by_samples(change: &FieldChange) -> bool {
     let Some(below) = change.field.strip_prefix("spec.") else { return change.field != "spec" };
     let name = below.split(['.', '[']).next().unwrap_or_default();
     COMPARED_FIELDS.contains(&name) || INFORMATIVE_FIELDS.contains(&name)
@@ -108,7 +108,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
         }
         _ => {
             if old.exists() != new.exists() || old.to_json() != new.to_json() {
-                let (before, after) = (shorten_value(old), shorten_value(new));
+                let (before, after) = (shortened_json(old), shortened_json(new));
                 changes.push(FieldChange { field: at.to_owned(), before, after });
             }
         }
@@ -116,7 +116,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
 }
 
 /// Returns a value as JSON, cut to [`MAX_SHOWN_CHARS`] characters; `None` if it does not exist.
-fn shorten_value(value: Value<'_>) -> Option<String> {
+fn shortened_json(value: Value<'_>) -> Option<String> {
     value.exists().then(|| gofmt::shorten(&value.to_shown_json(), MAX_SHOWN_CHARS).into_owned())
 }
 

@@ -41,7 +41,7 @@ pub(super) struct NamePattern<'p> {
 
 impl<'p> NamePattern<'p> {
     /// Creates a pattern that is applied to names as they are.
-    pub(super) fn without_prefix(glob: &'p str) -> NamePattern<'p> {
+    pub(super) fn from_glob(glob: &'p str) -> NamePattern<'p> {
         NamePattern { glob, before: "", slash: '/' }
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn sample_names(patterns: &[NamePattern<'_>], alphabet: Alphabet) -> 
     for (index, pattern) in patterns.iter().enumerate() {
         let mut here = BTreeSet::from([0]);
         let glob = globs.get(index).map_or(&[][..], Vec::as_slice);
-        skip_stars(glob, &mut here);
+        add_positions_after_stars(glob, &mut here);
         for letter in pattern.before.chars() {
             here = next_positions(glob, &here, letter);
         }
@@ -190,12 +190,12 @@ fn next_positions(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeS
             _ => {}
         }
     }
-    skip_stars(glob, &mut next);
+    add_positions_after_stars(glob, &mut next);
     next
 }
 
 /// Adds the positions after stars, because a star can match the empty text.
-fn skip_stars(glob: &[char], positions: &mut BTreeSet<usize>) {
+fn add_positions_after_stars(glob: &[char], positions: &mut BTreeSet<usize>) {
     let mut behind: Vec<usize> = positions.iter().copied().collect();
     while let Some(position) = behind.pop() {
         if glob.get(position) == Some(&'*') && positions.insert(position + 1) {
@@ -210,7 +210,7 @@ mod tests {
     use crate::policy::glob;
 
     fn names(globs: &[&str], alphabet: Alphabet) -> Vec<String> {
-        let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::without_prefix).collect();
+        let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::from_glob).collect();
         let found = sample_names(&patterns, alphabet);
         assert!(found.complete);
         found.names
@@ -246,8 +246,7 @@ mod tests {
             before: "system:serviceaccount:",
             slash: ':',
         };
-        let found =
-            sample_names(&[user, NamePattern::without_prefix("*/deployer")], Alphabet::ServiceAccount);
+        let found = sample_names(&[user, NamePattern::from_glob("*/deployer")], Alphabet::ServiceAccount);
         let is_kube = |name: &&String| name.starts_with("kube-");
         let is_deployer = |name: &&String| name.ends_with("/deployer");
         for (kube, deployer) in [(false, false), (true, false), (false, true), (true, true)] {

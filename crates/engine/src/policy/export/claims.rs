@@ -99,7 +99,7 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
     let covering = |effect: EffectSet| {
         let entries = grants.iter().filter(|(_, entry)| entry.entry.effects.contains(effect));
         let limited = effect == EffectSet::NO_EXECUTE;
-        BoolExpr::any(grouped_key_tests(entries, limited))
+        BoolExpr::any(entry_coverage_tests(entries, limited))
     };
     let effects = [EffectSet::NO_SCHEDULE, EffectSet::NO_EXECUTE, EffectSet::OTHER_EFFECTS].map(covering);
     let none = BoolExpr::equals_literal("t.effect", "None");
@@ -118,7 +118,7 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
 
 /// Returns tests of which one is true if an entry covers the key, value and seconds of the toleration `t`. Entries that
 /// differ only in their keys share a test. Without `limited`, `maxTolerationSeconds` is not tested.
-fn grouped_key_tests<'e>(
+fn entry_coverage_tests<'e>(
     entries: impl Iterator<Item = &'e (BoolExpr, TolerationEntry)>,
     limited: bool,
 ) -> Vec<BoolExpr> {

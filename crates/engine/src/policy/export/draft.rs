@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::expressions::{self, ExportedConditions};
 use super::omission::Omission;
-use super::source::ExportedPolicy;
+use super::source::PolicyToExport;
 use super::text::{BoolExpr, string_list};
 use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
 use crate::rules::FindingLevel;
@@ -30,7 +30,7 @@ pub(super) struct PolicyDraft<'d> {
 /// A policy that is part of a draft, with the expressions for whether it matches a request and restricts the user.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyInDraft<'d> {
-    pub(super) source: &'d ExportedPolicy<'d>,
+    pub(super) source: &'d PolicyToExport<'d>,
     /// Whether the policy applies to the request, so that its allow entries count.
     pub(super) matches: BoolExpr,
     /// Whether it also restricts the user.
@@ -41,7 +41,7 @@ impl<'d> PolicyDraft<'d> {
     /// Writes all checks of these policies for objects of that kind.
     pub(super) fn new(
         kind: ApiKind,
-        sources: &[&'d ExportedPolicy<'d>],
+        sources: &[&'d PolicyToExport<'d>],
         now: Timestamp,
         profiles: &'d [&'d Profile],
         omissions: &'d mut BTreeSet<Omission>,
@@ -62,7 +62,7 @@ impl<'d> PolicyDraft<'d> {
         match kind {
             ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => claims::export_tolerations(&mut draft),
             ApiKind::ResourceSlice => slices::export_slice_taints(&mut draft),
-            ApiKind::DeviceTaintRule => rules::export_rule_limits(&mut draft),
+            ApiKind::DeviceTaintRule => rules::export_rule_checks(&mut draft),
             _ => {}
         }
         expressions::export_validations(&mut draft);
@@ -93,12 +93,12 @@ impl<'d> PolicyDraft<'d> {
     }
 
     /// Adds a validation that admits the request if its test cannot be evaluated.
-    pub(super) fn add_lenient_validation(&mut self, test: &BoolExpr, message: String) {
+    pub(super) fn add_validation_ignoring_failure(&mut self, test: &BoolExpr, message: String) {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }
 
     /// Adds a policy, and declares variables for whether it applies to the request and binds the user.
-    fn add_policy(&mut self, source: &'d ExportedPolicy<'d>) {
+    fn add_policy(&mut self, source: &'d PolicyToExport<'d>) {
         let scope = source.matches_scope(self.kind);
         if scope == BoolExpr::Never {
             return;
@@ -189,7 +189,7 @@ fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
                      || object.spec != oldObject.spec";
     let mut conditions = vec![condition("spec-changed", unchanged.to_owned())];
     if kind == ApiKind::DeviceTaintRule {
-        conditions.push(condition("not-only-narrowed-or-weakened", rules::reaches_more_condition()));
+        conditions.push(condition("not-only-narrowed-or-weakened", rules::widens_or_strengthens_condition()));
     }
     conditions
 }

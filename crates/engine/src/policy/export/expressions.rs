@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::draft::PolicyDraft;
 use super::omission::{Omission, OmissionReason};
-use super::source::{ExportedPolicy, one_line};
+use super::source::{PolicyToExport, one_line};
 use super::text::BoolExpr;
 use tollgate_api::profile::ApiKind;
 use tollgate_cel::{ADMISSION_POLICY_ENV, Expression, ExpressionPurpose};
@@ -24,7 +24,7 @@ pub(super) enum ExportedConditions {
 
 /// Returns the match conditions of a policy as one expression. Lists those that cannot be exported as omissions.
 pub(super) fn export_conditions(
-    source: &ExportedPolicy<'_>,
+    source: &PolicyToExport<'_>,
     kind: ApiKind,
     omissions: &mut BTreeSet<Omission>,
 ) -> ExportedConditions {
@@ -95,14 +95,14 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
             let test = bound.binds.clone().not().or(BoolExpr::from_call(holds));
             match ignores_failures(source) {
                 _ if test == BoolExpr::Always => {}
-                true => draft.add_lenient_validation(&test, source.message(&message)),
+                true => draft.add_validation_ignoring_failure(&test, source.message(&message)),
                 false => draft.add_validation(&test, source.message(&message)),
             }
         }
     }
 }
 
-fn ignores_failures(source: &ExportedPolicy<'_>) -> bool {
+fn ignores_failures(source: &PolicyToExport<'_>) -> bool {
     source.spec.get("failurePolicy").str() == "Ignore"
 }
 
@@ -147,8 +147,8 @@ fn is_reshaped(name: &str, kind: ApiKind) -> bool {
 pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
     if let Some(path) = versioned_items_path(draft.kind) {
         let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { CLAIM_REQUEST_AS_V1 };
-        draft.declare_variable("object", convert_to_v1("object", path, item));
-        let old = convert_to_v1("oldObject", path, item);
+        draft.declare_variable("object", v1_conversion_expression("object", path, item));
+        let old = v1_conversion_expression("oldObject", path, item);
         draft
             .declare_variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
     }
@@ -186,7 +186,7 @@ const DEVICE_AS_V1: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
 /// Returns a CEL expression for an object in the form of version v1: `item` converts each item at the path.
-fn convert_to_v1(object: &str, path: &[&str], item: &str) -> String {
+fn v1_conversion_expression(object: &str, path: &[&str], item: &str) -> String {
     let items = format!("v.map(i, {item})");
     let inner = path.iter().rev().fold(items, |inner, field| {
         format!("v.transformMap(k, v, k != '{field}' || v == null ? v : {inner})")

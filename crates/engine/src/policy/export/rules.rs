@@ -31,7 +31,7 @@ fn selects_more() -> BoolExpr {
 }
 
 /// Returns the match condition that is false for updates which only narrow or weaken a rule. It cannot use variables.
-pub(super) fn reaches_more_condition() -> String {
+pub(super) fn widens_or_strengthens_condition() -> String {
     let is_within = format!(
         "[{}].all(new, [{}].all(old,\n{}))",
         taint_map_expression("object.spec.taint"),
@@ -48,7 +48,7 @@ const NEW_TAINT: &str = "variables.taint";
 const STORED_TAINT: &str = "variables.storedTaint";
 
 /// Adds what TaintPolicies and TaintRulePolicies say about a DeviceTaintRule, as validations.
-pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
+pub(super) fn export_rule_checks(draft: &mut PolicyDraft<'_>) {
     draft.declare_variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
     draft.declare_variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
     draft.declare_variable("taint", taint_map_expression("object.spec.taint"));

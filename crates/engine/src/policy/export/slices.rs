@@ -6,7 +6,7 @@
 
 use super::draft::PolicyDraft;
 use super::taints::{
-    self, DriverExpr, ExportedTaintPolicy, is_not_stronger, is_same_taint, taint_map_expression,
+    self, DriverExpr, TaintPolicyToExport, is_not_stronger, is_same_taint, taint_map_expression,
 };
 use super::text::BoolExpr;
 
@@ -62,7 +62,7 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
 /// slice already has. Each statement is the field of a device that lists the taints to test, and the test.
 fn forbid_taints(
     draft: &mut PolicyDraft<'_>,
-    policy: &ExportedTaintPolicy<'_>,
+    policy: &TaintPolicyToExport<'_>,
     name: &str,
     statements: &[(&str, BoolExpr)],
     message: String,

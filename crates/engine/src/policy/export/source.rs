@@ -20,7 +20,7 @@ const SERVICE_ACCOUNT_EXPRESSION: &str = "(request.userInfo.username.substring(2
 
 /// A policy while it is exported: its document, and the identifier for the names of its variables.
 #[derive(Debug)]
-pub(super) struct ExportedPolicy<'s> {
+pub(super) struct PolicyToExport<'s> {
     pub(super) policy: &'s Policy,
     pub(super) spec: Value<'s>,
     /// Identifier of the policy in variable names, unique in the set.
@@ -30,18 +30,18 @@ pub(super) struct ExportedPolicy<'s> {
     pub(super) only_grants: bool,
 }
 
-impl<'s> ExportedPolicy<'s> {
+impl<'s> PolicyToExport<'s> {
     /// Reads a policy, and lists the fields that the export leaves out. `earlier` are the policies that were read before,
     /// and `now` tells whether `enforceFrom` has passed.
     pub(super) fn read(
         policy: &'s Policy,
         document: Value<'s>,
-        earlier: &[ExportedPolicy<'_>],
+        earlier: &[PolicyToExport<'_>],
         now: Timestamp,
         omissions: &mut BTreeSet<Omission>,
-    ) -> ExportedPolicy<'s> {
+    ) -> PolicyToExport<'s> {
         let spec = document.get("spec");
-        let mut source = ExportedPolicy {
+        let mut source = PolicyToExport {
             policy,
             spec,
             id: variable_suffix(&policy.name, earlier),
@@ -195,7 +195,7 @@ fn namespace_meets_requirement(key: &str, operator: &str, values: &[&str]) -> Bo
 }
 
 /// Returns a suffix for the names of a policy's variables, made from its name, that no other policy has.
-fn variable_suffix(name: &str, others: &[ExportedPolicy<'_>]) -> String {
+fn variable_suffix(name: &str, others: &[PolicyToExport<'_>]) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
     let base: String = name.chars().take(40).map(letter).collect();

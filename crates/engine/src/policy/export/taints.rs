@@ -4,7 +4,7 @@ use super::super::entries::{CommonEntryFields, TaintEntry};
 use super::super::kind::PolicySpec;
 use super::draft::{PolicyDraft, PolicyInDraft};
 use super::omission::OmissionReason;
-use super::source::{ExportedPolicy, one_line};
+use super::source::{PolicyToExport, one_line};
 use super::text::{BoolExpr, matches_driver_glob};
 use crate::tolerance::coverage::EffectSet;
 use tollgate_formats::gotime;
@@ -35,8 +35,8 @@ impl DriverExpr {
 
 /// A TaintPolicy while it is exported, with the expressions for whether it applies.
 #[derive(Debug)]
-pub(super) struct ExportedTaintPolicy<'d> {
-    pub(super) source: &'d ExportedPolicy<'d>,
+pub(super) struct TaintPolicyToExport<'d> {
+    pub(super) source: &'d PolicyToExport<'d>,
     /// Whether its allow entries count for the request.
     applies: BoolExpr,
     /// Whether it restricts the request.
@@ -52,7 +52,7 @@ pub(super) struct ExportedTaintPolicy<'d> {
 pub(super) fn read_taint_policies<'d>(
     draft: &mut PolicyDraft<'d>,
     driver: DriverExpr,
-) -> Vec<ExportedTaintPolicy<'d>> {
+) -> Vec<TaintPolicyToExport<'d>> {
     driver.declare_variables(draft);
     let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
     let ours: Vec<PolicyInDraft<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
@@ -75,14 +75,14 @@ pub(super) fn read_taint_policies<'d>(
         let required = spec.get("data").items().filter(|item| item.get("required").bool() == Some(true));
         let data = required.map(|item| item.get("key").str()).collect();
         let (applies, binds) = (matches.and(scope.clone()), binds.and(scope));
-        policies.push(ExportedTaintPolicy { source, applies, binds, allow, deny, data, driver });
+        policies.push(TaintPolicyToExport { source, applies, binds, allow, deny, data, driver });
     }
     policies
 }
 
 /// Returns the test whether the taint `t` violates the allow lists: a policy with an allow list binds, and no allow
 /// entry includes the taint.
-pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> BoolExpr {
+pub(super) fn is_not_allowed(policies: &[TaintPolicyToExport<'_>]) -> BoolExpr {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
     let binds = BoolExpr::any(restricting.map(|policy| policy.binds.clone()));
     let allowed = policies.iter().flat_map(|policy| {
@@ -102,7 +102,7 @@ pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> BoolExpr {
 }
 
 /// Returns the message about a taint that no allow entry includes.
-pub(super) fn not_allowed_message(policies: &[ExportedTaintPolicy<'_>]) -> String {
+pub(super) fn not_allowed_message(policies: &[TaintPolicyToExport<'_>]) -> String {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
     missing_allow_message(
         "a taint is not allowed",
@@ -112,8 +112,8 @@ pub(super) fn not_allowed_message(policies: &[ExportedTaintPolicy<'_>]) -> Strin
 
 /// Returns which policy Tollgate names if the taint `t` violates the allow lists: always the same one if only one
 /// policy has an allow list, otherwise an expression for its index.
-pub(super) fn blamed_policy(policies: &[ExportedTaintPolicy<'_>]) -> BlamedPolicy {
-    let lists: Vec<(usize, &ExportedTaintPolicy<'_>)> =
+pub(super) fn blamed_policy(policies: &[TaintPolicyToExport<'_>]) -> BlamedPolicy {
+    let lists: Vec<(usize, &TaintPolicyToExport<'_>)> =
         policies.iter().enumerate().filter(|(_, policy)| policy.allow.is_some()).collect();
     if let [(only, _)] = lists.as_slice() {
         return BlamedPolicy::Always(*only);
@@ -158,7 +158,7 @@ impl BlamedPolicy {
     }
 }
 
-impl ExportedTaintPolicy<'_> {
+impl TaintPolicyToExport<'_> {
     /// Returns the test whether the policy binds and a deny entry of it includes the taint `t`.
     pub(super) fn denies(&self) -> BoolExpr {
         let driver = (!self.driver.can_be_empty).then_some(self.driver.name);
@@ -199,7 +199,7 @@ fn includes_value_and_effect(entry: &TaintEntry) -> BoolExpr {
 /// as omissions.
 pub(super) fn unexpired_allow_entries<T: Clone>(
     draft: &mut PolicyDraft<'_>,
-    source: &ExportedPolicy<'_>,
+    source: &PolicyToExport<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &CommonEntryFields,
 ) -> Vec<T> {
@@ -221,7 +221,7 @@ pub(super) fn unexpired_allow_entries<T: Clone>(
 /// Returns the deny entries that never expire. Those that will expire are left out, and listed as omissions.
 pub(super) fn permanent_deny_entries<T: Clone>(
     draft: &mut PolicyDraft<'_>,
-    source: &ExportedPolicy<'_>,
+    source: &PolicyToExport<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &CommonEntryFields,
 ) -> Vec<T> {

@@ -64,7 +64,7 @@ fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
 
 /// Returns the message for a value that violates a moved `anyOf` or `oneOf`; `schema` is the schema inside `not`.
 /// `None` if it is another `not`.
-pub(super) fn violation_message(schema: &Json) -> Option<&'static str> {
+pub(super) fn moved_alternatives_message(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(MOVED_REFERENCE_PREFIX)?.rsplit('-').next()? {
         "anyOf" => Some("is not valid under any of the schemas listed in the 'anyOf' keyword"),

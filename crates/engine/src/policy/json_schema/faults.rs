@@ -150,7 +150,7 @@ fn error_message(value: Value<'_>, error: &ValidationError<'_>) -> String {
 /// Returns the message for an error about a value that the message shows as `shown`.
 fn value_error_message(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
-        Kind::Not { schema } => alternatives::violation_message(schema),
+        Kind::Not { schema } => alternatives::moved_alternatives_message(schema),
         _ => None,
     };
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))

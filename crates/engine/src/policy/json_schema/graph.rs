@@ -79,7 +79,7 @@ impl SchemaGraph {
             locations: Vec::new(),
             has_dynamic_references: false,
         };
-        reader.subschema_number(SchemaLocation { contents: whole.contents(), base, draft })?;
+        reader.subschema_index(SchemaLocation { contents: whole.contents(), base, draft })?;
         let mut graph = SchemaGraph::default();
         while let Some(location) = reader.locations.get(graph.nodes.len()).cloned() {
             let not = location.contents.get("not").map_or(0, |not| not.to_string().len());
@@ -229,7 +229,7 @@ fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
 
 impl<'r> GraphReader<'r> {
     /// Returns the index of a subschema, which is assigned on the first visit.
-    fn subschema_number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+    fn subschema_index(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let address = std::ptr::from_ref(location.contents) as usize;
         let key = (address, location.base.as_str().to_owned(), location.draft);
         let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
@@ -263,7 +263,7 @@ impl<'r> GraphReader<'r> {
                 }
                 None => location.base.clone(),
             };
-            numbers.push(self.subschema_number(SchemaLocation { contents, base, draft })?);
+            numbers.push(self.subschema_index(SchemaLocation { contents, base, draft })?);
         }
         Ok(numbers)
     }
@@ -272,7 +272,7 @@ impl<'r> GraphReader<'r> {
         let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
-        self.subschema_number(SchemaLocation { contents, base, draft: draft.detect(contents) })
+        self.subschema_index(SchemaLocation { contents, base, draft: draft.detect(contents) })
     }
 
     fn read_subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {

@@ -114,7 +114,7 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
             let set = load(&[], &[resource("broken", 1, spec)], None);
             let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("{spec}") };
             assert_eq!(errors[0].field, field, "{spec}: {errors:?}");
-            assert!(set.can_deny_any_object(
+            assert!(set.can_deny_regardless_of_contents(
                 tollgate_api::profile::ApiKind::ResourceClaim,
                 crate::policy::PolicySubset::Every
             ));

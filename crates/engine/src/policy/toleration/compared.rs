@@ -194,8 +194,9 @@ impl<'s> ComparedAspect<'s> for ComparedDefaultTolerations<'s> {
     /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not
     /// allowing it.
     fn level(&self, sample: &&'s WrittenToleration) -> Option<FindingLevel> {
-        let wanted = sample.tolerated_with_seconds(false);
-        let is_added = self.0.iter().any(|added| added.tolerated_with_seconds(false).contains(&wanted));
+        let wanted = sample.tolerated_taints_with_duration(false);
+        let is_added =
+            self.0.iter().any(|added| added.tolerated_taints_with_duration(false).contains(&wanted));
         (!is_added).then_some(FindingLevel::Deny)
     }
 

@@ -56,12 +56,12 @@ impl WrittenToleration {
 
     /// Returns the taints that the toleration matches, and for how long, in the given profile.
     pub(super) fn tolerated_taints(&self, profile: &Profile) -> ToleratedTaints<'_> {
-        self.tolerated_with_seconds(self.effect.is_empty() && profile.empty_effect_stops_eviction)
+        self.tolerated_taints_with_duration(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
     /// Returns the taints that the toleration matches: forever if `ignores_seconds` is true, otherwise for its
     /// `tolerationSeconds`.
-    pub(super) fn tolerated_with_seconds(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
+    pub(super) fn tolerated_taints_with_duration(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),
             value: self.compares_value().then_some(&*self.value),
@@ -85,7 +85,7 @@ impl WrittenToleration {
     }
 
     /// Returns the text fields that are set, with their names.
-    fn set_fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    fn non_empty_text_fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let texts: [(&'static str, &str); 4] = [
             ("key", &self.key),
             ("operator", &self.operator),
@@ -98,7 +98,7 @@ impl WrittenToleration {
     /// Returns the toleration as a new JSON object, to be added to a list.
     pub(in crate::policy) fn to_new_json(&self) -> ChangeValue {
         let mut fields: Vec<(&'static str, ChangeValue)> =
-            self.set_fields().map(|(name, text)| (name, ChangeValue::Str(text.into()))).collect();
+            self.non_empty_text_fields().map(|(name, text)| (name, ChangeValue::Str(text.into()))).collect();
         fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", ChangeValue::Int(seconds))));
         ChangeValue::Object(fields)
     }
@@ -107,8 +107,10 @@ impl WrittenToleration {
 /// Writes `{key: a/b, operator: Exists, effect: NoExecute}`, as YAML that can be pasted.
 impl std::fmt::Display for WrittenToleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut fields: Vec<String> =
-            self.set_fields().map(|(name, text)| format!("{name}: {}", quote_unless_plain(text))).collect();
+        let mut fields: Vec<String> = self
+            .non_empty_text_fields()
+            .map(|(name, text)| format!("{name}: {}", quote_unless_plain(text)))
+            .collect();
         fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
         write!(f, "{{{}}}", fields.join(", "))
     }

@@ -76,7 +76,7 @@ fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: A
     attributes::check_string_and_version(cx, PATCH_ATTRIBUTE_VALUE, at, attribute);
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.json().to_json_cut_after(cx.value_bytes_worth_writing()).into());
+        let value = BadValue::Json(attribute.json().to_json_cut_after(cx.max_value_bytes()).into());
         cx.report(PATCH_ATTRIBUTE_VALUE, at)
             .invalid(value, "exactly one value must be specified")
             .help("set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`");

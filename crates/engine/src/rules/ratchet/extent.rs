@@ -68,16 +68,16 @@ fn rule_reach_change(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> ReachCha
         // To the scheduler that is every device, to the eviction controller none.
         (None, Some(_)) => evicts,
         (Some(_), None) => true,
-        (Some(old), Some(new)) => !is_narrowed(old, new),
+        (Some(old), Some(new)) => !is_same_or_narrower(old, new),
     };
-    let is_other = !is_same_taint(old_taint, new_taint);
+    let is_other = !has_same_key_and_value(old_taint, new_taint);
     let affects_pods = new_taint.effect() != "None";
     if selects_more
         || !TaintStrength::from_taint(old_taint).is_at_least(&TaintStrength::from_taint(new_taint))
         || is_other && affects_pods
     {
         ReachChange::Wider
-    } else if is_other || !is_same_content(old_taint, new_taint) {
+    } else if is_other || !has_same_description_and_data(old_taint, new_taint) {
         ReachChange::Other
     } else {
         ReachChange::Within
@@ -89,8 +89,10 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
         // An empty filter is for all devices, and so is none.
-        (Some(old), None) => is_narrowed(old, TaintSelector::of(tollgate_document::doc::Value::absent())),
-        (Some(old), Some(new)) => is_narrowed(old, new),
+        (Some(old), None) => {
+            is_same_or_narrower(old, TaintSelector::of(tollgate_document::doc::Value::absent()))
+        }
+        (Some(old), Some(new)) => is_same_or_narrower(old, new),
     };
     if !is_narrowed {
         return ReachChange::Wider;
@@ -98,9 +100,9 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
     let (before, after) = (old.taints(), new.taints());
     let has = |taint: Taint<'_>| {
         before.iter().any(|stored| {
-            is_same_taint(stored, taint)
+            has_same_key_and_value(stored, taint)
                 && TaintStrength::from_taint(stored).is_at_least(&TaintStrength::from_taint(taint))
-                && is_same_content(stored, taint)
+                && has_same_description_and_data(stored, taint)
         })
     };
     let is_short = before.len() <= MAX_SEARCHED_ITEMS && after.len() <= MAX_SEARCHED_ITEMS;
@@ -113,7 +115,7 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
 
 /// True if the new selector has every criterion of the old one, so that it matches nothing that the old one does not
 /// match.
-pub(crate) fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+pub(crate) fn is_same_or_narrower(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
     keeps(old.driver(), new.driver())
         && keeps(old.pool(), new.pool())
@@ -136,12 +138,12 @@ fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
 
 /// True if both taints have the same key and value, so that the same tolerations match them. Effects are
 /// ignored.
-pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
+pub fn has_same_key_and_value(old: Taint<'_>, new: Taint<'_>) -> bool {
     (old.key(), old.value()) == (new.key(), new.value())
 }
 
 /// True if both have the same description and data.
-fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
+fn has_same_description_and_data(old: Taint<'_>, new: Taint<'_>) -> bool {
     old.description() == new.description() && old.data().raw_json() == new.data().raw_json()
 }
 

@@ -67,12 +67,12 @@ fn check_new_allocation(
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
     let (results, configs) = (allocation.devices().results(), allocation.devices().config());
-    if lists::check_max_items(cx, TOO_MANY_RESULTS, &results_at, results.len(), RESULTS_LIMIT) {
+    if lists::should_check_items(cx, TOO_MANY_RESULTS, &results_at, results.len(), RESULTS_LIMIT) {
         for (index, result) in results.iter().enumerate() {
             check_allocated_device(cx, &results_at.index(index), result, names);
         }
     }
-    if lists::check_max_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
+    if lists::should_check_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
         for (index, config) in configs.iter().enumerate() {
             let at = config_at.index(index);
             let (source, source_at) = (config.source(), at.field("source"));
@@ -144,8 +144,7 @@ fn check_pool_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, pool: &str) {
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            let value =
-                BadValue::str(gofmt::byte_prefix(pool, cx.value_bytes_worth_writing().saturating_add(8)));
+            let value = BadValue::str(gofmt::byte_prefix(pool, cx.max_value_bytes().saturating_add(8)));
             cx.report(RESULT_DEVICE, at).declarative_only().invalid(value, detail);
             continue;
         }

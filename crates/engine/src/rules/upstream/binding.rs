@@ -44,7 +44,7 @@ pub fn check_binding_conditions(
 }
 
 fn check_condition_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    if !lists::check_max_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
+    if !lists::should_check_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
         || !cx.is_hand_written
     {
         return;

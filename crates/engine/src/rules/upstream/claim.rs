@@ -6,7 +6,7 @@ use super::{config, hub, request};
 use crate::admission::{AdminAccess, DecodedAttributes, Operation};
 use crate::rules::RuleContext;
 use crate::rules::table::{ADMIN_ACCESS, IMMUTABLE_CLAIM_SPEC};
-use tollgate_api::equal::{is_part_equal, same_member};
+use tollgate_api::equal::{is_top_level_field_equal, same_member};
 use tollgate_api::fields;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, DeviceClaim, Object, ObjectBody, Request, View};
@@ -33,7 +33,7 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
         check_spec(cx, &at, spec, stored);
     }
     let Some(old) = admission.old_object else { return };
-    let is_same = is_part_equal(admission.object, old, "spec");
+    let is_same = is_top_level_field_equal(admission.object, old, "spec");
     if is_same && claim_spec(old).is_some_and(|old| has_same_request_shapes(spec, old, cx.version)) {
         return;
     }

@@ -26,7 +26,7 @@ pub fn check_configs(
     names: Option<&RequestNames<'_>>,
     stored: bool,
 ) {
-    if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::should_check_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.items().enumerate() {

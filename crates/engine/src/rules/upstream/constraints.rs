@@ -35,7 +35,7 @@ pub fn check_constraints(
     list: List<'_, Constraint<'_>>,
     names: &RequestNames<'_>,
 ) {
-    if !lists::check_max_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
+    if !lists::should_check_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
@@ -75,7 +75,7 @@ pub fn check_references(
     list: Strings<'_>,
     names: &RequestNames<'_>,
 ) {
-    if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), MAX_REQUEST_REFERENCES) {
+    if !lists::should_check_items(cx, REQUEST_REFERENCE, at, list.len(), MAX_REQUEST_REFERENCES) {
         return;
     }
     for (index, reference) in list.iter().enumerate() {

@@ -37,9 +37,9 @@ pub fn check_counter_sets(
     new: List<'_, CounterSet<'_>>,
     old: Option<List<'_, CounterSet<'_>>>,
 ) {
-    let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
+    let unchanged = old.is_some_and(|old| equal::same_struct_list(new.value(), old.value(), &COUNTER_SET));
     cx.check_with_declarative_if_changed(unchanged, |cx| {
-        if !lists::check_max_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
+        if !lists::should_check_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
         let asked = old.filter(|_| cx.is_declarative).unwrap_or(List::absent());
@@ -63,7 +63,7 @@ pub fn check_counter_sets(
 /// Checks the counters that a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
 pub fn check_consumed_counters(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
-    if !lists::check_max_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
+    if !lists::should_check_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
         return;
     }
     for (index, consumption) in list.iter().enumerate() {

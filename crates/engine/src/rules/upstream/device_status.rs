@@ -27,12 +27,12 @@ fn device_identity(device: DeviceStatus<'_>) -> DeviceIdentity<'_> {
 }
 
 /// Returns the device that an entry is about, and whether it has a share id.
-fn identity_and_sharing(device: DeviceStatus<'_>) -> (DeviceIdentity<'_>, bool) {
+fn identity_and_has_share_id(device: DeviceStatus<'_>) -> (DeviceIdentity<'_>, bool) {
     (device_identity(device), device.share_id().is_some())
 }
 
 /// Returns a function that tells whether the device of an entry is allocated.
-fn allocated_devices<'d>(status: ClaimStatus<'d>) -> impl Fn(DeviceStatus<'d>) -> bool {
+fn is_allocated_predicate<'d>(status: ClaimStatus<'d>) -> impl Fn(DeviceStatus<'d>) -> bool {
     let results = status.allocation().map(|allocation| allocation.devices().results());
     let identity = |result: AllocationResult<'d>| -> DeviceIdentity<'d> {
         (result.driver(), result.pool(), result.device(), result.share_id().unwrap_or_default())
@@ -50,14 +50,14 @@ pub fn check_device_statuses(
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
 ) {
-    let (allocated, before) = (allocated_devices(new), allocated_devices(old));
+    let (allocated, before) = (is_allocated_predicate(new), is_allocated_predicate(old));
     let is_left = |device| allocated(device) || !before(device);
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
-    let stored = lists::ItemsByKey::from_items(old.devices().iter(), identity_and_sharing);
+    let stored = lists::ItemsByKey::from_items(old.devices().iter(), identity_and_has_share_id);
     for (position, (index, device)) in left().enumerate() {
         let at = at.with_segment(Segment::Moved { from: index, to: position });
-        let is_stored = stored.get(&identity_and_sharing(device)).is_some();
+        let is_stored = stored.get(&identity_and_has_share_id(device)).is_some();
         check_device_status(cx, &at, device, allocated(device), is_stored);
     }
     let unchanged = left().count() == old.devices().len()

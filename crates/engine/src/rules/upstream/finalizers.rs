@@ -61,7 +61,7 @@ pub fn check_no_new_finalizers(
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list_stopping_after(&added, cx.value_bytes_worth_writing())
+        gofmt::quote_list_stopping_after(&added, cx.max_value_bytes())
     );
     cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
@@ -71,11 +71,11 @@ fn printed_list(cx: &RuleContext<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
-            if out.len() > cx.value_bytes_worth_writing() {
+            if out.len() > cx.max_value_bytes() {
                 break;
             }
             out.push_str(if index > 0 { ", " } else { "" });
-            out.push_str(&gofmt::quote(gofmt::byte_prefix(finalizer, cx.value_bytes_worth_writing())));
+            out.push_str(&gofmt::quote(gofmt::byte_prefix(finalizer, cx.max_value_bytes())));
         }
         out.push('}');
         return BadValue::Json(out.into());

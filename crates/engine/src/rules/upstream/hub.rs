@@ -30,7 +30,7 @@ pub fn printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static Fi
     let writer = InternalStructWriter {
         version: cx.version,
         fields: cx.profile.fields,
-        max_bytes: cx.value_bytes_worth_writing(),
+        max_bytes: cx.max_value_bytes(),
     };
     writer.write(&mut out, value, ty);
     BadValue::Json(out.into())

@@ -19,7 +19,7 @@ pub const MAX_SEARCHED_ITEMS: usize = 64;
 /// Reports a list with more than `limit` items. Returns true if the items are to be checked: always within the limit,
 /// and beyond it in releases that do not stop there.
 // upstream v1.36 validateSlice, validateSet
-pub fn check_max_items(
+pub fn should_check_items(
     cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,

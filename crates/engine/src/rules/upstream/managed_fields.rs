@@ -81,8 +81,7 @@ fn check_manager(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, manager: &str) {
     for (position, letter) in manager.char_indices().filter(|(_, letter)| !gofmt::is_printable(*letter)) {
         let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
         // One finding for each letter: not with all of it each time.
-        let value =
-            BadValue::str(gofmt::byte_prefix(manager, cx.value_bytes_worth_writing().saturating_add(8)));
+        let value = BadValue::str(gofmt::byte_prefix(manager, cx.max_value_bytes().saturating_add(8)));
         cx.report(MANAGED_FIELDS, at).invalid(value, detail);
     }
 }

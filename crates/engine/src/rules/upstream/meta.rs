@@ -29,7 +29,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
     let own_checks = match admission.old_object {
         None => {
             let meta = PreparedMeta::for_create_validation(admission);
-            object_name::check_new_name(cx, &at, kind, &meta);
+            object_name::check_name_on_create(cx, &at, kind, &meta);
             check_common_metadata(cx, &at, kind, &meta);
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             true

@@ -6,7 +6,7 @@ use crate::rules::table::NETWORK_DATA;
 use tollgate_api::view::NetworkData;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
-use tollgate_formats::netaddr::{InvalidCidr, canonical_cidr};
+use tollgate_formats::netaddr::{InvalidCidr, canonical_cidr_if_different};
 
 const MAX_INTERFACE_NAME_BYTES: usize = 256;
 const MAX_HARDWARE_ADDRESS_BYTES: usize = 128;
@@ -23,7 +23,7 @@ pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: Net
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
-    if !lists::check_max_items(cx, NETWORK_DATA, &at, addresses.len(), MAX_IP_ADDRESSES) {
+    if !lists::should_check_items(cx, NETWORK_DATA, &at, addresses.len(), MAX_IP_ADDRESSES) {
         return;
     }
     for (index, address) in addresses.iter().enumerate() {
@@ -36,7 +36,7 @@ pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: Net
 
 // upstream v1.36 IsValidInterfaceAddress
 fn check_address(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, address: &str) {
-    match canonical_cidr(address) {
+    match canonical_cidr_if_different(address) {
         Ok(None) => {}
         Ok(Some(canonical)) => {
             cx.report(NETWORK_DATA, at)

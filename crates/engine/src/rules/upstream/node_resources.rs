@@ -18,7 +18,7 @@ pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: D
     for (name, mapping) in body.node_resource_mappings().iter() {
         let at = mappings_at.key(name);
         if name.contains('/') && !name.contains("kubernetes.io/") {
-            report_foreign_resource(cx, &at, name);
+            report_not_node_allocatable(cx, &at, name);
         }
         if let Some(multiplier) = mapping.allocation_multiplier() {
             check_positive(cx, &at.field("allocationMultiplier"), &multiplier);
@@ -29,7 +29,7 @@ pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: D
     for (name, resource) in body.node_resources().iter() {
         let at = resources_at.key(name);
         if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
-            report_foreign_resource(cx, &at, name);
+            report_not_node_allocatable(cx, &at, name);
         }
         if resource.mapping().is_none() && resource.overhead().is_none() {
             let detail = "at least one of mapping or overhead must be set";
@@ -123,7 +123,7 @@ fn check_capacity_key(
 }
 
 /// Reports a name that is not the name of a node allocatable resource.
-fn report_foreign_resource(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
+fn report_not_node_allocatable(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
         .invalid(BadValue::go_named_string(name), "must be a node allocatable resource name");
 }

@@ -21,7 +21,12 @@ const KEPT_PREFIX_BYTES: usize = 58;
 const RANDOM_SUFFIX_PLACEHOLDER: &[u8; 5] = b"xxxxx";
 
 /// Checks the name of a new object, or its `generateName` if it has no name.
-pub fn check_new_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
+pub fn check_name_on_create(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    kind: ApiKind,
+    meta: &PreparedMeta<'_>,
+) {
     if !meta.name.is_empty() || meta.generate_name.is_empty() {
         return check_name(cx, at, kind, meta);
     }
@@ -60,7 +65,7 @@ pub fn check_path_segment(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, meta: &Pr
 /// Checks that the `generateName` of a new object can be part of a URL, which the server does only if it has found
 /// nothing else.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
-pub fn check_generate_name_last(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_generate_name_if_no_errors(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
         return;
     }

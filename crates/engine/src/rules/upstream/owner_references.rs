@@ -32,8 +32,8 @@ pub fn check_owner_references(
         };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-            gofmt::byte_prefix(first.kind(), cx.value_bytes_worth_writing()),
-            gofmt::byte_prefix(first.name(), cx.value_bytes_worth_writing()),
+            gofmt::byte_prefix(first.kind(), cx.max_value_bytes()),
+            gofmt::byte_prefix(first.name(), cx.max_value_bytes()),
             owner.kind(),
             owner.name()
         );
@@ -103,7 +103,7 @@ fn repeated_indexes<'d>(owners: List<'d, OwnerReference<'d>>) -> Vec<usize> {
 fn owners_json<'d>(cx: &RuleContext<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners {
-        if out.len() > cx.value_bytes_worth_writing() {
+        if out.len() > cx.max_value_bytes() {
             break;
         }
         if out.len() > 1 {

@@ -126,5 +126,7 @@ fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool 
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()
         && server_sets_generation(admission.object.kind())
-        && admission.old_object.is_some_and(|old| !equal::is_part_equal(admission.object, old, "spec"))
+        && admission
+            .old_object
+            .is_some_and(|old| !equal::is_top_level_field_equal(admission.object, old, "spec"))
 }

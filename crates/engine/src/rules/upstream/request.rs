@@ -29,7 +29,7 @@ pub fn check_requests(
     old: Option<List<'_, Request<'_>>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
+    if !lists::should_check_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
     let stored = lists::ItemsByKey::from_items(old.unwrap_or(List::absent()).iter(), Request::name);
@@ -117,7 +117,7 @@ fn check_alternatives(
     attributes: &mut ConstraintAttributes<'_>,
 ) {
     let (list, stored) = (new.first_available(), old.map(Request::first_available));
-    if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
+    if !lists::should_check_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
     let stored = lists::ItemsByKey::from_items(stored.unwrap_or(List::absent()).iter(), SubRequest::name);

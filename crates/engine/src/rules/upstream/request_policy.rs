@@ -100,7 +100,8 @@ fn check_duplicates<'q>(
     if few && !all.any(|(index, value)| earlier(index).any(|earlier| same(&earlier, &value))) {
         return;
     }
-    let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
+    let key =
+        |value: Quantity<'_>| if exact { value.plain_decimal_text() } else { value.value().to_string() };
     let keys: Vec<String> = values.map(key).collect();
     lists::for_each_duplicate(keys.iter().map(String::as_str), |index, key| {
         cx.report(CAPACITY_REQUEST_POLICY, &at.index(index)).duplicate(key, "");

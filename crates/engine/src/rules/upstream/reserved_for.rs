@@ -23,7 +23,7 @@ pub fn check_reserved_for(
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.check_with_declarative_if_changed(unchanged, |cx| {
-        if !lists::check_max_items(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS) {
+        if !lists::should_check_items(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS) {
             return;
         }
         for (index, consumer) in list.iter().enumerate() {

@@ -27,7 +27,8 @@ pub fn check_selectors(
     list: List<'_, Selector<'_>>,
     stored: bool,
 ) {
-    if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written
+    if !lists::should_check_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
+        || !cx.is_hand_written
     {
         return;
     }
@@ -68,7 +69,7 @@ pub fn check_expression(
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
     let outcome = if cx.take_expression_budget(tollgate_cel::expression_weight(text)) {
-        cx.context.cel.check(text, target, env, cx.value_bytes_worth_writing())
+        cx.context.cel.check(text, target, env, cx.max_value_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
     };

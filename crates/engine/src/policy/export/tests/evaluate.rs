@@ -24,11 +24,7 @@ impl LoadedExport {
     }
 
     /// Returns the violations of the policies, each with its action and message or error.
-    pub(super) fn violations(
-        &self,
-        kind: ApiKind,
-        variables: &Variables<'_>,
-    ) -> Vec<(FindingLevel, String)> {
+    pub(super) fn violations(&self, kind: ApiKind, variables: &Variables<'_>) -> Vec<(FindingLevel, String)> {
         let ours = self.0.iter().filter(|policy| policy.kind == kind);
         ours.flat_map(|policy| policy.violations(variables)).collect()
     }

@@ -20,10 +20,9 @@ pub(super) fn check_classic_claim(
 ) {
     let at = Path::ROOT.field("spec");
     if let Some(old) = admission.old_object
-        && !equal::is_part_equal(admission.object, old, "spec")
+        && !equal::is_top_level_field_equal(admission.object, old, "spec")
     {
-        let value =
-            BadValue::Json(claim.spec().json().to_json_cut_after(cx.value_bytes_worth_writing()).into());
+        let value = BadValue::Json(claim.spec().json().to_json_cut_after(cx.max_value_bytes()).into());
         cx.report(IMMUTABLE_CLASSIC_CLAIM, &at)
             .invalid(value, "field is immutable")
             .help("delete the claim and create a new one");
