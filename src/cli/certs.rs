@@ -1,6 +1,7 @@
 //! `tollgate certs`: creates a CA and a server certificate, with their keys, for development.
 
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::clock;
@@ -10,7 +11,7 @@ use crate::files::{self, MAX_PEM};
 use crate::registration::WebhookDestination;
 use crate::server::SelfSignedCerts;
 use tollgate_api::conform::suggest::join_with_and;
-use tollgate_formats::sanitize;
+use tollgate_formats::{names, sanitize};
 
 /// Create a CA and a server certificate for development
 ///
@@ -24,11 +25,24 @@ pub(super) struct Arguments {
 
     /// DNS names and IP addresses of the server, separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = default_cert_names())]
+    #[arg(value_parser = parse_certificate_name)]
     dns_name: Vec<String>,
 }
 
 /// Names of the files that the command writes.
 const CERT_FILE_NAMES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+
+/// Parses a name for a certificate: a DNS name, also with `*.` before it, or an IP address.
+pub(super) fn parse_certificate_name(text: &str) -> Result<String, String> {
+    // Container networks also have names with underscores, which TLS clients accept.
+    let is_label = |label: &str| names::is_dns_label(&label.to_ascii_lowercase().replace('_', "-"));
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let is_name = host.len() <= 253 && host.split('.').all(is_label);
+    if is_name || text.parse::<IpAddr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("use a DNS name such as tollgate.example.com, or an IP address".to_owned())
+}
 
 /// The default names in a certificate: those of the Service, and those of the local machine.
 pub(super) fn default_cert_names() -> Vec<String> {
@@ -41,7 +55,8 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let read = |name: &str| files::read_bytes(&self.directory.join(name), MAX_PEM).ok();
         let before = CERT_FILE_NAMES.map(read);
-        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix_seconds())?;
+        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix_seconds())
+            .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let replaced = CERT_FILE_NAMES
             .into_iter()
             .zip(before)
@@ -65,7 +80,7 @@ impl Arguments {
         };
         writeln!(console, "serve     tollgate serve --cert-dir {word}{named}")?;
         let install = WebhookDestination::default_service(WebhookDestination::DEFAULT_NAMESPACE);
-        if self.dns_name.contains(&install.webhook_host_name()) {
+        if self.dns_name.contains(&install.url_or_service_host_name()) {
             writeln!(console, "install   tollgate manifests --cert-dir {word} | kubectl apply -f -")?;
         }
         Ok(ExitCounts::default())

@@ -120,6 +120,10 @@ pub(super) fn parse_url(text: &str) -> Result<String, String> {
             "the server answers only at /validate and /mutate; use https://{host} without a path"
         ));
     }
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
+    if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
+        return Err("the port must be a number from 1 to 65535".to_owned());
+    }
     Ok(format!("https://{host}"))
 }
 
@@ -131,7 +135,29 @@ fn parse_image(text: &str) -> Result<String, String> {
 
 fn parse_ca_bundle(text: &str) -> Result<String, String> {
     let pem = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    pem.ok_or_else(|| "not base64-encoded PEM; copy the caBundle that `tollgate serve` prints".to_owned())
+    let pem = pem.ok_or("not base64-encoded PEM; copy the caBundle that `tollgate serve` prints")?;
+    refuse_private_key(pem.as_bytes())?;
+    Ok(pem)
+}
+
+/// Reads a file with the CA certificates for a caBundle. An error if it also contains a private key.
+pub(super) fn read_ca_file(file: &Path) -> Result<Vec<u8>, Failure> {
+    let pem = read_pem(file)?;
+    refuse_private_key(&pem).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))?;
+    Ok(pem)
+}
+
+/// Returns an error if the PEM text contains a private key of any type. The API server accepts such a caBundle.
+fn refuse_private_key(pem: &[u8]) -> Result<(), String> {
+    const END_OF_KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
+    if pem.windows(END_OF_KEY_LABEL.len()).any(|part| part == END_OF_KEY_LABEL) {
+        return Err(
+            "contains a private key, which everyone who can read the webhook configurations would see; use \
+                    only the certificates"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }
 
 impl Arguments {
@@ -173,7 +199,7 @@ impl Arguments {
             self.with.iter().flat_map(|api| here.optional_configurations(*api, &entries, bundle.as_deref())),
         );
         if self.url.is_none() && self.cert_dir.is_none() {
-            let (namespace, name) = (&self.namespace, here.webhook_host_name());
+            let (namespace, name) = (&self.namespace, here.url_or_service_host_name());
             console.note(&format!(
                 "the output contains no Secret; create Secret tollgate-tls in namespace {namespace} with tls.crt and \
                  tls.key for {name}, signed by this CA, or use --cert-dir"
@@ -190,7 +216,7 @@ impl Arguments {
             (None, file) => file.clone(),
         };
         match (file, &self.ca_bundle) {
-            (Some(file), _) => Ok(Some(read_pem(&file)?)),
+            (Some(file), _) => Ok(Some(read_ca_file(&file)?)),
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
@@ -213,7 +239,7 @@ impl Arguments {
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
-        let name = here.webhook_host_name();
+        let name = here.url_or_service_host_name();
         check_server_cert(&chain, &key, bundle, &name, clock::unix_seconds()).map_err(|error| {
             let shown = directory.display().to_string();
             let (shown, word) = (tollgate_formats::sanitize::sanitize_line(&shown).into_owned(), quote_for_shell(&shown));

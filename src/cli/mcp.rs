@@ -29,7 +29,7 @@ use rmcp::{RoleServer, ServerHandler};
 use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ContextArgs, PolicyArgs};
-use super::units::parse_duration;
+use super::units::parse_interval;
 use run::Runner;
 use stdio::StdioTransport;
 use tools::{InheritedFlag, OfferedTool, PassedFlags};
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     namespaces: Option<PathBuf>,
 
     /// Maximum time for a call
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_interval)]
     timeout: Duration,
 }
 

@@ -71,7 +71,7 @@ pub(super) struct Arguments {
 
     /// DNS names and IP addresses in the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
-    #[arg(default_values_t = super::certs::default_cert_names())]
+    #[arg(default_values_t = super::certs::default_cert_names(), value_parser = super::certs::parse_certificate_name)]
     dns_name: Vec<String>,
 
     /// Minimum TLS version

@@ -313,9 +313,9 @@ fn no_message_ends_the_server_or_writes_anything() {
 
 #[test]
 fn calls_end_in_time_or_when_they_are_cancelled() {
-    let mut server = Server::start(&folder("mcp-time"), &[STATE, "--timeout=1ms"]);
+    let mut server = Server::start(&folder("mcp-time"), &[STATE, "--timeout=10ms"]);
     let refusal = server.refusal("forecast", json!({"samples": 1024}));
-    assert_eq!(refusal, "stopped after 0.001 s; ask for less, or start the server with a larger --timeout");
+    assert_eq!(refusal, "stopped after 0.01 s; ask for less, or start the server with a larger --timeout");
     server.end();
 
     let mut server = Server::start(&folder("mcp-cancel"), &[STATE]);

@@ -303,7 +303,8 @@ fn read_certificates(directory: &Path) -> anyhow::Result<CertificateSet> {
     let (bundle, keys) = (text(CA_BUNDLE_FILE)?, text(CA_KEYS_FILE)?);
     anyhow::ensure!(
         keys.is_some() || (server.is_none() && bundle.is_none()),
-        "{} contains certificates that Tollgate did not create; pass them with --tls-cert and --tls-key",
+        "{} contains certificates that Tollgate did not create, or their CA's key is missing; use another directory, or \
+         start `tollgate serve` with --tls-cert and --tls-key",
         directory.display()
     );
     let (certificates, keys) =

@@ -40,7 +40,7 @@ impl CaSource {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix_seconds())),
             CaSource::File(file) => {
                 let bytes =
-                    manifests::read_pem(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
+                    manifests::read_ca_file(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
             CaSource::External => None,

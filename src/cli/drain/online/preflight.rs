@@ -2,6 +2,8 @@
 //!
 //! Every problem is reported, not only the first. Problems end the drain, unless `--ignore-preflight-errors` is set.
 
+use std::collections::BTreeSet;
+
 use super::event::Event;
 use super::halt::StopReason;
 use super::rules::foreign_rule_message;
@@ -9,6 +11,7 @@ use super::run::{Run, into_refusal};
 use crate::cluster::{
     API_CALLS, AccessAttributes, ApiCall, CallTarget, DrainApiRequest, NeededBy, ObjectNames,
 };
+use tollgate_api::conform::suggest::join_with_and;
 use tollgate_document::doc;
 use tollgate_drain::DrainPlan;
 use tollgate_forecast::ObjectKind;
@@ -42,7 +45,7 @@ impl Run<'_> {
         let is_needed = |call: &&ApiCall| {
             call.needed_by == NeededBy::Drain || call.needed_by == NeededBy::DrainForce && forces
         };
-        let mut missing = Vec::new();
+        let (mut missing, mut roles) = (Vec::new(), BTreeSet::new());
         for call in API_CALLS.iter().filter(is_needed) {
             let CallTarget::Resource { group, resource, names } = call.target else { continue };
             // What is only read is read before, and optional kinds can be missing.
@@ -67,7 +70,14 @@ impl Run<'_> {
                     review.as_ref().and_then(|review| review.root().get("status").get("allowed").bool());
                 match is_allowed {
                     Some(true) => {}
-                    Some(false) => missing.push(what),
+                    Some(false) => {
+                        missing.push(what);
+                        roles.insert(match (names, call.needed_by) {
+                            (ObjectNames::DrainLease, _) => "the Role tollgate-drain",
+                            (_, NeededBy::DrainForce) => "the ClusterRole tollgate-drain-force",
+                            _ => "the ClusterRole tollgate-drain",
+                        });
+                    }
                     None => {
                         return Err(StopReason::Stopped(format!(
                             "cannot check permissions: {}",
@@ -80,9 +90,11 @@ impl Run<'_> {
         Ok(if missing.is_empty() {
             Vec::new()
         } else {
+            let roles: Vec<&str> = roles.into_iter().collect();
             vec![format!(
-                "permissions are missing: {}; bind the ClusterRole tollgate-drain of manifests/components/drain",
-                missing.join(", ")
+                "permissions are missing: {}; bind {} of manifests/components/drain",
+                missing.join(", "),
+                join_with_and(&roles)
             )]
         })
     }

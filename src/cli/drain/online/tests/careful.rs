@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::simulator::with_ready;
+use super::simulator::{Simulator, with_ready};
 use super::{Watcher, after_third_eviction, example, run, settings};
 use crate::cli::drain::online::event::Event;
-use crate::cli::drain::online::run::{Ending, drain};
-use crate::cli::drain::online::server::Server as _;
+use crate::cli::drain::online::run::{Ending, RunSettings, drain};
+use crate::cli::drain::online::server::{Server as _, ServerResponse};
 use crate::cli::drain::online::time::add_duration;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_engine::impact::target::DeviceTarget;
@@ -128,4 +128,33 @@ fn a_target_that_is_gone_is_not_proven() {
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
     assert!(why.contains("node/gpu-node-04: no ResourceSlice names node"), "{why}");
     assert_eq!(sim.rules(), Vec::new());
+}
+
+/// A user without any permission is told all roles to bind.
+#[test]
+fn missing_permissions_name_the_roles_that_grant_them() {
+    let mut sim = example();
+    sim.answer_with(|_, request| {
+        let denied = || ServerResponse { code: 200, body: r#"{"status":{"allowed":false}}"#.to_owned() };
+        matches!(request, DrainApiRequest::ReviewAccess(_)).then(|| Ok(denied()))
+    });
+    let roles = |sim: &mut Simulator, settings: &RunSettings| {
+        let mut watcher = Watcher::default();
+        drain(sim, settings, &mut watcher);
+        let mut events = watcher.events.into_iter();
+        let problem = events.find_map(|event| match event {
+            Event::Preflight { check, problem } if check == "permissions" => problem,
+            _ => None,
+        });
+        problem.expect("a problem").split_once("; ").expect("an advice").1.to_owned()
+    };
+    let normal =
+        "bind the ClusterRole tollgate-drain and the Role tollgate-drain of manifests/components/drain";
+    assert_eq!(roles(&mut sim, &settings()), normal);
+    let forced = RunSettings { force_after: Some(Duration::from_mins(30)), ..settings() };
+    assert_eq!(
+        roles(&mut sim, &forced),
+        "bind the ClusterRole tollgate-drain, the ClusterRole tollgate-drain-force and the Role tollgate-drain of \
+         manifests/components/drain"
+    );
 }
