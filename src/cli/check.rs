@@ -262,7 +262,8 @@ impl TextCheckState<'_> {
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
     fn is_policy_test(&self, root: Value<'_>) -> bool {
-        let has_tests = self.source == TextSource::Named || root.get("tests").exists();
+        let has_tests =
+            self.source == TextSource::Named || root.get("tests").exists() && policy::is_policy_test(root);
         policy::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 

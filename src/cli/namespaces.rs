@@ -6,7 +6,7 @@ use std::path::Path;
 use super::outcome::Failure;
 use super::state;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
-use tollgate_document::doc::Value;
+use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::source::{Document, LineIndex, documents, list};
 use tollgate_engine::engine::Namespaces;
 
@@ -21,9 +21,10 @@ pub(super) fn read_file(path: &Path) -> Result<Namespaces, Failure> {
 pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     let lines = LineIndex::from_text(text);
     let mut namespaces = Namespaces::new(true);
-    let mut skipped = 0;
+    let (mut skipped, mut has_objects) = (0, false);
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
+        has_objects |= document.doc.root().kind() == ValueKind::Object;
         // Of a namespace that is missing it is not known that it has no labels.
         let is_needed = |_: &str, kind: &str| matches!(kind, "List" | "NamespaceList");
         if let Some(incomplete) = state::truncated_list_messages(file, document.doc.root(), is_needed).next()
@@ -43,7 +44,8 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
             namespaces.add(value);
         }
     }
-    if namespaces.is_empty() && skipped > 0 {
+    // An empty list, which says that there are none, is allowed; a file without any object is a mistake.
+    if namespaces.is_empty() && (skipped > 0 || !has_objects) {
         return Err(format!("{file}: contains no Namespaces"));
     }
     Ok(namespaces)

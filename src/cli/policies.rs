@@ -34,6 +34,9 @@ pub(super) fn load_policy_set(
         Some(root) => read_referenced_within(path, root),
     };
     let set = compile(&texts, &read, resources)?;
+    if let Some(error) = no_policies_error(paths, &set) {
+        return Err(Failure::Input(error));
+    }
     for state in set.resource_states() {
         let policy = format!("{}/{} of the cluster", state.kind.name(), state.name);
         match &state.acceptance {
@@ -52,6 +55,14 @@ pub(super) fn load_policy_set(
         }
     }
     Ok(set)
+}
+
+/// Returns an error if `--policy` names files or folders that contain no policies, such as a file in which every line
+/// is a comment.
+pub(super) fn no_policies_error(paths: &[PathBuf], set: &PolicySet) -> Option<String> {
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let lacks_policies = !paths.is_empty() && set.has_only_resources();
+    lacks_policies.then(|| format!("{}: contains no policies", paths.join(", ")))
 }
 
 /// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.

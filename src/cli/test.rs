@@ -20,7 +20,7 @@ use crate::report::junit_escape;
 use case::{CaseOutcome, TestFile};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Document, InputError, LineIndex};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::policy::{self, PolicyFile, PolicySet, TEST_FILE};
 use tollgate_formats::sanitize;
 
@@ -67,6 +67,10 @@ impl Arguments {
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
             let text = files::read(input, DEFAULT_MAX_FILE_BYTES)?;
+            let is_named = matches!(input, Input::File(path) if self.paths.contains(path));
+            if !is_named && is_of_another_tool(&text) {
+                continue;
+            }
             let tests = TestFile::parse(&file, &text).map_err(Failure::Input)?;
             let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
@@ -84,6 +88,13 @@ impl Arguments {
     }
 }
 
+/// True if a file that was found in a folder has other contents than tests of policies. What cannot be parsed is
+/// reported as an error.
+fn is_of_another_tool(text: &str) -> bool {
+    let first = documents(text).next().and_then(Result::ok);
+    first.is_some_and(|document| !policy::is_policy_test(document.doc.root()))
+}
+
 /// Loads the policies for a test file, from the paths of [`policy_paths`].
 fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
@@ -91,9 +102,14 @@ fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> 
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new(""),
     };
-    let mut texts: Vec<PolicyFile> = policies::read_files(&policy_paths(path, tests.policies.as_deref()))?;
+    let paths = policy_paths(path, tests.policies.as_deref());
+    let mut texts: Vec<PolicyFile> = policies::read_files(&paths)?;
     texts.dedup();
-    policies::compile(&texts, &policies::read_referenced, &[])
+    let set = policies::compile(&texts, &policies::read_referenced, &[])?;
+    match policies::no_policies_error(&paths, &set) {
+        Some(error) => Err(Failure::Input(error)),
+        None => Ok(set),
+    }
 }
 
 /// Returns the paths of the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.

@@ -43,7 +43,10 @@ impl ConfigMapFiles {
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             Ok(text)
         };
-        policies::compile(&files, &keep, &[])?;
+        let set = policies::compile(&files, &keep, &[])?;
+        if let Some(error) = policies::no_policies_error(paths, &set) {
+            return Err(Failure::Input(error));
+        }
         files.retain(|file| !policy::is_test_file(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();

@@ -13,7 +13,7 @@ use super::super::outcome::{ExitCounts, Failure};
 use super::super::policies;
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::documents;
-use tollgate_engine::policy::{PolicyFile, PolicyKind};
+use tollgate_engine::policy::{self, PolicyFile, PolicyKind};
 
 /// Convert policy files to custom resources
 ///
@@ -79,7 +79,8 @@ impl ImportedFiles {
                 let message = "contains a ConfigMap and policies; put the policies into another file";
                 return Err(Failure::Input(format!("{}: {message}", file.name)));
             }
-            for (key, text) in root.get("data").members().filter(|_| is_map(root)) {
+            let data = root.get("data").members().filter(|_| is_map(root));
+            for (key, text) in data.filter(|(key, _)| !policy::is_test_file(key.text())) {
                 let inner =
                     PolicyFile { name: format!("{}/{}", file.name, key.text()), text: text.str().to_owned() };
                 let mut parts = documents(&inner.text);

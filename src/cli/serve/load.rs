@@ -16,7 +16,7 @@ use super::policy_source::PolicySource;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use crate::server::{ReloadOutcome, ReloadResult, ServingConfig};
 use tollgate_engine::engine::{Engine, Namespaces};
-use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
+use tollgate_engine::policy::PolicySet;
 
 /// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
 /// event triggers a reload.
@@ -150,11 +150,8 @@ impl ServingLoader {
         for warning in set.load_warnings().iter().filter(|_| is_new) {
             tracing::warn!(%warning, "a policy contains a probable mistake");
         }
-        let is_replaced = |state: &&ResourceState| state.acceptance == Acceptance::ReplacedByFile;
-        let resource_count = resources.len() - set.resource_states().iter().filter(is_replaced).count();
-        if faults.is_empty() && set.len() == resource_count && !self.policies.is_empty() {
-            let paths: Vec<String> = self.policies.iter().map(|path| path.display().to_string()).collect();
-            faults.push(format!("{}: contains no policies", paths.join(", ")));
+        if faults.is_empty() {
+            faults.extend(policies::no_policies_error(&self.policies, &set));
         }
         let namespaces = self.read_namespaces(&read).map_err(|fault| faults.push(fault)).ok().flatten();
         if !faults.is_empty() {

@@ -113,6 +113,15 @@ pub fn is_test_file(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
+/// True if a document is meant as tests of policies, also with a misspelt field. Other tools, such as promtool and
+/// helm-unittest, use the same file names and also have `tests`, but none of these fields.
+pub fn is_policy_test(root: Value<'_>) -> bool {
+    let has_any = |value: Value<'_>, fields: &[&str]| fields.iter().any(|field| value.get(field).exists());
+    let is_case = |value: Value<'_>| has_any(value, &["object", "review", "expect"]);
+    has_any(root, &["policies", "namespaces", "state"])
+        || root.members().any(|(_, list)| list.items().any(is_case))
+}
+
 /// Collects policies and errors while files are compiled.
 #[derive(Default)]
 struct PolicyLoader {

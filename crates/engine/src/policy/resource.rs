@@ -172,6 +172,12 @@ impl PolicySet {
     pub fn resource_states(&self) -> &[ResourceState] {
         &self.resources
     }
+
+    /// True if no policy comes from a file.
+    pub fn has_only_resources(&self) -> bool {
+        let is_used = |state: &&ResourceState| state.acceptance != Acceptance::ReplacedByFile;
+        self.policies.len() == self.resources.iter().filter(is_used).count()
+    }
 }
 
 /// Returns the state of a resource that was not compiled.
