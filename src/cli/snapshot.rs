@@ -166,8 +166,7 @@ impl Arguments {
         let mut out = String::new();
         let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::sanitize_line(&text));
         line(format!(
-            "Cluster snapshot, created by tollgate {version} for the option --state of `tollgate impact`, `tollgate \
-             audit`, `tollgate devices` and `tollgate forecast`."
+            "Cluster snapshot, created by tollgate {version} for the option --state of Tollgate's commands."
         ));
         line(format!("cluster: {}", asked.endpoint()));
         line(format!("time: {time}"));
