@@ -432,7 +432,7 @@ impl<'r> ImpactReporter<'r> {
                 ReportOutput::Text => {
                     let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
-                    let text = sum.text(self.omissions.is_empty());
+                    let text = sum.text_report(self.omissions.is_empty());
                     let again = sum.evicted_again_text();
                     self.console.write_text(&format!("\n{text}{sentence}{again}"))?;
                 }

@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let named = self.server.profiles_of_args(&self.profiles)?;
+        let named = self.server.resolve_profiles_asking_server(&self.profiles)?;
         let all: Vec<&'static Profile> = Profile::all_with_patches().collect();
         let wanted = if self.profiles.is_empty() { &all } else { &named };
         match self.output {

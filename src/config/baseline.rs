@@ -17,7 +17,7 @@ use tollgate_engine::policy::{FieldType, ObjectSchema, document_errors, optional
 use tollgate_engine::rules::{self, RuleOrigin, RuleSet};
 use tollgate_formats::gofmt::push_json_string;
 
-/// The version of the baseline format that is written.
+/// The version of the baseline format, the only one that is written and read.
 const FORMAT_VERSION: &str = "tollgate.dev/baseline/v1";
 /// Prefix of the version of every baseline, by which baselines are recognized.
 const FORMAT_PREFIX: &str = "tollgate.dev/baseline/";

@@ -105,7 +105,7 @@ impl WebhookDestination {
     }
 
     /// Returns the host name that the API server connects to, for which the certificate must be valid.
-    pub(crate) fn webhook_host_name(&self) -> String {
+    pub(crate) fn url_or_service_host_name(&self) -> String {
         match &self.url {
             Some(url) => host_of_url(url).to_owned(),
             None => format!("{}.{}.svc", WebhookDestination::DEFAULT_NAME, self.namespace),
@@ -118,7 +118,8 @@ impl WebhookDestination {
         BASE_MANIFESTS.map(|[text, derived]| {
             let (head, all) = text.split_once(WEBHOOKS_LINE).unwrap_or((text, ""));
             let more = derived.split_once(WEBHOOKS_LINE).map_or("", |(_, more)| more);
-            let found: Vec<(&str, &str)> = split_entries(all).chain(split_entries(more)).collect();
+            let found: Vec<(&str, &str)> =
+                split_webhook_entries(all).chain(split_webhook_entries(more)).collect();
             let chosen =
                 entries.names.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
@@ -134,7 +135,7 @@ impl WebhookDestination {
         bundle: Option<&str>,
     ) -> Vec<String> {
         let is_needed = |files: [&'static str; 2]| {
-            files.into_iter().flat_map(split_entries).any(|(name, _)| entries.names.contains(&name))
+            files.into_iter().flat_map(split_webhook_entries).any(|(name, _)| entries.names.contains(&name))
         };
         let base = self.base_configurations(entries, bundle).into_iter().zip(BASE_MANIFESTS);
         base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
@@ -200,7 +201,7 @@ fn host_of_url(url: &str) -> &str {
 }
 
 /// Splits a `webhooks` list into entries: the name of each, and its text with the comments before it.
-fn split_entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
+fn split_webhook_entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = list;
     std::iter::from_fn(move || {
         let at = line_start_where(rest, |line| line.starts_with("- name: "))?;
@@ -230,7 +231,7 @@ fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 mod tests {
     use super::{
         BASE_MANIFESTS, FAILS_OPEN_LINE, OptionalApi, POLICIES, WEBHOOKS_LINE, WebhookDestination,
-        host_of_url, split_entries,
+        host_of_url, split_webhook_entries,
     };
     use crate::registration::{ALL_ENTRIES, WebhookEntries};
 
@@ -239,7 +240,7 @@ mod tests {
         let mut names: Vec<&str> = Vec::new();
         for text in BASE_MANIFESTS.as_flattened() {
             let (_, list) = text.split_once(WEBHOOKS_LINE).expect("a list");
-            let entries: Vec<(&str, &str)> = split_entries(list).collect();
+            let entries: Vec<(&str, &str)> = split_webhook_entries(list).collect();
             assert_eq!(entries.iter().map(|(_, text)| *text).collect::<String>(), list, "nothing is lost");
             names.extend(entries.iter().map(|(name, _)| *name));
         }
@@ -291,7 +292,7 @@ mod tests {
         ] {
             assert_eq!(host_of_url(url), expected);
         }
-        assert_eq!(here().webhook_host_name(), "tollgate.a.svc");
+        assert_eq!(here().url_or_service_host_name(), "tollgate.a.svc");
     }
 
     #[test]

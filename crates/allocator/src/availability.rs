@@ -133,7 +133,7 @@ impl<'d> Inventory<'d> {
             slices.iter().copied().filter(|(_, slice)| self.considers_slice(slice, &reaches)).collect();
         let mut newest = Vec::new();
         for (index, slice) in &reaching {
-            self.add_if_newest_generation(&mut newest, *index, slice.generation);
+            self.add_and_keep_newest_generation(&mut newest, *index, slice.generation);
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
         old.for_each(|(_, slice)| {

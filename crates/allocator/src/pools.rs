@@ -97,7 +97,7 @@ impl<'d> Inventory<'d> {
                 found.len() - 1
             });
             if let Some(slices) = found.get_mut(at) {
-                self.add_if_newest_generation(slices, index, slice.generation);
+                self.add_and_keep_newest_generation(slices, index, slice.generation);
             }
         }
         let mut pools: Vec<UnsortedPool> =
@@ -137,7 +137,12 @@ impl<'d> Inventory<'d> {
     }
 
     /// Adds a slice to `slices`, which then has only slices of the newest generation seen so far.
-    pub(crate) fn add_if_newest_generation(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
+    pub(crate) fn add_and_keep_newest_generation(
+        &self,
+        slices: &mut Vec<usize>,
+        index: usize,
+        generation: i64,
+    ) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
             Some(current) if generation < current => {}

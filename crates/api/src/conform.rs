@@ -130,7 +130,7 @@ impl ErrorList {
         keeps_another
     }
 
-    /// Keeps an error; [`Self::may_push_else_count`] must have allowed it.
+    /// Keeps an error; [`Self::has_capacity_or_count_omitted`] must have allowed it.
     fn push(&mut self, error: DecodeError) {
         self.bytes +=
             error.at.printed_bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);

@@ -183,7 +183,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                         if self.drained.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
                             nodes.insert(pod, nodes_by_frequency(&found.placements));
                         }
-                        self.reason_not_to_fit(mover, found, forecast.samples)
+                        self.why_replacement_does_not_fit(mover, found, forecast.samples)
                     }
                     None => Some((not_recreated_stay(), false)),
                 };
@@ -200,7 +200,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 
     /// The reason why a replacement does not fit, and whether it may fit after other movers are removed.
-    fn reason_not_to_fit(
+    fn why_replacement_does_not_fit(
         &self,
         mover: &MovingPods,
         pod: &PodForecast,

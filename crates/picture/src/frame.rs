@@ -46,8 +46,9 @@ pub struct Frame<'a> {
     pub title: &'a str,
     /// The sentence at the top of the page with its most important result.
     pub lead: Markup,
-    /// The Kubernetes release, and the time that the report is about.
+    /// The Kubernetes release that the report is about.
     pub profile: &'a str,
+    /// The time that the report is about.
     pub at: &'a str,
     pub body: Markup,
     /// Links to the documentation: its file below the folder of the documentation, and what it is about.

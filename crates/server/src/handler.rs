@@ -37,7 +37,7 @@ const MAX_LOGGED_BYTES: usize = 1 << 10;
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
-    fault.with_unread_body_if_any(&request).into_response(&request, &shared)
+    fault.with_unread_body_if_any(&request).into_error_response(&request, &shared)
 }
 
 /// An error response: the request gets no decision.
@@ -67,7 +67,7 @@ impl HttpError {
         if has_body { self.with_unread_body() } else { self }
     }
 
-    fn into_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
+    fn into_error_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
         shared.metrics.count_error(self.code);
         let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
         let message: String = one_line.take(MAX_REASON_CHARS).collect();
@@ -104,7 +104,7 @@ pub(super) async fn handle_review(
     if shared.config.current().awaits_policies {
         let message = "the policies are not loaded from the cluster yet; try again";
         let error = HttpError::new(503, "ServiceUnavailable", message);
-        return error.with_unread_body_if_any(&request).into_response(&request, &shared);
+        return error.with_unread_body_if_any(&request).into_error_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => {
@@ -126,7 +126,7 @@ pub(super) async fn handle_review(
             if fault.code == 503 {
                 shared.limiter.count_rejected_request();
             }
-            fault.into_response(&request, &shared)
+            fault.into_error_response(&request, &shared)
         }
     }
 }

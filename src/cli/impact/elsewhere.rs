@@ -31,7 +31,7 @@ pub(super) fn changed_object_json(object: Value<'_>, effect: Option<&str>) -> St
 impl EvictedPodsForecast {
     /// Forecasts where the pods go that these changes evict together; `None` if the state has no nodes.
     /// `omissions` says what is missing from the state.
-    pub(super) fn from_changes(
+    pub(super) fn forecast_if_state_has_nodes(
         changes: &[&str],
         state: Option<&State<'_>>,
         (profile, at): (&'static Profile, Timestamp),
@@ -69,7 +69,13 @@ impl ImpactReporter<'_> {
         let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
-        EvictedPodsForecast::from_changes(changes, self.state, (profile, at), &omissions, assume_complete)
+        EvictedPodsForecast::forecast_if_state_has_nodes(
+            changes,
+            self.state,
+            (profile, at),
+            &omissions,
+            assume_complete,
+        )
     }
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known

@@ -119,7 +119,7 @@ impl TotalImpact {
 
     /// Returns the sum, and a table with the impact of each change, as text. `is_complete` is false if parts of
     /// the state are missing.
-    pub(super) fn text(&self, is_complete: bool) -> String {
+    pub(super) fn text_report(&self, is_complete: bool) -> String {
         let ImpactCounts { pods, namespaces, is_upper_bound, .. } = self.counts();
         let hedge = match (is_upper_bound, is_complete) {
             (true, true) => "at most ",

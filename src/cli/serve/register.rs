@@ -124,7 +124,7 @@ impl RegisterArgs {
     /// Returns the host name that the API server connects to, which a self-signed certificate must include;
     /// `None` without `--register`.
     pub(super) fn advertised_name(&self) -> Option<String> {
-        Some(self.destination()?.webhook_host_name())
+        Some(self.destination()?.url_or_service_host_name())
     }
 
     /// Starts to register the webhook configurations once the server is ready. The returned tasks report the

@@ -68,7 +68,7 @@ impl ApiServerArgs {
 
     /// Returns the profiles of these arguments, without duplicates. For `cluster`, asks the API server once in a
     /// run, and prints its release and what had to be assumed.
-    pub(in super::super) fn profiles_of_args(
+    pub(in super::super) fn resolve_profiles_asking_server(
         &self,
         asked: &[ProfileArg],
     ) -> Result<Vec<&'static Profile>, Failure> {
@@ -143,7 +143,7 @@ impl ReleaseArgs {
     /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
     /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        self.server.profiles_of_args(self.profile_args())
+        self.server.resolve_profiles_asking_server(self.profile_args())
     }
 
     /// Returns the profiles to start `serve` with. Instead of `cluster`, whose release is read later, the default

@@ -87,8 +87,8 @@ pub fn bad_request_response(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 
-/// Returns the status of a denial: 422 if the API server would refuse the object, 403 if only policies do, 500 if
-/// policies could not be evaluated.
+/// Returns the status for all denials together: 422 if the API server would refuse the object, 403 if only policies do,
+/// 500 if policies could not be evaluated. `first` is the denial that the message of a 422 starts with.
 fn denial_status(
     engine: &Engine,
     request: &Request<'_>,

@@ -40,7 +40,7 @@ pub(super) fn add_details(
     devices.sort_by(|one, other| one.name().cmp(other.name()));
     let bodies = || devices.iter().map(|device| device.body(version));
     if details.attributes {
-        slice.bodies = Some(attributes_json(bodies()));
+        slice.bodies = Some(attributes_and_capacity_json(bodies()));
     }
     if details.counters {
         let mut consumption = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn is_blocking_effect(effect: &str) -> bool {
 }
 
 /// Returns the attributes and capacities of devices as a JSON list, in which they are stored until a rule needs them.
-fn attributes_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
+fn attributes_and_capacity_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
     let mut out = String::from("[");
     for (index, body) in bodies.enumerate() {
         out.push_str(if index == 0 { "{" } else { ",{" });

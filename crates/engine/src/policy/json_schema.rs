@@ -80,7 +80,8 @@ fn single_member_object(name: &str, value: serde_json::Value) -> serde_json::Val
     serde_json::Value::Object(serde_json::Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// Checks a regular expression in linear time; the crate's own check is quadratic.
+/// True for a regular expression of at most [`MAX_REGEX_BYTES`]. Longer texts are refused, because the check of the
+/// crate, which is used here, takes quadratic time.
 fn is_regex(text: &str) -> bool {
     static REGEX_VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options()

@@ -270,14 +270,14 @@ impl<'s> TolerationEntryGroup<'s> {
 
     /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
     fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> EffectSet {
-        uncovered_effects(taints, policy_entries(&self.allowed))
+        uncovered_effects(taints, entries_without_policies(&self.allowed))
     }
 
     /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
     fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(SourcedEntry<'s>, Shortfall)> {
         let missing = self.uncovered_effects(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
-        let (index, shortfall) = nearest_entry(taints, missing, policy_entries(&self.allowed))?;
+        let (index, shortfall) = nearest_entry(taints, missing, entries_without_policies(&self.allowed))?;
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
@@ -432,7 +432,7 @@ impl<'s> TolerationEntryGroup<'s> {
         missing: EffectSet,
         policy: &Policy,
     ) -> Option<String> {
-        let (index, _) = nearest_entry(tolerated, missing, policy_entries(&self.expired))?;
+        let (index, _) = nearest_entry(tolerated, missing, entries_without_policies(&self.expired))?;
         let (matched, grant) = self.expired.get(index)?;
         let is_same = std::ptr::eq(matched.policy, policy);
         let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
@@ -440,7 +440,7 @@ impl<'s> TolerationEntryGroup<'s> {
     }
 }
 
-fn policy_entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+fn entries_without_policies<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 

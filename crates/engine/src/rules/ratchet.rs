@@ -84,7 +84,7 @@ impl StoredFindings {
     /// Records a finding of the stored object.
     fn record(&mut self, statement: &BorrowedFinding<'_>, stored: Object<'_>) {
         let (occurrences, taint) =
-            statement.order_free_digest(stored, self.extent, &self.keys, &mut self.stored);
+            statement.finding_digest_and_taint(stored, self.extent, &self.keys, &mut self.stored);
         let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
             (BadValue::Excess { count, limit }, _) => occurrences.excesses.push((*count, *limit)),
@@ -100,7 +100,7 @@ impl StoredFindings {
             return false;
         }
         let (occurrences, taint) =
-            statement.order_free_digest(object, self.extent, &self.keys, &mut self.new);
+            statement.finding_digest_and_taint(object, self.extent, &self.keys, &mut self.new);
         let Some(stored) = self.occurrences.get_mut(&occurrences) else { return false };
         if let BadValue::Excess { count, limit } = statement.value {
             let is_less = |(old, of): &(usize, usize)| count <= old && limit >= of;
@@ -180,7 +180,7 @@ impl<'a> BorrowedFinding<'a> {
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
     /// about, if any.
-    fn order_free_digest<'d>(
+    fn finding_digest_and_taint<'d>(
         &self,
         object: Object<'d>,
         extent: ReachChange,

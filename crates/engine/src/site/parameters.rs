@@ -38,7 +38,12 @@ pub fn visit_parameters<'d>(
         }
         ObjectBody::Pods(_) => visit_claim_templates(object, &mut |at, template| {
             let spec = template.spec();
-            visit_classic_parameters(driver_of(spec), spec.parameters(), &template.spec_path(at), visit);
+            visit_classic_parameters(
+                driver_of(spec),
+                spec.parameters(),
+                &template.nested_or_inlined_spec_path(at),
+                visit,
+            );
         }),
         _ => {}
     }

@@ -21,7 +21,7 @@ pub static DEVICE_PATCH_FILTER: StructSchema = api_struct(
     ],
 );
 pub(in crate::fields) static NULL_VALUE: StructSchema = api_struct("NullValue", &[]);
-/// DeviceAttribute with one more alternative: `null` takes the attribute away.
+/// DeviceAttribute with one more field to choose from: `null: {}` removes the attribute.
 pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructSchema =
     attribute!("NullableDeviceAttribute", p!("null", FieldType::Struct(&NULL_VALUE)));
 pub(in crate::fields) static DEVICE_PATCH: StructSchema = api_struct(

@@ -66,8 +66,9 @@ impl<'d> ClassicTemplate<'d> {
         ClassicClaimSpec::of(if spec.is_null() { self.0 } else { spec })
     }
 
-    /// Returns the path of [`ClassicTemplate::spec`]; `at` is the path of the template.
-    pub fn spec_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+    /// Returns the path of [`ClassicTemplate::spec`]: that of the template itself, which is at `at`, if the fields of the
+    /// spec are inlined.
+    pub fn nested_or_inlined_spec_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
             *at
         } else {

@@ -46,7 +46,7 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
     let closest = taints::blamed_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
         let is_closest =
-            if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.is_policy(index) };
+            if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.blames_policy(index) };
         let message = match policy.denies() {
             BoolExpr::Never => taints::not_allowed_message(&policies),
             _ => policy.source.message("a taint is denied or not allowed"),

@@ -149,7 +149,7 @@ pub(super) enum BlamedPolicy {
 
 impl BlamedPolicy {
     /// Returns the test whether it is the policy with this index.
-    pub(super) fn is_policy(&self, index: usize) -> BoolExpr {
+    pub(super) fn blames_policy(&self, index: usize) -> BoolExpr {
         match self {
             BlamedPolicy::Always(only) if *only == index => BoolExpr::Always,
             BlamedPolicy::Always(_) => BoolExpr::Never,

@@ -29,7 +29,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         ] {
             let list_at = at.field(field);
             for (index, container) in containers.iter().enumerate() {
-                check_container_claims(
+                report_claims_written_as_plain_names(
                     cx,
                     &list_at.index(index).field("resources").field("claims"),
                     container,
@@ -40,7 +40,11 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
 }
 
 /// Reports the claims of a container that are written as plain names.
-fn check_container_claims(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, container: Container<'_>) {
+fn report_claims_written_as_plain_names(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    container: Container<'_>,
+) {
     for (index, claim) in container.resources().claims().iter().enumerate() {
         if claim.is_name_only() {
             cx.report(CLASSIC_POD_CLAIM, &at.index(index))

@@ -69,5 +69,5 @@ fn check_classic_claim_template(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, tem
             .forbidden("may not be specified when `spec` is set")
             .also_at(&at.field("spec"));
     }
-    claim::check_classic_spec(cx, &template.spec_path(at), template.spec());
+    claim::check_classic_spec(cx, &template.nested_or_inlined_spec_path(at), template.spec());
 }
