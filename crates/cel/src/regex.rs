@@ -50,15 +50,23 @@ pub fn is_valid(pattern: &str) -> bool {
 
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
 pub fn program_size(pattern: &str) -> Result<u64, PatternError> {
-    parse_pattern(pattern).map(|parser| parser.group.into_node().size)
+    parse_pattern(pattern).map(|parsed| parsed.size)
 }
 
 /// Parses a pattern; returns it in the syntax of the `regex` crate.
 pub(crate) fn translate_for_regex_crate(pattern: &str) -> Result<String, PatternError> {
-    parse_pattern(pattern).map(|parser| parser.translated)
+    parse_pattern(pattern).map(|parsed| parsed.translated)
 }
 
-fn parse_pattern(pattern: &str) -> Result<Parser<'_>, PatternError> {
+/// A pattern that Go accepts.
+struct ParsedPattern {
+    /// The pattern translated for the `regex` crate.
+    translated: String,
+    /// The number of instructions of Go's program.
+    size: u64,
+}
+
+fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError> {
     let mut parser = Parser {
         whole: pattern,
         rest: pattern,
@@ -76,7 +84,15 @@ fn parse_pattern(pattern: &str) -> Result<Parser<'_>, PatternError> {
             parser.translated.push_str(part_before(before, parser.rest));
         }
     }
-    if parser.outer.is_empty() { Ok(parser) } else { pattern_error("missing closing )", pattern) }
+    // Each part of it may be within the limits. Go reports this before a missing parenthesis.
+    let whole = parser.group.into_node();
+    if let Some(problem) = whole.exceeded_limit() {
+        return pattern_error(problem, pattern);
+    }
+    if !parser.outer.is_empty() {
+        return pattern_error("missing closing )", pattern);
+    }
+    Ok(ParsedPattern { translated: parser.translated, size: whole.size })
 }
 
 /// Reads a pattern in Go's syntax from left to right, checks it, and translates it for the `regex` crate.
@@ -158,7 +174,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Adds an element to the group. Fails if it exceeds Go's limits.
+    /// Adds an element to the group. Fails if the element alone exceeds Go's limits; the group is checked when it ends.
     fn push(&mut self, node: NodeSize) -> Result<(), PatternError> {
         self.group.push(node);
         node.exceeded_limit().map_or(Ok(()), |problem| pattern_error(problem, self.whole))
