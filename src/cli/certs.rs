@@ -37,8 +37,12 @@ pub(super) fn parse_certificate_name(text: &str) -> Result<String, String> {
     // Container networks also have names with underscores, which TLS clients accept.
     let is_label = |label: &str| names::is_dns_label(&label.to_ascii_lowercase().replace('_', "-"));
     let host = text.strip_prefix("*.").unwrap_or(text);
-    let is_name = host.len() <= 253 && host.split('.').all(is_label);
-    if is_name || text.parse::<IpAddr>().is_ok() {
+    let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
+    let has_name_ending = host.rsplit('.').next().is_some_and(|last| !is_number(last));
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.to_string());
+    }
+    if host.len() <= 253 && has_name_ending && host.split('.').all(is_label) {
         return Ok(text.to_owned());
     }
     Err("use a DNS name such as tollgate.example.com, or an IP address".to_owned())

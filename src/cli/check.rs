@@ -142,7 +142,7 @@ impl TextChecker<'_> {
         let known = self.namespaces.or(own);
         let labels = known.labels(namespace);
         let claims = self.claims.map(|known| ClaimsInFiles { known, file });
-        self.engine.validate_among(&Attributes::for_create(object, "", self.now), labels, claims)
+        self.engine.validate_with_claims(&Attributes::for_create(object, "", self.now), labels, claims)
     }
 }
 
@@ -262,8 +262,8 @@ impl TextCheckState<'_> {
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
     fn is_policy_test(&self, root: Value<'_>) -> bool {
-        let has_tests =
-            self.source == TextSource::Named || root.get("tests").exists() && policy::is_policy_test(root);
+        let has_tests = self.source == TextSource::Named
+            || root.get("tests").exists() && !policy::is_test_of_another_tool(root);
         policy::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 

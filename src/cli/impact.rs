@@ -463,10 +463,10 @@ fn assess_impact(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     let differences = impact::impact_notes(query, &impact);
     let (no_effect, depends_on) = match query.change {
         ProposedChange::Rule(_) => {
-            (query.profile.why_rules_do_nothing(), query.profile.describe_gates_for_rules())
+            (query.profile.why_rules_do_nothing(), query.profile.gates_that_rules_may_lack())
         }
         ProposedChange::Slice(_) => {
-            (query.profile.why_taints_do_nothing(), query.profile.describe_gates_for_taints())
+            (query.profile.why_taints_do_nothing(), query.profile.gates_that_taints_may_lack())
         }
     };
     Assessment {

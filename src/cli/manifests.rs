@@ -120,11 +120,24 @@ pub(super) fn parse_url(text: &str) -> Result<String, String> {
             "the server answers only at /validate and /mutate; use https://{host} without a path"
         ));
     }
-    let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
-    if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
-        return Err("the port must be a number from 1 to 65535".to_owned());
+    let (name, port) = match host.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((address, port))) => (address, port),
+        Some(None) => return Err("use https://[address]:port; the `]` is missing".to_owned()),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let has_good_port = match port.strip_prefix(':') {
+        Some(port) => port.parse::<u16>().is_ok_and(|port| port > 0),
+        None => port.is_empty(),
+    };
+    match (name, has_good_port) {
+        ("", _) => Err("use https://host:port".to_owned()),
+        (_, true) => Ok(format!("https://{host}")),
+        (_, false) => {
+            Err("use https://host:port with a port from 1 to 65535, and put `[` and `]` around an IPv6 \
+                           address"
+                .to_owned())
+        }
     }
-    Ok(format!("https://{host}"))
 }
 
 fn parse_image(text: &str) -> Result<String, String> {
@@ -142,9 +155,14 @@ fn parse_ca_bundle(text: &str) -> Result<String, String> {
 
 /// Reads a file with the CA certificates for a caBundle. An error if it also contains a private key.
 pub(super) fn read_ca_file(file: &Path) -> Result<Vec<u8>, Failure> {
-    let pem = read_pem(file)?;
-    refuse_private_key(&pem).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))?;
-    Ok(pem)
+    refuse_private_key_in(file)?;
+    read_pem(file)
+}
+
+/// Returns an error if the file contains a private key; none if it cannot be read.
+pub(super) fn refuse_private_key_in(file: &Path) -> Result<(), Failure> {
+    let Ok(pem) = read_pem(file) else { return Ok(()) };
+    refuse_private_key(&pem).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
 }
 
 /// Returns an error if the PEM text contains a private key of any type. The API server accepts such a caBundle.

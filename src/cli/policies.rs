@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use tollgate_document::source;
 use tollgate_engine::policy::{
     self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadSchemaFile,
@@ -34,7 +34,7 @@ pub(super) fn load_policy_set(
         Some(root) => read_referenced_within(path, root),
     };
     let set = compile(&texts, &read, resources)?;
-    if let Some(error) = no_policies_error(paths, &set) {
+    if let Some(error) = no_policies_error(paths, &texts, &set) {
         return Err(Failure::Input(error));
     }
     for state in set.resource_states() {
@@ -57,12 +57,23 @@ pub(super) fn load_policy_set(
     Ok(set)
 }
 
-/// Returns an error if `--policy` names files or folders that contain no policies, such as a file in which every line
-/// is a comment.
-pub(super) fn no_policies_error(paths: &[PathBuf], set: &PolicySet) -> Option<String> {
-    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let lacks_policies = !paths.is_empty() && set.has_only_resources();
-    lacks_policies.then(|| format!("{}: contains no policies", paths.join(", ")))
+/// Returns an error if one of the files in `paths` is empty but for comments, or if the files and folders together
+/// contain no policies. `texts` are the files that were read.
+pub(super) fn no_policies_error(paths: &[PathBuf], texts: &[PolicyFile], set: &PolicySet) -> Option<String> {
+    let is_named =
+        |file: &&PolicyFile| paths.iter().any(|path| Input::File(path.clone()).name() == file.name);
+    let has_content = |text: &str| {
+        source::documents(text).any(|document| document.map_or(true, |found| !found.doc.root().is_null()))
+    };
+    let empty = texts.iter().filter(is_named).find(|file| !has_content(&file.text));
+    let names = match empty {
+        Some(file) => file.name.clone(),
+        None if !paths.is_empty() && set.has_none_from_files() => {
+            paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        }
+        None => return None,
+    };
+    Some(format!("{names}: contains no policies"))
 }
 
 /// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.

@@ -272,7 +272,7 @@ impl Arguments {
     /// Returns the host at which an API server outside of the cluster reaches the webhook: a name in the
     /// certificate that is not that of the Service, if possible not a loopback one. An IPv6 address is in
     /// brackets, as in URLs.
-    fn reachable_host(&self) -> Option<String> {
+    fn host_for_webhook_url(&self) -> Option<String> {
         let names = self.certificate_names();
         let address = self.listen.ip();
         let listens = address.is_loopback().then(|| address.to_string());
@@ -324,7 +324,7 @@ impl Arguments {
                 }
                 None => format!("--ca-bundle {bundle}"),
             };
-            if let (false, Some(host)) = (self.cluster.register.is_enabled(), self.reachable_host()) {
+            if let (false, Some(host)) = (self.cluster.register.is_enabled(), self.host_for_webhook_url()) {
                 let port = webhook.port();
                 write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
                 for path in &self.engine.policies.paths {

@@ -273,7 +273,7 @@ impl Taint {
             let gates = profile.why_rule_gates_are_off();
             let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
             let inert = why.map(|why| format!("{why}, so the rule has no effect"));
-            let inert = inert.or_else(|| profile.describe_gates_for_rules());
+            let inert = inert.or_else(|| profile.gates_that_rules_may_lack());
             for problem in unserved.iter().chain(&inert) {
                 console.warning(problem);
             }

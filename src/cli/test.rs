@@ -69,6 +69,7 @@ impl Arguments {
             let text = files::read(input, DEFAULT_MAX_FILE_BYTES)?;
             let is_named = matches!(input, Input::File(path) if self.paths.contains(path));
             if !is_named && is_of_another_tool(&text) {
+                console.note(&format!("{file}: skipped, because it has the tests of another tool"));
                 continue;
             }
             let tests = TestFile::parse(&file, &text).map_err(Failure::Input)?;
@@ -88,11 +89,10 @@ impl Arguments {
     }
 }
 
-/// True if a file that was found in a folder has other contents than tests of policies. What cannot be parsed is
-/// reported as an error.
+/// True if a file that was found in a folder has the tests of another tool.
 fn is_of_another_tool(text: &str) -> bool {
     let first = documents(text).next().and_then(Result::ok);
-    first.is_some_and(|document| !policy::is_policy_test(document.doc.root()))
+    first.is_some_and(|document| policy::is_test_of_another_tool(document.doc.root()))
 }
 
 /// Loads the policies for a test file, from the paths of [`policy_paths`].
@@ -106,7 +106,7 @@ fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> 
     let mut texts: Vec<PolicyFile> = policies::read_files(&paths)?;
     texts.dedup();
     let set = policies::compile(&texts, &policies::read_referenced, &[])?;
-    match policies::no_policies_error(&paths, &set) {
+    match policies::no_policies_error(&paths, &texts, &set) {
         Some(error) => Err(Failure::Input(error)),
         None => Ok(set),
     }

@@ -178,7 +178,7 @@ impl Engine {
 
     /// Like [`Engine::validate`], for one of several files. `claims` are the claims of all files, so that a pod whose
     /// claim is in another namespace is reported.
-    pub fn validate_among(
+    pub fn validate_with_claims(
         &self,
         admission: &Attributes<'_>,
         labels: Labels<'_>,

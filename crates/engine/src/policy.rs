@@ -43,8 +43,8 @@ pub use glob::matches as glob_matches;
 pub use import::PolicyAsResource;
 pub use kind::PolicyKind;
 pub use load::{
-    PolicyError, PolicyFile, ReadSchemaFile, document_errors, is_policy_test, is_test_file, normalized_path,
-    policy_errors,
+    PolicyError, PolicyFile, ReadSchemaFile, document_errors, is_test_file, is_test_of_another_tool,
+    normalized_path, policy_errors,
 };
 pub use location::PolicyLocation;
 pub use missing::{MissingTolerations, missing_tolerations};

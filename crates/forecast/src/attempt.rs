@@ -351,7 +351,7 @@ impl<'p> Simulation<'_, 'p> {
             self.set_allocation(*claim, held);
         }
         let (mut waits, mut cannot_join) = (false, false);
-        for claim in entry.claim_indices() {
+        for claim in entry.claims_of_pod() {
             let is_new = choice.allocations.iter().any(|(new, _)| *new == claim);
             let state = self.claim_state_mut(claim);
             let Some(held) = &state.allocation else { continue };
@@ -368,14 +368,14 @@ impl<'p> Simulation<'_, 'p> {
             self.pending.insert(pod, scheduler_error(message.to_owned()));
             return;
         }
-        for claim in entry.claim_indices() {
+        for claim in entry.claims_of_pod() {
             let state = self.claim_state_mut(claim);
             let consumer = Consumer::Pod(pod);
             if state.allocation.is_some() && !state.reserved.contains(&consumer) {
                 state.reserved.push(consumer);
             }
         }
-        self.changed_claims.extend(entry.claim_indices());
+        self.changed_claims.extend(entry.claims_of_pod());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
         if let Some(state) = self.pods.get_mut(pod) {

@@ -197,7 +197,7 @@ impl<'p> Simulation<'_, 'p> {
             consumer: Consumer::Pod(pod),
             held: Vec::new(),
         };
-        for claim in entry.claim_indices() {
+        for claim in entry.claims_of_pod() {
             if self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated) {
                 let state = std::mem::take(self.claim_state_mut(claim));
                 deletion.held.extend(state.allocation);
@@ -209,7 +209,7 @@ impl<'p> Simulation<'_, 'p> {
         }
         deletion.consumer = Consumer::Deleted(self.deletion_count);
         self.deletion_count += 1;
-        for claim in entry.claim_indices() {
+        for claim in entry.claims_of_pod() {
             let mut reserved = self.claim_state_mut(claim).reserved.iter_mut();
             if let Some(consumer) = reserved.find(|consumer| **consumer == Consumer::Pod(pod)) {
                 *consumer = deletion.consumer;
@@ -250,7 +250,7 @@ impl<'p> Simulation<'_, 'p> {
             self.devices.set_held(self.cache, held, false);
             self.retries_all = true;
         }
-        for claim in entry.claim_indices() {
+        for claim in entry.claims_of_pod() {
             let reserved = &mut self.claim_state_mut(claim).reserved;
             let before = reserved.len();
             reserved.retain(|consumer| *consumer != deletion.consumer);

@@ -228,7 +228,7 @@ impl<'d> PodAndClaimTables<'d> {
 
 impl PodEntry<'_> {
     /// All claims that the pod can use.
-    pub(crate) fn claim_indices(&self) -> impl Iterator<Item = ClaimIndex> {
+    pub(crate) fn claims_of_pod(&self) -> impl Iterator<Item = ClaimIndex> {
         self.references.iter().filter_map(|reference| reference.claim).chain([self.extended])
     }
 }

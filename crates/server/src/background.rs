@@ -59,7 +59,7 @@ pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
     fn labels(&self, namespace: &str) -> NamespaceLabels;
     /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current, or
     /// if nothing was listed yet.
-    fn age(&self) -> Option<u64>;
+    fn age_seconds(&self) -> Option<u64>;
     /// Fetches the labels of a namespace that is not cached.
     fn fetch(&self, namespace: &str) -> LabelsFuture;
 }

@@ -365,7 +365,7 @@ impl NamespaceLookup for RequestNamespaceLabels<'_> {
         }
     }
 
-    fn age(&self) -> Option<u64> {
+    fn age_seconds(&self) -> Option<u64> {
         match self {
             RequestNamespaceLabels::File(_) => None,
             RequestNamespaceLabels::Cluster { age, .. } => *age,
@@ -396,7 +396,7 @@ async fn labels_for<'c>(
         },
         labels => labels,
     };
-    RequestNamespaceLabels::Cluster { labels, age: source.age() }
+    RequestNamespaceLabels::Cluster { labels, age: source.age_seconds() }
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.

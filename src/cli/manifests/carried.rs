@@ -44,7 +44,7 @@ impl ConfigMapFiles {
             Ok(text)
         };
         let set = policies::compile(&files, &keep, &[])?;
-        if let Some(error) = policies::no_policies_error(paths, &set) {
+        if let Some(error) = policies::no_policies_error(paths, &files, &set) {
             return Err(Failure::Input(error));
         }
         files.retain(|file| !policy::is_test_file(&file.name));

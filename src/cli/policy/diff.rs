@@ -118,10 +118,11 @@ impl Diff {
     }
 }
 
-/// Loads the policies of a file or folder. An empty folder is an empty set, as before the first policy.
+/// Loads the policies of a file or folder. One without policies is an empty set, as before the first policy and after
+/// the last one.
 fn load_policies(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_folder_without_manifests(path) {
         return Ok(PolicySet::default());
     }
-    policies::load_policy_set(&[path.to_owned()], None, &[])
+    policies::compile(&policies::read_files(&[path.to_owned()])?, &policies::read_referenced, &[])
 }

@@ -216,7 +216,7 @@ impl NamespaceSource for WatchedNamespaces {
         }
     }
 
-    fn age(&self) -> Option<u64> {
+    fn age_seconds(&self) -> Option<u64> {
         self.0.stale_for().map(|age| age.as_secs())
     }
 

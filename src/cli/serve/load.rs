@@ -151,7 +151,7 @@ impl ServingLoader {
             tracing::warn!(%warning, "a policy contains a probable mistake");
         }
         if faults.is_empty() {
-            faults.extend(policies::no_policies_error(&self.policies, &set));
+            faults.extend(policies::no_policies_error(&self.policies, &read.policies.files, &set));
         }
         let namespaces = self.read_namespaces(&read).map_err(|fault| faults.push(fault)).ok().flatten();
         if !faults.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, reload_hooks};
-use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url};
+use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url, refuse_private_key_in};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LeaseHandle, Registration, SharedRegistrationStatus};
@@ -139,6 +139,10 @@ impl RegisterArgs {
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let ca_source = self.ca_source(server, certificates);
+        if let CaSource::File(file) = &ca_source {
+            // A file that cannot be read yet may appear later; a private key must never be registered.
+            refuse_private_key_in(file)?;
+        }
         let engine_handle = server.engine_handle();
         let desired = Arc::new(engine_handle.with_engine(|engine| DesiredEntries::new(engine, lease)));
         // A CA in memory must be registered before the Service sends requests here. One in a directory may be

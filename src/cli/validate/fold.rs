@@ -48,7 +48,7 @@ struct FolderCounts {
 }
 
 impl FolderCounts {
-    fn hidden(self) -> usize {
+    fn hidden_count(self) -> usize {
         self.found - self.shown
     }
 }
@@ -145,9 +145,9 @@ impl FolderFindingLimiter {
     /// parent if it has no others.
     fn folders_with_hidden(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
-        for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
+        for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden_count() > 0) {
             let parent = folder.parent().unwrap_or(folder);
-            by_parent.entry(parent).or_default().push((folder, counts.hidden()));
+            by_parent.entry(parent).or_default().push((folder, counts.hidden_count()));
         }
         let mut named = Vec::new();
         for (parent, folders) in by_parent {

@@ -273,14 +273,14 @@ impl Profile {
 
     /// A sentence about the feature gates on which the effect of DeviceTaintRules depends; `None` if it is known which
     /// gates are on, or if the defaults suffice.
-    pub fn describe_gates_for_rules(&self) -> Option<String> {
+    pub fn gates_that_rules_may_lack(&self) -> Option<String> {
         self.describe_needed_gates(&RULE_GATES, "the rule has")
             .filter(|_| self.why_rules_do_nothing().is_none())
     }
 
     /// A sentence about the feature gate on which the effect of taints in ResourceSlices depends; `None` if it is known
     /// which gates are on, or if the defaults suffice.
-    pub fn describe_gates_for_taints(&self) -> Option<String> {
+    pub fn gates_that_taints_may_lack(&self) -> Option<String> {
         self.describe_needed_gates(&[Gate::DRADeviceTaints], "taints have")
     }
 

@@ -183,16 +183,16 @@ mod tests {
         // A gate that nobody reports may be on: that is no reason to say that a rule does nothing.
         assert_eq!((profile.why_rules_do_nothing(), profile.why_taints_do_nothing()), (None, None));
         assert_eq!(
-            profile.describe_gates_for_rules().as_deref(),
+            profile.gates_that_rules_may_lack().as_deref(),
             Some(
                 "the API server does not report its feature gates; the rule has no effect unless the feature gates \
                  DRADeviceTaintRules and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
             )
         );
         let newest = release("1.37").for_server(&silent(), None).expect("gates");
-        assert_eq!(newest.describe_gates_for_rules(), None, "on by default");
+        assert_eq!(newest.gates_that_rules_may_lack(), None, "on by default");
         let chosen = release("1.36").for_server(&silent(), Some(&GateChoice::Default)).expect("gates");
-        assert!(chosen.describe_gates_for_rules().is_none() && chosen.why_rules_do_nothing().is_some());
+        assert!(chosen.gates_that_rules_may_lack().is_none() && chosen.why_rules_do_nothing().is_some());
         assert!(profile.describe_gates().starts_with("the defaults of 1.35; off: DRAConsumableCapacity, "));
         // Behind it nothing is denied because a gate may be off, and the words are the same.
         let behind = release("1.35").for_webhook_of_server(&silent(), None).expect("gates");

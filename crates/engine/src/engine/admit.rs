@@ -163,7 +163,8 @@ impl<'r> Review<'r> {
         };
         let labels = namespaces.labels(namespace);
         let uses_labels = || !namespace.is_empty() && engine.policies.needs_namespace_labels();
-        let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::default() };
+        let decided =
+            Decision { age: namespaces.age_seconds().filter(|_| uses_labels()), ..Decision::default() };
         match endpoint {
             Endpoint::Validate => Decision {
                 verdict: engine.validate_for_all_profiles(&admission, labels, None, true),

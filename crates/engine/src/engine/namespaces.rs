@@ -16,7 +16,7 @@ pub trait NamespaceLookup {
     fn labels(&self, namespace: &str) -> Labels<'_>;
 
     /// Returns how many seconds old the labels are; `None` if they are current.
-    fn age(&self) -> Option<u64> {
+    fn age_seconds(&self) -> Option<u64> {
         None
     }
 }
@@ -34,8 +34,8 @@ impl<T: NamespaceLookup> NamespaceLookup for Option<T> {
         self.as_ref().map_or(Labels::Unknown, |known| known.labels(namespace))
     }
 
-    fn age(&self) -> Option<u64> {
-        self.as_ref().and_then(NamespaceLookup::age)
+    fn age_seconds(&self) -> Option<u64> {
+        self.as_ref().and_then(NamespaceLookup::age_seconds)
     }
 }
 
@@ -44,8 +44,8 @@ impl<T: NamespaceLookup + ?Sized> NamespaceLookup for &T {
         (**self).labels(namespace)
     }
 
-    fn age(&self) -> Option<u64> {
-        (**self).age()
+    fn age_seconds(&self) -> Option<u64> {
+        (**self).age_seconds()
     }
 }
 

@@ -113,13 +113,13 @@ pub fn is_test_file(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// True if a document is meant as tests of policies, also with a misspelt field. Other tools, such as promtool and
-/// helm-unittest, use the same file names and also have `tests`, but none of these fields.
-pub fn is_policy_test(root: Value<'_>) -> bool {
+/// True if a document has the tests of another tool that uses the same file names: promtool or helm-unittest. Anything
+/// else may be tests of policies with a mistake.
+pub fn is_test_of_another_tool(root: Value<'_>) -> bool {
+    const TOP_LEVEL: [&str; 4] = ["rule_files", "evaluation_interval", "suite", "templates"];
+    const OF_A_TEST: [&str; 5] = ["it", "asserts", "input_series", "alert_rule_test", "promql_expr_test"];
     let has_any = |value: Value<'_>, fields: &[&str]| fields.iter().any(|field| value.get(field).exists());
-    let is_case = |value: Value<'_>| has_any(value, &["object", "review", "expect"]);
-    has_any(root, &["policies", "namespaces", "state"])
-        || root.members().any(|(_, list)| list.items().any(is_case))
+    has_any(root, &TOP_LEVEL) || root.get("tests").items().any(|test| has_any(test, &OF_A_TEST))
 }
 
 /// Collects policies and errors while files are compiled.

@@ -173,8 +173,8 @@ impl PolicySet {
         &self.resources
     }
 
-    /// True if no policy comes from a file.
-    pub fn has_only_resources(&self) -> bool {
+    /// True if no policy comes from a file, also if there are no policies.
+    pub fn has_none_from_files(&self) -> bool {
         let is_used = |state: &&ResourceState| state.acceptance != Acceptance::ReplacedByFile;
         self.policies.len() == self.resources.iter().filter(is_used).count()
     }

@@ -83,7 +83,7 @@ fn ineffective_taint_rule_finding(kind: ApiKind, profile: &Profile, is_version_o
     let why = if is_version_off { profile.why_rule_gates_are_off() } else { profile.why_rules_do_nothing() };
     let detail = match why {
         Some(why) => format!("{why}, so the rule has no effect"),
-        None => profile.describe_gates_for_rules()?,
+        None => profile.gates_that_rules_may_lack()?,
     };
     let at = Path::ROOT.field("kind").owned();
     Some(forbidden_finding(RULE_WITHOUT_EFFECT, at, detail))

@@ -165,7 +165,7 @@ pub(in crate::cli::drain) fn release_problems(asked: &ConnectedServer) -> Vec<St
         format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")
     });
     let mut problems: Vec<String> =
-        inert.or_else(|| profile.describe_gates_for_rules()).into_iter().collect();
+        inert.or_else(|| profile.gates_that_rules_may_lack()).into_iter().collect();
     if release.minor.trim_end_matches('+') == "36" && ["0", "1", "2"].contains(&release.patch.as_str()) {
         problems.push(format!(
             "the scheduler of Kubernetes {} can crash because of a DeviceTaintRule; upgrade to 1.36.3 or later",

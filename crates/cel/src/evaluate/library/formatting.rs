@@ -242,10 +242,11 @@ fn format_float(value: f64, precision: Option<usize>, verb: char) -> Result<Stri
         // The precision is taken for a width.
         return Ok(format!("{text:>asked$}"));
     }
-    Ok(format!("{sign}{}", fixed_notation(value, asked)))
+    Ok(format!("{sign}{}", unsigned_fixed_notation(value, asked)))
 }
 
-fn fixed_notation(value: f64, places: usize) -> String {
+/// Formats the absolute value of a finite number with that many decimals, and with commas between thousands.
+fn unsigned_fixed_notation(value: f64, places: usize) -> String {
     let (digits, point) = shortest_digits(value);
     let keep = i64::from(point) + i64::try_from(places).unwrap_or(i64::MAX);
     let (digits, point) = rounded_digits(digits, point, keep);

@@ -104,7 +104,7 @@ impl<'s> PolicyToExport<'s> {
     }
 
     /// Returns the test whether `spec.match` includes the operation and namespace of a request for objects of that
-    /// kind. Drivers are tested by [`ExportedPolicy::matches_driver`].
+    /// kind. Drivers are tested by [`Self::matches_driver`].
     pub(super) fn matches_scope(&self, kind: ApiKind) -> BoolExpr {
         let scope = self.spec.get("match");
         let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();

@@ -30,11 +30,13 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
             .too_many(BadValue::Excess { count, limit }, format_args!("KEP-5055 allows at most {limit}"));
     }
     for (index, entry) in taints.iter().enumerate() {
-        check_slice_taint(cx, &taints_at.index(index), entry);
+        check_entry_around_taint(cx, &taints_at.index(index), entry);
     }
 }
 
-fn check_slice_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
+/// Checks an entry of `spec.taints` except for the taint in it: the device, and that the taint is not both nested and
+/// inlined.
+fn check_entry_around_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
         cx.report(SLICE_TAINT_DEVICE, &device_at).required("");
