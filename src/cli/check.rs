@@ -48,14 +48,14 @@ impl TextSource {
         matches!(self, TextSource::Found(_) | TextSource::Markdown { is_found: true })
     }
 
-    pub(super) fn is_markdown(self) -> bool {
+    pub(super) fn is_markdown_text(self) -> bool {
         matches!(self, TextSource::Markdown { .. })
     }
 
     /// Returns the byte ranges of the manifests in a text: YAML and JSON code blocks in Markdown, else the whole
     /// text.
     fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
-        if self.is_markdown() {
+        if self.is_markdown_text() {
             markdown::manifest_block_ranges(text)
         } else {
             std::iter::once(0..text.len()).collect()
@@ -114,14 +114,18 @@ impl TextChecker<'_> {
             file,
             text,
             known,
-            suppressions: if source.is_markdown() {
+            suppressions: if source.is_markdown_text() {
                 Suppressions::default()
             } else {
                 Suppressions::parse_text(text, &lines)
             },
             lines,
             source,
-            own_namespaces: if source.is_markdown() { None } else { self.namespaces_for_admin_access(text) },
+            own_namespaces: if source.is_markdown_text() {
+                None
+            } else {
+                self.namespaces_for_admin_access(text)
+            },
             policy_errors: None,
             emit,
         }
@@ -166,7 +170,7 @@ impl TextCheckState<'_> {
         let mut count = 0;
         for part in self.source.manifest_ranges(self.text) {
             let text = self.text.get(part.clone()).unwrap_or_default();
-            if self.source.is_markdown() && shape::has_shortcode(text) {
+            if self.source.is_markdown_text() && shape::has_shortcode(text) {
                 let line = self.lines.line_and_column(part.start).0;
                 (self.emit)(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
                 count += 1;
@@ -195,7 +199,7 @@ impl TextCheckState<'_> {
 
     fn check_document(&mut self, document: &Document<'_>) {
         let root = document.doc.root();
-        if self.source.is_markdown() {
+        if self.source.is_markdown_text() {
             return match found::reason_to_skip_in_markdown(root) {
                 Some(reason) => self.report_skipped(document, reason),
                 None if is_policy(root) => self.report_skipped(document, SkipReason::OtherKind),
@@ -374,7 +378,7 @@ impl TextCheckState<'_> {
                 {
                     skipped = located.is_empty().then_some(SkipReason::Template);
                 }
-                if self.source.is_markdown() {
+                if self.source.is_markdown_text() {
                     found::retain_findings_for_excerpt(&mut located, document, self.text);
                 }
                 let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);

@@ -132,8 +132,9 @@ impl ErrorList {
 
     /// Keeps an error; [`Self::has_capacity_or_count_omitted`] must have allowed it.
     fn push(&mut self, error: DecodeError) {
-        self.bytes +=
-            error.at.printed_bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
+        self.bytes += error.at.estimated_printed_bytes()
+            + error.detail.len()
+            + error.help.as_ref().map_or(0, String::len);
         self.list.push(error);
     }
 }

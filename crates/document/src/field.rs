@@ -212,7 +212,7 @@ impl FieldPath {
     }
 
     /// Approximate length in bytes of the printed path.
-    pub fn printed_bytes(&self) -> usize {
+    pub fn estimated_printed_bytes(&self) -> usize {
         let step = |step: &OwnedSegment| match &step.name {
             SegmentName::Index(_) => 4,
             SegmentName::Field(name) | SegmentName::Key(name) => name.len() + 1,
@@ -325,7 +325,7 @@ mod tests {
     fn a_key_of_megabytes_keeps_its_beginning_and_its_end() {
         let key = format!("a{}é", "ü".repeat(20_000));
         let path = Path::ROOT.key(&key).owned();
-        assert!(path.printed_bytes() < 17 << 10, "{}", path.printed_bytes());
+        assert!(path.estimated_printed_bytes() < 17 << 10, "{}", path.estimated_printed_bytes());
         let printed = path.print(PathAudience::User);
         assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
     }

@@ -12,7 +12,7 @@ mod message;
 mod rule;
 
 pub use budget::{FindingBudget, Findings};
-pub use fix::is_taint_field_name;
+pub use fix::is_taint_holding_field;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 pub use message::MessageStyle;
 pub use rule::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
@@ -215,7 +215,7 @@ impl Finding {
 
     /// True if path, rule, error type, value and detail are equal. Such findings are merged, even if the
     /// server prints different paths.
-    pub fn states_same_fact(&self, other: &Finding) -> bool {
+    pub fn is_equal_except_server_path(&self, other: &Finding) -> bool {
         (&self.at, self.rule, self.kind, &self.value, &self.detail)
             == (&other.at, other.rule, other.kind, &other.value, &other.detail)
     }

@@ -13,7 +13,8 @@ use tollgate_formats::count::count_with_noun;
 pub(crate) struct MovingPods {
     /// Indices of its pods among the pods of the drain. More than one only for a unit.
     pub(crate) pods: Vec<usize>,
-    /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
+    /// The workload or unit, such as `Deployment inference/chat`, or the pod if it has none. Movers are sorted by
+    /// namespace and then by this.
     pub(crate) workload: String,
     /// Indices of the PDBs that select these pods.
     pub(crate) budgets: Vec<usize>,

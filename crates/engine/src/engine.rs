@@ -448,7 +448,7 @@ impl Engine {
             let is_same = |last: &&mut Diagnostic| {
                 let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
                 let was_by = last.policy.as_ref().map(|policy| (last.level, policy));
-                last.finding.states_same_fact(&finding) && said_by == was_by
+                last.finding.is_equal_except_server_path(&finding) && said_by == was_by
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}

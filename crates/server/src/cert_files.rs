@@ -33,7 +33,8 @@ pub(super) struct CertificateSource {
     state: Mutex<CertificateState>,
 }
 
-/// The contents of the certificate files that were read last, and whether they are in use.
+/// The contents of the certificate files that are in use, and when they expire; if the contents that were read last cannot
+/// be used, also these and the reason.
 #[derive(Default)]
 struct CertificateState {
     in_use: FileContents,

@@ -43,7 +43,7 @@ impl WorkItem {
     /// Returns the input to read, if it is a manifest; `None` for Markdown and other work.
     pub(in super::super) fn manifest_input(&self) -> Option<&Input> {
         match self {
-            WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
+            WorkItem::Read(input, source) if !source.is_markdown_text() => Some(input),
             _ => None,
         }
     }
@@ -153,7 +153,7 @@ impl FileChecker<'_> {
         let overrides =
             checked.map(|(input, settings)| settings.overrides_for_input(input)).unwrap_or_default();
         let claims = match (work, &text) {
-            (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown() => {
+            (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown_text() => {
                 self.claims.claims_for(input, text)
             }
             _ => None,
@@ -239,7 +239,8 @@ impl FileChecker<'_> {
     /// Fixes an input if requested; `None` if it could not be read or is Markdown.
     fn fix_input(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<FixOutcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
-        (!text.is_empty() && !source.is_markdown()).then(|| mode.fix_input(input, text, *source, checker))
+        (!text.is_empty() && !source.is_markdown_text())
+            .then(|| mode.fix_input(input, text, *source, checker))
     }
 
     /// Returns why an unreadable file is skipped: it was found in a folder and is no manifest. `None` if it is an
@@ -258,7 +259,7 @@ impl FileChecker<'_> {
         }
         // kubectl repairs or converts the encoding, in which every second byte can be zero.
         let is_manifest = shape::may_contain_words(&text.replace('\0', ""), &["apiversion"]);
-        (source.is_markdown() || !is_manifest).then_some(SkipReason::NotParsable)
+        (source.is_markdown_text() || !is_manifest).then_some(SkipReason::NotParsable)
     }
 }
 

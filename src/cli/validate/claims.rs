@@ -70,7 +70,7 @@ impl FoundClaims {
         for work in work {
             let WorkItem::Read(input @ Input::File(path), source) = &work.item else { continue };
             // What is in Markdown is an example.
-            if source.is_markdown() || !input.can_be_read_twice() {
+            if source.is_markdown_text() || !input.can_be_read_twice() {
                 continue;
             }
             let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };

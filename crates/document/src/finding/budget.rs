@@ -144,12 +144,18 @@ impl Finding {
             BadValue::Str(text) | BadValue::Json(text) => text.len(),
             _ => 8,
         };
-        let also: usize = self.also.iter().map(crate::field::FieldPath::printed_bytes).sum();
+        let also: usize = self.also.iter().map(crate::field::FieldPath::estimated_printed_bytes).sum();
         let help: usize =
             [&self.help, &self.short, &self.advice].into_iter().flatten().map(|text| text.len()).sum();
         let server_at = self.server_at.as_ref().map_or(0, String::len);
         // A fix repeats paths that are counted here, and is not part of an answer.
-        FINDING_OVERHEAD_BYTES + value + self.detail.len() + self.at.printed_bytes() + also + help + server_at
+        FINDING_OVERHEAD_BYTES
+            + value
+            + self.detail.len()
+            + self.at.estimated_printed_bytes()
+            + also
+            + help
+            + server_at
     }
 }
 

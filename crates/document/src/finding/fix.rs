@@ -177,9 +177,9 @@ impl Fix {
     /// fix is safe in an object with taints, or if it creates one.
     pub fn is_safe(&self, has_taints: bool) -> bool {
         let makes_taints = |edit: &Edit| match edit {
-            Edit::Rename { to, .. } => is_taint_field_name(to),
+            Edit::Rename { to, .. } => is_taint_holding_field(to),
             Edit::Nest { key, members, .. } => {
-                is_taint_field_name(key) || members.iter().any(|key| is_taint_field_name(key))
+                is_taint_holding_field(key) || members.iter().any(|key| is_taint_holding_field(key))
             }
             _ => false,
         };
@@ -188,7 +188,7 @@ impl Fix {
 }
 
 /// True if a field of that name holds taints.
-pub fn is_taint_field_name(name: &str) -> bool {
+pub fn is_taint_holding_field(name: &str) -> bool {
     matches!(name, "taints" | "taint")
 }
 

@@ -94,7 +94,7 @@ impl<'a> DialectChecker<'a> {
     }
 
     /// Checks the name of an alias.
-    pub(super) fn check_alias(&self, span: Span) -> Result<(), DocumentError> {
+    pub(super) fn check_alias_name(&self, span: Span) -> Result<(), DocumentError> {
         let at = span.start as usize;
         anchor_name_length(at, self.source.get(at..).unwrap_or_default()).map(drop)
     }

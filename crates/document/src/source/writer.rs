@@ -87,7 +87,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => {
-                dialect.check_alias(span)?;
+                dialect.check_alias_name(span)?;
                 self.write_alias(anchor, span)
             }
             _ => Ok(()),

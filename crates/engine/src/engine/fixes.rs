@@ -3,7 +3,7 @@
 use super::{Diagnostic, KIND};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
-use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint_field_name};
+use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint_holding_field};
 
 /// Levels of nesting of an object that are searched for taints.
 const MAX_SEARCH_DEPTH: usize = 64;
@@ -31,7 +31,7 @@ pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
 /// levels, which no object of the API is.
 fn has_taint_fields(value: Value<'_>, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else { return true };
-    value.members().any(|(key, member)| is_taint_field_name(key.text()) || has_taint_fields(member, below))
+    value.members().any(|(key, member)| is_taint_holding_field(key.text()) || has_taint_fields(member, below))
         || value.items().any(|item| has_taint_fields(item, below))
 }
 
