@@ -130,7 +130,7 @@ fn a_target_that_is_gone_is_not_proven() {
     assert_eq!(sim.rules(), Vec::new());
 }
 
-/// A user without any permission is told all roles to bind.
+/// If a user has no permissions, the problem names every role that must be bound.
 #[test]
 fn missing_permissions_name_the_roles_that_grant_them() {
     let mut sim = example();
