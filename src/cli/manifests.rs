@@ -156,18 +156,13 @@ fn parse_ca_bundle(text: &str) -> Result<String, String> {
 /// Reads a file with the CA certificates for a caBundle. An error if it also contains a private key.
 pub(super) fn read_ca_file(file: &Path) -> Result<Vec<u8>, Failure> {
     let pem = read_pem(file)?;
-    refuse_private_key(&pem).map_err(|error| ca_file_failure(file, &error))?;
+    refuse_private_key_in(file, &pem)?;
     Ok(pem)
 }
 
-/// Returns an error if the file contains a private key; none if it cannot be read.
-pub(super) fn refuse_private_key_in(file: &Path) -> Result<(), Failure> {
-    let Ok(pem) = read_pem(file) else { return Ok(()) };
-    refuse_private_key(&pem).map_err(|error| ca_file_failure(file, &error))
-}
-
-fn ca_file_failure(file: &Path, error: &str) -> Failure {
-    Failure::Input(format!("{}: {error}", file.display()))
+/// Returns an error that names the file if its content contains a private key.
+pub(super) fn refuse_private_key_in(file: &Path, pem: &[u8]) -> Result<(), Failure> {
+    refuse_private_key(pem).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
 }
 
 /// Returns an error if the PEM text contains a private key of any type. The API server accepts such a caBundle.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, reload_hooks};
-use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url, refuse_private_key_in};
+use crate::cli::manifests::{
+    parse_namespace, parse_optional_api, parse_url, read_pem, refuse_private_key_in,
+};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LeaseHandle, Registration, SharedRegistrationStatus};
@@ -141,7 +143,9 @@ impl RegisterArgs {
         let ca_source = self.ca_source(server, certificates);
         if let CaSource::File(file) = &ca_source {
             // A file that cannot be read yet may appear later; a private key must never be registered.
-            refuse_private_key_in(file)?;
+            if let Ok(pem) = read_pem(file) {
+                refuse_private_key_in(file, &pem)?;
+            }
         }
         let engine_handle = server.engine_handle();
         let desired = Arc::new(engine_handle.with_engine(|engine| DesiredEntries::new(engine, lease)));
