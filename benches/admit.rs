@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tollgate::{Attributes, Endpoint, Engine, Labels, Operation, Profile, RuleSet, Value, admit};
+use tollgate::{Attributes, Endpoint, Engine, LabelsIfKnown, Operation, Profile, RuleSet, Value, admit};
 
 fn main() {
     reviews();
@@ -30,7 +30,7 @@ fn main() {
         let parse = best(|| drop(black_box(tollgate::parse_json(&text))));
         let all = best(|| {
             let doc = tollgate::parse_json(&text).expect("JSON");
-            let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
+            let verdict = engine.validate(&attributes(doc.root()), LabelsIfKnown::Unknown);
             assert!(verdict.findings().is_empty(), "{verdict:?}");
         });
         let scan = best(|| _ = black_box(text.bytes().fold(0_u8, u8::wrapping_add)));
@@ -61,14 +61,20 @@ fn reviews() {
                 &body,
                 Endpoint::Validate,
                 "2026-11-15T03:04:05Z",
-                &Labels::Unknown,
+                &LabelsIfKnown::Unknown,
             )))
         });
         let mut fresh = Duration::MAX;
         for _ in 0..50 {
             let new = engine();
             let start = Instant::now();
-            drop(black_box(admit(&new, &body, Endpoint::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)));
+            drop(black_box(admit(
+                &new,
+                &body,
+                Endpoint::Validate,
+                "2026-11-15T03:04:05Z",
+                &LabelsIfKnown::Unknown,
+            )));
             fresh = fresh.min(start.elapsed());
         }
         println!(

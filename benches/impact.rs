@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
-use tollgate_engine::impact::{TaintedDevicesQuery, impact_counts, impact_notes, violated_budgets};
+use tollgate_engine::impact::{RuleTaintedDevicesQuery, impact_counts, impact_notes, violated_budgets};
 
 const POOLS: usize = 6_250;
 const DEVICES: usize = 8;
@@ -106,10 +106,15 @@ fn count_together(snapshot: &mut Snapshot, selector: &str) -> Duration {
     best(9, || {
         let change =
             ProposedChange::from_rule_manifest(document.root(), None, snapshot, profile, at).expect("a rule");
-        let together =
-            TaintedDevicesQuery { snapshot, profile, without: "r200", with: Some(&change), by_class: true };
-        let tainted = together.tainted_devices();
-        let drivers = snapshot.driver_names();
+        let together = RuleTaintedDevicesQuery {
+            snapshot,
+            profile,
+            without: "r200",
+            with: Some(&change),
+            by_class: true,
+        };
+        let tainted = together.devices_tainted_by_rules();
+        let drivers = snapshot.publishing_or_allocated_driver_names();
         drivers
             .map(|driver| tainted.count_for_driver(driver) + snapshot.published_device_count(driver))
             .sum::<usize>()

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tollgate::{Endpoint, Engine, Labels, PolicyFile, PolicySet, RuleSet, admit};
+use tollgate::{Endpoint, Engine, LabelsIfKnown, PolicyFile, PolicySet, RuleSet, admit};
 
 /// What one expression may take.
 const BAR: Duration = Duration::from_millis(50);
@@ -118,7 +118,7 @@ fn measure(engine: &Engine, review: &[u8], endpoint: Endpoint) -> (Duration, Dur
     let mut answer = Vec::new();
     for _ in 0..ROUNDS {
         let before = Instant::now();
-        answer = admit(engine, review, endpoint, "2026-06-01T00:00:00Z", &Labels::Unknown).unwrap();
+        answer = admit(engine, review, endpoint, "2026-06-01T00:00:00Z", &LabelsIfKnown::Unknown).unwrap();
         times.push(before.elapsed());
     }
     (*times.iter().min().unwrap(), *times.iter().max().unwrap(), String::from_utf8(answer).unwrap())

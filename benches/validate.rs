@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tollgate::{Attributes, Engine, Labels, Operation, Profile, RuleSet, documents};
+use tollgate::{Attributes, Engine, LabelsIfKnown, Operation, Profile, RuleSet, documents};
 use tollgate_document::source::list;
 
 const DOCUMENTS: usize = 10_000;
@@ -70,13 +70,13 @@ fn judge(engine: &Engine, text: &str) -> usize {
                 &Attributes {
                     operation: Operation::Create,
                     subresource: "",
-                    object: item.value(),
+                    object: item.typed_value(),
                     old_object: None,
                     namespace: "",
                     user: tollgate::Value::absent(),
                     now: "2026-01-02T03:04:05Z".into(),
                 },
-                Labels::Unknown,
+                LabelsIfKnown::Unknown,
             );
             assert!(verdict.findings().is_empty(), "{verdict:?}");
             judged += 1;

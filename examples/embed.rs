@@ -2,7 +2,7 @@
 //! `cargo run --example embed`
 #![allow(clippy::print_stdout, clippy::disallowed_macros, reason = "a program for people")]
 
-use tollgate_engine::{Attributes, Engine, Labels, Profile, RuleSet, documents};
+use tollgate_engine::{Attributes, Engine, LabelsIfKnown, Profile, RuleSet, documents};
 
 const MANIFEST: &str = include_str!("driver-authors/wrong.yaml");
 
@@ -12,12 +12,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for document in documents(MANIFEST) {
         let document = document.map_err(|error| error.message)?;
         let request = Attributes::for_create(document.doc.root(), "default", "2026-11-16T12:00:00Z");
-        for diagnostic in engine.validate(&request, Labels::Unknown).findings() {
+        for diagnostic in engine.validate(&request, LabelsIfKnown::Unknown).findings() {
             println!(
                 "{}: {}: {}",
                 diagnostic.level.name(),
                 diagnostic.finding.user_path(),
-                diagnostic.finding.server_message()
+                diagnostic.finding.server_message_without_path()
             );
         }
     }

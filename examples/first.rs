@@ -45,7 +45,8 @@ fn main() -> anyhow::Result<()> {
     let engine = Engine::new(vec![tollgate::Profile::DEFAULT], rules).with_policies(Arc::new(policies));
     let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.webhook_address()?, server.ops_address()?);
-    let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
+    let client =
+        client::Client::new(webhook, &server.self_signed_ca_bundle().context("a self-signed certificate")?);
     let sending = std::thread::spawn(move || send_reviews(&client));
     println!("serving https://{webhook}/validate and /mutate");
     println!("with a self-signed certificate (certs/) and {count} policies (policies/)\n");

@@ -148,8 +148,8 @@ commands! {
     Audit(audit::Arguments);
     #[cfg(feature = "cluster")]
     Snapshot(snapshot::Arguments);
-    Taint(taint::Taint);
-    Untaint(taint::Untaint);
+    Taint(taint::PrintTaintRuleArgs);
+    Untaint(taint::PrintRuleDeletionArgs);
     Policy(policy::Arguments);
     Init(init::Arguments);
     Lsp(lsp::Arguments);
@@ -170,20 +170,20 @@ commands! {
 #[cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "public in builds for fuzzing"))]
 pub mod fuzzing {
     /// Fixes a manifest like `tollgate validate --fix`.
-    pub fn fix(data: &[u8]) {
+    pub fn fuzz_fix(data: &[u8]) {
         if let Ok(text) = std::str::from_utf8(data) {
             super::fix::fuzzing::fuzz_fix(text);
         }
     }
 
     /// Plays messages of an editor to `tollgate lsp`.
-    pub fn lsp(data: &[u8]) {
+    pub fn fuzz_lsp(data: &[u8]) {
         super::lsp::fuzzing::fuzz_session(data);
     }
 
     /// Plays messages of a client to `tollgate mcp`.
     #[cfg(feature = "mcp")]
-    pub fn mcp(data: &[u8]) {
+    pub fn fuzz_mcp(data: &[u8]) {
         super::mcp::fuzzing::fuzz_messages(data);
     }
 }
@@ -202,7 +202,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // Help and version are not errors and go to stdout; a closed pipe is ignored.
             let plain = error.to_string();
-            _ = match (error.use_stderr(), sanitize::sanitize_text(&plain)) {
+            _ = match (error.use_stderr(), sanitize::sanitize_multiline_text(&plain)) {
                 // What was typed may come from a file name: it is shown, and does nothing else.
                 (true, Cow::Owned(shown)) => write!(std::io::stderr(), "{shown}"),
                 _ => error.print(),
@@ -259,7 +259,7 @@ fn parse_nested_command_args<A: clap::Args>(words: &[String]) -> Result<A, Failu
 }
 
 /// Serializes a value as one line of JSON, with escapes for characters that a terminal would act on.
-fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
+fn to_safe_json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?;
-    Ok(sanitize::sanitize_json(&text).into_owned())
+    Ok(sanitize::escape_unsafe_chars_in_json(&text).into_owned())
 }

@@ -14,9 +14,9 @@ mod file;
 mod levels;
 mod suppression;
 
-pub(crate) use acceptance::{Acceptance, ObjectName, SplitFindings};
+pub(crate) use acceptance::{KindNamespaceAndName, LevelsAndOverrides, SplitFindings};
 pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
-pub(crate) use fields::{CONFIG_SCHEMA, rules_and_origins};
-pub(crate) use file::{ConfigFile, Override, Setting, StringSettings};
+pub(crate) use fields::{CONFIG_SCHEMA, rule_and_origin_names};
+pub(crate) use file::{ConfigFile, LevelOverride, LocatedSetting, StringListWithPositions};
 pub(crate) use levels::{LevelSetting, LevelTarget, Levels};
 pub use suppression::Suppressions;

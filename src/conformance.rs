@@ -15,5 +15,5 @@ mod corpus;
 pub use agreement::{Agreement, AgreementCount, AgreementRow};
 pub use answer::{Answer, Refusal};
 pub use compare::{AgreeingParts, CaseChecker, Comparison, TollgateVerdict};
-pub use corpus::served_kind_and_version;
+pub use corpus::dra_kind_and_version_in_a_release;
 pub use corpus::{Case, Corpus, CorpusSet};

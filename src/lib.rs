@@ -10,7 +10,7 @@
 //! evicts.
 //!
 //! ```
-//! use tollgate::{Attributes, Engine, Labels, Profile, RuleSet, documents};
+//! use tollgate::{Attributes, Engine, LabelsIfKnown, Profile, RuleSet, documents};
 //!
 //! let manifest = "
 //! apiVersion: resource.k8s.io/v1beta2
@@ -25,7 +25,7 @@
 //! let document = documents(manifest).next().expect("one document").expect("it can be read");
 //! let request = Attributes::for_create(document.doc.root(), "", "2026-11-15T12:00:00Z");
 //!
-//! let verdict = engine.validate(&request, Labels::Unknown);
+//! let verdict = engine.validate(&request, LabelsIfKnown::Unknown);
 //! assert!(!verdict.is_allowed());
 //! assert_eq!(verdict.findings()[0].finding.user_path(), "spec.taint.effect");
 //! # Ok::<(), String>(())

@@ -147,7 +147,7 @@ impl WebhookEntries {
     /// one covers.
     #[must_use]
     #[cfg(feature = "serve")]
-    pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
+    pub(crate) fn union_without_covered_entries(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
         let is_covered = |name| {

@@ -94,7 +94,7 @@ trait ReportWriter {
     /// Returns what follows the last file in the report, such as closing brackets; with `--statistics`, the table of
     /// rules instead.
     fn end(&self, summary: &Summary, report: &ReportRenderer) -> String {
-        report.summary(summary)
+        report.summary_unless_quiet(summary)
     }
 }
 
@@ -443,7 +443,7 @@ impl ReportRenderer {
     }
 
     /// Returns the summary for people, such as the number of files and findings; empty with `--quiet`.
-    pub(crate) fn summary(&self, summary: &Summary) -> String {
+    pub(crate) fn summary_unless_quiet(&self, summary: &Summary) -> String {
         if self.quiet { String::new() } else { text::summary_line(summary, self) }
     }
 }
@@ -460,7 +460,7 @@ fn profiles_if_several(located: &LocatedFinding, report: &ReportRenderer) -> Opt
 
 /// Replaces characters that could control a terminal: see [`sanitize`].
 pub(crate) fn replace_control_chars(text: &str) -> String {
-    sanitize::sanitize_text(text).into_owned()
+    sanitize::sanitize_multiline_text(text).into_owned()
 }
 
 /// Returns the first sentence of the page about a rule, which follows `**origin · level**`.

@@ -5,8 +5,8 @@ use tollgate_cel::evaluate::{
     AttributeValue, BEHAVIOUR_V1_34, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program,
 };
 use tollgate_cel::{
-    ADMISSION_POLICY_ENV, CelEnv, ExpressionPurpose, Outcome, POLICY_ENV, V1_33, V1_34, V1_35, V1_36, V1_37,
-    check,
+    ADMISSION_POLICY_ENV, CelEnv, CheckOutcome, ExpressionPurpose, POLICY_ENV, V1_33, V1_34, V1_35, V1_36,
+    V1_37, check,
 };
 
 const ENVS: [CelEnv; 7] = [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY_ENV, ADMISSION_POLICY_ENV];
@@ -24,7 +24,7 @@ pub(crate) fn run(data: &[u8]) {
         if index == data.len() % ENVS.len() {
             assert_eq!(outcome, check(expression, ExpressionPurpose::Selector, env));
         }
-        if let Outcome::Accepted { cost } | Outcome::TooComplex { cost } = outcome {
+        if let CheckOutcome::Accepted { cost } | CheckOutcome::TooComplex { cost } = outcome {
             estimate = estimate.max(Some(cost));
         }
     }

@@ -52,12 +52,12 @@ pub(crate) fn run(data: &[u8]) {
     names::check_extended_resource(text, &mut |_| problems += 1);
     _ = (
         names::is_label_key(text),
-        names::is_subdomain(text),
+        names::has_subdomain_shape(text),
         names::is_dns_label(text),
         names::go_to_lower(text),
     );
     _ = netaddr::canonical_cidr_if_different(text);
-    let shown = sanitize::sanitize_text(text);
+    let shown = sanitize::sanitize_multiline_text(text);
     assert!(!shown.chars().any(sanitize::is_unsafe) || shown.contains(['\n', '\t']), "{shown:?}");
     let mut json = String::new();
     gofmt::push_json_string(&mut json, text);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
-use tollgate_engine::{Attributes, Engine, Labels, RuleSet, Verdict, documents};
+use tollgate_engine::{Attributes, Engine, LabelsIfKnown, RuleSet, Verdict, documents};
 
 const NOW: &str = "2026-11-15T03:04:05Z";
 const RULES: &str = "upstream,documented,lint,decoding,strict";
@@ -35,8 +35,8 @@ pub(crate) fn run(data: &[u8]) {
     let choice = usize::from(choice) % profile::ALL.len();
     let attributes = Attributes::for_create(document.root(), "", NOW);
     let from_json =
-        ENGINES.with_borrow(|engines| said(&engines[choice].validate(&attributes, Labels::Unknown)));
-    let from_new = said(&engine(profile::ALL[choice]).validate(&attributes, Labels::Unknown));
+        ENGINES.with_borrow(|engines| said(&engines[choice].validate(&attributes, LabelsIfKnown::Unknown)));
+    let from_new = said(&engine(profile::ALL[choice]).validate(&attributes, LabelsIfKnown::Unknown));
     assert_eq!(from_json, from_new, "what was checked before changes the answer");
 
     // The same object without its white space and escapes, read as YAML. Duplicate keys, which YAML does not allow, and
@@ -47,9 +47,9 @@ pub(crate) fn run(data: &[u8]) {
     let again = doc::parse(&compact).expect("JSON that was written here");
     let json = said(
         &engine(profile::ALL[choice])
-            .validate(&Attributes::for_create(again.root(), "", NOW), Labels::Unknown),
+            .validate(&Attributes::for_create(again.root(), "", NOW), LabelsIfKnown::Unknown),
     );
     let attributes = Attributes::for_create(yaml.doc.root(), "", NOW);
-    let from_yaml = said(&engine(profile::ALL[choice]).validate(&attributes, Labels::Unknown));
+    let from_yaml = said(&engine(profile::ALL[choice]).validate(&attributes, LabelsIfKnown::Unknown));
     assert_eq!(json, from_yaml, "as JSON and as YAML: {compact}");
 }

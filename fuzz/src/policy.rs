@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
-use tollgate_engine::policy::policy_errors;
-use tollgate_engine::{Attributes, Engine, Labels, PolicyFile, PolicySet, RuleSet, parse_json};
+use tollgate_engine::policy::policy_errors_with_document_index;
+use tollgate_engine::{Attributes, Engine, LabelsIfKnown, PolicyFile, PolicySet, RuleSet, parse_json};
 
 const NOW: &str = "2026-11-15T03:04:05Z";
 
@@ -22,7 +22,7 @@ pub(crate) fn run(data: &[u8]) {
     let no_files = |_: &str| Err("no such file".to_owned());
     // A line of YAML ends with a line feed, a carriage return, or both.
     let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count();
-    for (_, error) in policy_errors(&file, &no_files) {
+    for (_, error) in policy_errors_with_document_index(&file, &no_files) {
         assert!(error.line <= lines, "line {} of {lines}: {error}", error.line);
     }
     let Ok(set) = PolicySet::load(&[file], &no_files) else { return };
@@ -32,7 +32,7 @@ pub(crate) fn run(data: &[u8]) {
     for object in OBJECTS {
         let document = parse_json(object).expect("JSON");
         let attributes = Attributes::for_create(document.root(), "ml", NOW);
-        for labels in [Labels::Unknown, Labels::Known(tollgate_engine::Value::absent())] {
+        for labels in [LabelsIfKnown::Unknown, LabelsIfKnown::Known(tollgate_engine::Value::absent())] {
             let verdict = engine.validate(&attributes, labels);
             _ = engine.mutate(&attributes, labels);
             _ = verdict.is_allowed();

@@ -5,8 +5,10 @@ use std::sync::{Arc, LazyLock};
 
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
-use tollgate_engine::engine::{Review, json_patch, parse_review, review_text};
-use tollgate_engine::{Attributes, Endpoint, Engine, Labels, PolicyFile, PolicySet, RuleSet, admit};
+use tollgate_engine::engine::{
+    Review, decode_review_text_like_go, json_patch, parse_review_unless_too_dense,
+};
+use tollgate_engine::{Attributes, Endpoint, Engine, LabelsIfKnown, PolicyFile, PolicySet, RuleSet, admit};
 
 const NOW: &str = "2026-11-15T03:04:05Z";
 
@@ -52,14 +54,16 @@ pub(crate) fn run(data: &[u8]) {
     let choice = usize::from(choice) % ENGINES.len();
     let engine = &ENGINES[choice];
     for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
-        let Ok(response) = admit(engine, review, endpoint, NOW, &Labels::Unknown) else { return };
+        let Ok(response) = admit(engine, review, endpoint, NOW, &LabelsIfKnown::Unknown) else {
+            return;
+        };
         assert!(response.len() <= 1 << 20, "a response of {} bytes", response.len());
-        let again = admit(engine, review, endpoint, NOW, &Labels::Unknown).expect("read once");
+        let again = admit(engine, review, endpoint, NOW, &LabelsIfKnown::Unknown).expect("read once");
         assert!(response == again, "two answers to one review");
         let text = std::str::from_utf8(&response).expect("UTF-8");
         let response = doc::parse(text).expect("JSON");
-        let text = review_text(review);
-        let request = parse_review(&text).expect("read before");
+        let text = decode_review_text_like_go(review);
+        let request = parse_review_unless_too_dense(&text).expect("read before");
         let uid = last_member(last_member(request.root(), "request"), "uid");
         if uid.kind() == doc::ValueKind::String {
             let answered = response.root().get("response").get("uid");
@@ -76,22 +80,23 @@ fn last_member<'d>(object: doc::Value<'d>, name: &str) -> doc::Value<'d> {
 }
 
 fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8]) {
-    let text = review_text(review);
-    let Ok(document) = parse_review(&text) else { return };
+    let text = decode_review_text_like_go(review);
+    let Ok(document) = parse_review_unless_too_dense(&text) else { return };
     let Ok(review) = Review::read(engine, document.root()) else { return };
     let request = &review.request;
     let attributes = Attributes::for_create(request.object, "", NOW);
-    let edits = engine.mutate(&attributes, Labels::Unknown).edits;
+    let edits = engine.mutate(&attributes, LabelsIfKnown::Unknown).edits;
     if edits.is_empty() {
         return;
     }
     let Some(patched) = patched(request.object, &json_patch(&edits)) else { return };
     let patched = doc::parse(&patched).expect("a patched object is JSON");
-    let errors =
-        |object| decoder.validate(&Attributes::for_create(object, "", NOW), Labels::Unknown).findings().len();
+    let errors = |object| {
+        decoder.validate(&Attributes::for_create(object, "", NOW), LabelsIfKnown::Unknown).findings().len()
+    };
     assert!(errors(patched.root()) <= errors(request.object), "the patched object is not decoded");
     let attributes = Attributes::for_create(patched.root(), "", "2030-01-01T00:00:00Z");
-    let edits = engine.mutate(&attributes, Labels::Unknown).edits;
+    let edits = engine.mutate(&attributes, LabelsIfKnown::Unknown).edits;
     assert!(edits.is_empty(), "the patched object is patched again: {edits:?}");
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
-use tollgate_engine::{Attributes, Engine, Labels, PolicyFile, PolicySet, RuleSet, parse_json};
+use tollgate_engine::{Attributes, Engine, LabelsIfKnown, PolicyFile, PolicySet, RuleSet, parse_json};
 
 /// The schema and the parameters, with a zero byte between them.
 pub(crate) fn run(data: &[u8]) {
@@ -27,7 +27,7 @@ pub(crate) fn run(data: &[u8]) {
     let engine = Engine::new(vec![profile], rules).with_policies(Arc::new(set));
     let attributes = Attributes::for_create(document.root(), "ml", "2026-11-15T03:04:05Z");
     let said = || {
-        let verdict = engine.validate(&attributes, Labels::Unknown);
+        let verdict = engine.validate(&attributes, LabelsIfKnown::Unknown);
         verdict
             .findings()
             .iter()

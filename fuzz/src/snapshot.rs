@@ -37,7 +37,7 @@ pub(crate) fn run(data: &[u8]) {
         Settings { max_steps: MAX_STEPS, assume_complete: choice & 2 == 0, ..Settings::defaults_at(now) };
     let play = || {
         let plan = Plan::new(state.clone(), steps.clone(), release, settings);
-        let mut player = plan.run_simulator();
+        let mut player = plan.create_run_simulator();
         let courses: Vec<_> = (0..COURSES).map(|course| player.simulate_run(course)).collect();
         format!("{:?}", Forecast::from_runs(&plan, courses))
     };

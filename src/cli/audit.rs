@@ -16,7 +16,7 @@ mod openreports;
 mod reporter;
 mod totals;
 
-pub(super) use dump::{read_headers, read_namespaces};
+pub(super) use dump::{read_dump_header_comments, read_namespaces};
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
 
     /// Output format; `openreports` prints openreports.io Reports for `kubectl apply -f -`, `html` one file for people
     #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
-    #[arg(value_parser = PossibleValuesParser::new(output_names()))]
+    #[arg(value_parser = PossibleValuesParser::new(output_format_names()))]
     output: String,
 
     /// Print the number of findings per rule instead of the findings; requires `-o text` or `-o json`
@@ -94,7 +94,7 @@ Exit codes:
 const OPENREPORTS_FORMAT: &str = "openreports";
 const HTML_FORMAT: &str = "html";
 
-fn output_names() -> Vec<&'static str> {
+fn output_format_names() -> Vec<&'static str> {
     Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS_FORMAT, HTML_FORMAT]).collect()
 }
 
@@ -119,8 +119,8 @@ struct AuditSettings<'a> {
 
 impl AuditSettings<'_> {
     /// True if an enabled rule or policy counts the impact of taint rules, which needs pods, claims and devices.
-    fn needs_state(&self) -> bool {
-        self.engine.policies.limits_impact() || self.engine.rules.has(TAINT_RULE_IMPACT)
+    fn needs_state_for_taint_rule_impact(&self) -> bool {
+        self.engine.policies.any_policy_limits_taint_rule_impact() || self.engine.rules.has(TAINT_RULE_IMPACT)
     }
 
     /// True if `--namespace` is not set or names this namespace. Objects without a namespace pass the empty name.
@@ -142,7 +142,7 @@ impl Arguments {
             return self.run_live(console);
         }
         let texts = state::read_texts(&self.state)?;
-        let mut header = read_headers(&texts);
+        let mut header = read_dump_header_comments(&texts);
         let cluster = self.dumped_cluster_profile(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_settings(profiles)?;
@@ -178,7 +178,7 @@ impl Arguments {
         header.set_release_if_unknown(from).map_err(|known| {
             Failure::Usage(format!("--from {name}: the dump comes from Kubernetes {known}"))
         })?;
-        if header.server().is_some() {
+        if header.recorded_server_if_unique().is_some() {
             return Ok(dump::recorded_profile(header));
         }
         console

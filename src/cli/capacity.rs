@@ -14,7 +14,7 @@ use tollgate_forecast::{
 };
 
 /// A pod or a claim by namespace and name.
-type ObjectName<'a> = (&'a str, &'a str);
+type NamespaceAndName<'a> = (&'a str, &'a str);
 
 /// Kinds of changed objects that are applied before the devices are counted again. Not claims or pods: which devices
 /// these take and release comes from the forecast.
@@ -42,7 +42,7 @@ pub(super) fn forecast_device_counts_json(
     later.retain(ObjectKind::ResourceClaim, |claim| !released.contains(&(claim.namespace(), claim.name())));
     let after = report_devices(&later, profile);
     let mut counts = after.class_counts();
-    for (count, taken) in counts.iter_mut().zip(devices_taken_by_pods(&after, forecast)) {
+    for (count, taken) in counts.iter_mut().zip(average_devices_taken_by_class(&after, forecast)) {
         count.allocated += rounded_count(taken.allocated);
         count.free = count.free.saturating_sub(rounded_count(taken.free));
     }
@@ -64,7 +64,7 @@ pub(super) fn drain_device_counts_json(state: &State<'_>, plan: &DrainPlan, prof
         }
         PodDecision::Stays { .. } => None,
     });
-    let moving: BTreeMap<ObjectName<'_>, bool> = moving.collect();
+    let moving: BTreeMap<NamespaceAndName<'_>, bool> = moving.collect();
     let mut after = before.class_counts();
     for device in &before.devices {
         let is_closed = closed.contains(&(device.driver, device.pool, device.device));
@@ -104,8 +104,8 @@ pub(super) fn drain_device_counts_json(state: &State<'_>, plan: &DrainPlan, prof
 /// The claims that nobody uses once these pods are gone.
 fn released_claims<'d>(
     report: &DeviceReport<'d>,
-    evicted: &BTreeSet<ObjectName<'_>>,
-) -> BTreeSet<ObjectName<'d>> {
+    evicted: &BTreeSet<NamespaceAndName<'_>>,
+) -> BTreeSet<NamespaceAndName<'d>> {
     let (mut released, mut kept) = (BTreeSet::new(), BTreeSet::new());
     for holder in report.devices.iter().flat_map(|device| &device.holders) {
         let is_evicted = holder.pod.is_some_and(|pod| evicted.contains(&(holder.namespace, pod)));
@@ -117,7 +117,7 @@ fn released_claims<'d>(
 
 /// Number of devices of a class that the pods of a forecast get, on average over its simulated runs.
 #[derive(Clone, Copy, Default)]
-struct DevicesTaken {
+struct AverageDevicesTaken {
     /// Devices that become allocated: those that are not shared.
     allocated: f64,
     /// Devices that were free before.
@@ -125,10 +125,13 @@ struct DevicesTaken {
 }
 
 /// Returns for each device class of the report how many devices the pods of the forecast get.
-fn devices_taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<DevicesTaken> {
+fn average_devices_taken_by_class(
+    report: &DeviceReport<'_>,
+    forecast: &Forecast,
+) -> Vec<AverageDevicesTaken> {
     let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
         report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();
-    let mut taken = vec![DevicesTaken::default(); report.classes.len()];
+    let mut taken = vec![AverageDevicesTaken::default(); report.classes.len()];
     for pod in &forecast.pods {
         let listed: u32 = pod.placements.iter().map(|placement| placement.courses).sum();
         for placement in &pod.placements {

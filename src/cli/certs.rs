@@ -59,8 +59,12 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let read = |name: &str| files::read_bytes(&self.directory.join(name), MAX_PEM).ok();
         let before = CERT_FILE_NAMES.map(read);
-        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix_seconds())
-            .map_err(|error| Failure::Input(format!("{error:#}")))?;
+        SelfSignedCerts::load_or_create(
+            Some(self.directory.clone()),
+            self.dns_name.clone(),
+            clock::unix_seconds(),
+        )
+        .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let replaced = CERT_FILE_NAMES
             .into_iter()
             .zip(before)
@@ -73,7 +77,7 @@ impl Arguments {
             ));
         }
         let directory = self.directory.display().to_string();
-        let (directory, word) = (sanitize::sanitize_line(&directory), quote_for_shell(&directory));
+        let (directory, word) = (sanitize::sanitize_as_line(&directory), quote_for_shell(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
         // Served with other names, the certificate would be made again for those.
         let named = if self.dns_name == default_cert_names() {

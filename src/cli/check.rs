@@ -15,14 +15,15 @@ mod hidden;
 use std::ops::Range;
 
 use super::{namespaces, policies, test};
-use crate::config::{Acceptance, KnownFindings, ObjectName, SplitFindings, Suppressions};
+use crate::config::{KindNamespaceAndName, KnownFindings, LevelsAndOverrides, SplitFindings, Suppressions};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 pub(super) use found::FileRole;
 use tollgate_document::doc::Value;
-use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, DocumentError, InputError, LineIndex, documents, markdown, shape};
 use tollgate_engine::engine::{
-    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict,
+    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, FileNamespaces, NamespaceLabelLookup as _,
+    Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
@@ -77,12 +78,12 @@ impl TextSource {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
-    pub(super) namespaces: Option<&'r Namespaces>,
+    pub(super) namespaces: Option<&'r FileNamespaces>,
     /// The claims that are checked in the same run.
     pub(super) claims: Option<&'r ClaimLocations>,
     /// The names of the engine's profiles.
     pub(super) profiles: &'r [&'static str],
-    pub(super) acceptance: Acceptance<'r>,
+    pub(super) acceptance: LevelsAndOverrides<'r>,
     pub(super) now: &'r str,
 }
 
@@ -124,7 +125,7 @@ impl TextChecker<'_> {
             own_namespaces: if source.is_markdown_text() {
                 None
             } else {
-                self.namespaces_for_admin_access(text)
+                self.own_namespaces_if_admin_access_used(text)
             },
             policy_errors: None,
             emit,
@@ -134,13 +135,13 @@ impl TextChecker<'_> {
 
     /// Reads the Namespace objects in the text itself, if no namespaces were given and the text uses `adminAccess`,
     /// which is allowed only in namespaces with a certain label.
-    fn namespaces_for_admin_access(&self, text: &str) -> Option<Namespaces> {
+    fn own_namespaces_if_admin_access_used(&self, text: &str) -> Option<FileNamespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
             .flatten()
     }
 
-    fn validate(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
+    fn validate(&self, file: &str, object: Value<'_>, own: Option<&FileNamespaces>) -> Verdict {
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
@@ -159,7 +160,7 @@ struct TextCheckState<'r> {
     known: &'r mut KnownFindings,
     suppressions: Suppressions,
     source: TextSource,
-    own_namespaces: Option<Namespaces>,
+    own_namespaces: Option<FileNamespaces>,
     /// The errors of all policies in the text, with the index of their document; found on first use.
     policy_errors: Option<Vec<(usize, PolicyError)>>,
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),
@@ -203,7 +204,7 @@ impl TextCheckState<'_> {
             return match found::reason_to_skip_in_markdown(root) {
                 Some(reason) => self.report_skipped(document, reason),
                 None if is_policy(root) => self.report_skipped(document, SkipReason::OtherKind),
-                None if document.not_an_object(self.file, &self.lines).is_some() => {
+                None if document.non_object_or_broken_list_error(self.file, &self.lines).is_some() => {
                     self.report_skipped(document, SkipReason::NotKubernetes)
                 }
                 None => self.check_objects_in_document(document),
@@ -215,11 +216,11 @@ impl TextCheckState<'_> {
         {
             return self.report_skipped(document, reason);
         }
-        if let Some(error) = document.not_an_object(self.file, &self.lines) {
+        if let Some(error) = document.non_object_or_broken_list_error(self.file, &self.lines) {
             return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
         if self.is_policy_test(root) {
-            return self.report_policy_test(document);
+            return self.report_policy_test_as_skipped_or_invalid(document);
         }
         if is_policy(root) {
             return self.report_policy(document);
@@ -232,7 +233,7 @@ impl TextCheckState<'_> {
 
     /// Checks and reports the object of a document, or each object of a list.
     fn check_objects_in_document(&mut self, document: &Document<'_>) {
-        self.report_duplicate_list_object_fields(document);
+        self.report_duplicate_keys_of_list(document);
         let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
@@ -241,8 +242,8 @@ impl TextCheckState<'_> {
     }
 
     /// Reports the keys that a list has twice, such as a second `items`, of which the last one counts.
-    fn report_duplicate_list_object_fields(&mut self, document: &Document<'_>) {
-        let duplicates = list::duplicate_list_object_fields(document.doc.root());
+    fn report_duplicate_keys_of_list(&mut self, document: &Document<'_>) {
+        let duplicates = list::duplicate_type_or_items_keys_of_lists(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
             return;
         }
@@ -259,7 +260,8 @@ impl TextCheckState<'_> {
             document.first_line_number(&self.lines),
             document.doc.root(),
         );
-        let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
+        let object =
+            KindNamespaceAndName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.split_accepted(object, located, self.known);
         self.report_object_findings(&result, &sorted, &[], None);
     }
@@ -297,7 +299,7 @@ impl TextCheckState<'_> {
         if self.source != TextSource::Named {
             return (self.emit)(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }
-        let error = InputError::of_file(
+        let error = InputError::for_whole_file(
             self.file,
             "the file contains no objects: it is empty or contains only comments",
         );
@@ -317,7 +319,9 @@ impl TextCheckState<'_> {
 
     /// Reports a policy: as valid, or its errors, as with `--policy`.
     fn report_policy(&mut self, document: &Document<'_>) {
-        let all = self.policy_errors.get_or_insert_with(|| policies::errors_in_text(self.file, self.text));
+        let all = self
+            .policy_errors
+            .get_or_insert_with(|| policies::policy_errors_by_document_index(self.file, self.text));
         let own = all.iter().filter(|(of, _)| *of == document.index);
         let errors: Vec<InputError> = own.map(|(_, error)| to_input_error(error, &self.lines)).collect();
         if errors.is_empty() {
@@ -331,7 +335,7 @@ impl TextCheckState<'_> {
 
     /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
     /// from running.
-    fn report_policy_test(&mut self, document: &Document<'_>) {
+    fn report_policy_test_as_skipped_or_invalid(&mut self, document: &Document<'_>) {
         let errors = test::errors_in_test_file(self.file, document, &self.lines);
         if errors.is_empty() {
             return self.report_skipped(document, SkipReason::PolicyTest);
@@ -349,8 +353,8 @@ impl TextCheckState<'_> {
         }
     }
 
-    fn check_and_report_object(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
-        let value = item.value();
+    fn check_and_report_object(&mut self, document: &Document<'_>, item: &DocumentObject<'_>, is_last: bool) {
+        let value = item.typed_value();
         let line = self.lines.line_and_column(document.offset + value.span().start as usize).0;
         let result = result_without_verdict(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
@@ -383,14 +387,18 @@ impl TextCheckState<'_> {
                 }
                 let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
-                located.extend(self.suppressions.suppression_problems(
+                located.extend(self.suppressions.take_problems_up_to_line(
                     &self.lines,
                     last_line,
                     rules,
                     profiles,
                 ));
                 located.sort_by_key(|finding| (finding.location.line, finding.location.column));
-                let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
+                let object = KindNamespaceAndName {
+                    kind: result.kind,
+                    namespace: result.namespace,
+                    name: result.name,
+                };
                 sorted = self.checker.acceptance.split_accepted(object, located, self.known);
                 sorted.accepted.extend(suppressed);
             }
@@ -455,7 +463,7 @@ fn locate_finding(
     mut diagnostic: Diagnostic,
     lines: &LineIndex<'_>,
     document: &Document<'_>,
-    item: &ListedObject<'_>,
+    item: &DocumentObject<'_>,
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {

@@ -20,8 +20,10 @@ pub(super) fn load_resource_classes(paths: &[PathBuf]) -> Result<Option<Arc<Reso
         let lines = LineIndex::from_text(&file.text);
         for document in documents(&file.text) {
             let document = document.map_err(|fault| fault.input_error(&file.name, &lines))?;
-            for item in list::objects(document.doc.root()).filter(|item| is_resource_class(item.value())) {
-                let class = item.value();
+            for item in
+                list::objects(document.doc.root()).filter(|item| is_resource_class(item.typed_value()))
+            {
+                let class = item.typed_value();
                 let name = class.get("metadata").get("name").str();
                 classes.insert(name.into(), class.get("driverName").str().into());
             }

@@ -18,7 +18,7 @@ use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
 pub(super) use lookup::{
-    CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, path_in_real_folder,
+    CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, path_with_folder_links_resolved,
 };
 pub(super) use settings::{ConfiguredEngine, MergedSettings, config_file_errors};
 
@@ -108,7 +108,7 @@ impl Arguments {
         match self.output {
             Output::Json => {
                 let shown = ShownConfig { path, config: name, settings: rows };
-                writeln!(console, "{}", super::to_json(&shown)?)?;
+                writeln!(console, "{}", super::to_safe_json(&shown)?)?;
             }
             Output::Text => {
                 let found = match name {
@@ -117,8 +117,8 @@ impl Arguments {
                 };
                 let cells =
                     rows.into_iter().map(|row| vec![row.key, row.value, row.from]).collect::<Vec<_>>();
-                console.write_text(&found)?;
-                console.write_text(&table::format_table(&["KEY", "VALUE", "FROM"], &cells))?;
+                console.write_sanitized_text(&found)?;
+                console.write_sanitized_text(&table::format_table(&["KEY", "VALUE", "FROM"], &cells))?;
             }
         }
         Ok(ExitCounts::default())

@@ -22,7 +22,7 @@ use super::version::Output;
 use crate::conformance::{CaseChecker, Corpus, CorpusSet};
 use report::{DifferenceFile, ReportHeader};
 use send::{CaseSender, Ending};
-use tollgate_formats::count::grouped;
+use tollgate_formats::count::group_thousands;
 
 const AFTER_HELP: &str = "\
 Requires permission to `create` resources in the API group resource.k8s.io, and to `get` the nonResourceURL /metrics, which \
@@ -83,7 +83,7 @@ impl Arguments {
         self.check_usage()?;
         let choice = self.server.gate_choice();
         let asked = ConnectedServer::connect(self.server.context.target(), choice, console)?;
-        let labels = self.namespace_labels(&asked, console)?;
+        let labels = self.namespace_labels_or_empty_if_forbidden(&asked, console)?;
         let sets: &[CorpusSet] =
             if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
         let internal = |error: String| Failure::Internal(anyhow::anyhow!(error));
@@ -97,8 +97,10 @@ impl Arguments {
         differences.map_or(Ok(()), DifferenceFile::finish)?;
         let header = ReportHeader { asked: &asked, namespace: &self.namespace, corpus: &corpus };
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&report::report_json(header, &result))?)?,
-            Output::Text => console.write_text(&report::report_text(header, &result))?,
+            Output::Json => {
+                writeln!(console, "{}", super::to_safe_json(&report::report_json(header, &result))?)?
+            }
+            Output::Text => console.write_sanitized_text(&report::report_text(header, &result))?,
         }
         if result.agreement.total.differing > 0 && self.out.is_none() {
             console.note("add --out FILE to write the differences to a file");
@@ -138,14 +140,18 @@ impl Arguments {
     }
 
     /// Reads the labels of `--namespace`, as JSON. Whether an API server accepts `adminAccess` depends on them.
-    fn namespace_labels(&self, asked: &ConnectedServer, console: &mut Console) -> Result<String, Failure> {
+    fn namespace_labels_or_empty_if_forbidden(
+        &self,
+        asked: &ConnectedServer,
+        console: &mut Console,
+    ) -> Result<String, Failure> {
         let name = &self.namespace;
         match asked.cluster.namespace_labels_json(name) {
             Ok(Some(labels)) => Ok(labels),
             Ok(None) => Err(Failure::Input(format!(
                 "namespace {name} does not exist; choose another namespace with --namespace"
             ))),
-            Err(error) if error.code() == 403 => {
+            Err(error) if error.http_status_or_zero() == 403 => {
                 console.note(&format!(
                     "cannot read the labels of namespace {name} ({error}); assuming that the namespace has no labels"
                 ));
@@ -159,7 +165,7 @@ impl Arguments {
         console.note(&format!(
             "{} objects will be sent as dry-run create requests to namespace {} and the cluster scope, at most {} per \
              second; nothing is stored",
-            grouped(corpus.cases.len()),
+            group_thousands(corpus.cases.len()),
             self.namespace,
             self.rate
         ));

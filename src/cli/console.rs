@@ -20,7 +20,7 @@ pub(super) struct Console {
     /// The report may be coloured.
     pub(super) styled: bool,
     /// The messages for stderr, if the output is kept in memory; `None` if it goes to the streams of the process.
-    captured: Option<Messages>,
+    captured: Option<CapturedMessages>,
 }
 
 /// The stream or buffer that a report is written to.
@@ -36,7 +36,7 @@ enum Sink {
 
 /// Messages of a command for stderr, kept instead of printed if its output is captured.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Messages {
+pub(super) struct CapturedMessages {
     pub(super) errors: Vec<String>,
     /// Warnings and notes.
     pub(super) notes: Vec<String>,
@@ -61,16 +61,16 @@ impl Console {
     /// does.
     #[cfg(feature = "ui")]
     pub(super) fn captured() -> Console {
-        Console::with_sink(Sink::Memory(Vec::new()), false, Some(Messages::default()))
+        Console::with_sink(Sink::Memory(Vec::new()), false, Some(CapturedMessages::default()))
     }
 
-    fn with_sink(sink: Sink, styled: bool, captured: Option<Messages>) -> Console {
+    fn with_sink(sink: Sink, styled: bool, captured: Option<CapturedMessages>) -> Console {
         Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(sink)), styled, captured }
     }
 
     /// Returns the report and the messages that were written to a console in memory.
     #[cfg(feature = "ui")]
-    pub(super) fn into_captured(self) -> (String, Messages) {
+    pub(super) fn into_captured(self) -> (String, CapturedMessages) {
         let report = match self.out.into_inner().map(|out| out.inner) {
             Ok(Sink::Memory(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
             _ => String::new(),
@@ -102,16 +102,16 @@ impl Console {
     }
 
     fn print_message(&mut self, word: &str, style: &str, message: &str) {
-        if let Some(Messages { errors, notes }) = &mut self.captured {
+        if let Some(CapturedMessages { errors, notes }) = &mut self.captured {
             let list = if word == "error" { errors } else { notes };
-            list.push(sanitize::sanitize_text(message).into_owned());
+            list.push(sanitize::sanitize_multiline_text(message).into_owned());
             return;
         }
         _ = self.out.flush();
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
         // If stderr fails, there is nowhere to report it.
-        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::sanitize_text(message));
+        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::sanitize_multiline_text(message));
     }
 
     /// Writes text to stderr unchanged, for commands whose report belongs there. Ignores failures, because there
@@ -126,18 +126,18 @@ impl Console {
     }
 
     /// Writes text for people; control characters in it are replaced.
-    pub(super) fn write_text(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(sanitize::sanitize_text(text).as_bytes())
+    pub(super) fn write_sanitized_text(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(sanitize::sanitize_multiline_text(text).as_bytes())
     }
 
     /// Writes data for programs unchanged; on a terminal, control characters other than tabs and line feeds are
     /// replaced.
-    pub(super) fn write_data(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn write_data_sanitized_for_terminal(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() || self.captured.is_some() || !io::stdout().is_terminal() {
             return self.out.write_all(text.as_bytes());
         }
         // Tabs are part of the layout.
-        let parts: Vec<_> = text.split('\t').map(sanitize::replace_unsafe).collect();
+        let parts: Vec<_> = text.split('\t').map(sanitize::replace_unsafe_except_line_breaks).collect();
         self.out.write_all(parts.join("\t").as_bytes())
     }
 
@@ -154,7 +154,7 @@ impl Console {
     /// Asks a question on stderr. True if the answer is yes; everything else is a no.
     pub(super) fn confirm(&mut self, question: &str) -> bool {
         _ = self.out.flush();
-        _ = write!(io::stderr(), "{} [y/N] ", sanitize::sanitize_line(question));
+        _ = write!(io::stderr(), "{} [y/N] ", sanitize::sanitize_as_line(question));
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
@@ -270,7 +270,7 @@ pub(super) fn quote_for_shell(word: &str) -> String {
         return word.to_owned();
     }
     // Control characters are replaced; within the quotes nothing else is special.
-    format!("'{}'", sanitize::sanitize_line(word).replace('\'', r"'\''"))
+    format!("'{}'", sanitize::sanitize_as_line(word).replace('\'', r"'\''"))
 }
 
 /// True if a stream is coloured: by `--color`, and with `auto` by what the stream is.

@@ -144,11 +144,14 @@ impl Arguments {
         let objects = StateObjects::parse(&texts)?;
         let profile = require_one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let mut tally = ExitCounts::default();
-        let parts = objects.inventory.incomplete_parts_with(&REPORT_KINDS);
-        let kinds =
-            objects.inventory.missing_kinds(&REQUIRED_DUMP_KINDS).filter(|_| !self.state.assume_complete);
+        let parts = objects.inventory.incomplete_parts_for_kinds(&REPORT_KINDS);
+        let kinds = objects
+            .inventory
+            .missing_object_kinds_message(&REQUIRED_DUMP_KINDS)
+            .filter(|_| !self.state.assume_complete);
         let omissions = DumpOmissions { parts, kinds };
-        let incomplete = omissions.print_and_collect(false, INCOMPLETE_DUMP_TEXTS, &mut tally, console);
+        let incomplete =
+            omissions.print_as_note_or_error_and_collect(false, INCOMPLETE_DUMP_TEXTS, &mut tally, console);
         let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
         Ok(tally)
@@ -187,7 +190,7 @@ impl Arguments {
         let at = self.clock.now();
         let record = || json::devices_record(&report, &shown, (profile.name, &at), incomplete);
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&record())?)?,
+            Output::Json => writeln!(console, "{}", super::to_safe_json(&record())?)?,
             Output::Html => {
                 let page =
                     tollgate_picture::pages::devices(record().get(), &source.page_metadata(incomplete));
@@ -197,7 +200,7 @@ impl Arguments {
                 let is_wide = self.output == Output::Wide;
                 let header = format!("{}, at {at}", profile.name);
                 let layout = text::DeviceTextLayout { by: self.by, is_wide, classes: &shown };
-                console.write_text(&text::render(&report, &header, layout))?;
+                console.write_sanitized_text(&text::render(&report, &header, layout))?;
             }
         }
         Ok(())

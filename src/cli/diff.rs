@@ -12,7 +12,7 @@ const CONTEXT_LINES: usize = 3;
 
 /// Whether the header of a hunk contains line counts of 1: `@@ -3,1 +3,1 @@` or `@@ -3 +3 @@`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum HunkHeaderStyle {
+pub(super) enum HunkHeaderLineCounts {
     /// Yes: `@@ -3,1 +3,1 @@`.
     Always,
     /// No, as in `diff -u`: `@@ -3 +3 @@`.
@@ -20,7 +20,7 @@ pub(super) enum HunkHeaderStyle {
 }
 
 /// The unified diff from `old` to `new`; empty if they are equal.
-pub(super) fn unified_diff(name: &str, old: &str, new: &str, counts: HunkHeaderStyle) -> String {
+pub(super) fn unified_diff(name: &str, old: &str, new: &str, counts: HunkHeaderLineCounts) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     let diff = TextDiff::from_slices(&old, &new);
@@ -40,14 +40,14 @@ pub(super) fn unified_diff(name: &str, old: &str, new: &str, counts: HunkHeaderS
     out
 }
 
-fn write_hunk_header(out: &mut String, ops: &[DiffOp], counts: HunkHeaderStyle) {
+fn write_hunk_header(out: &mut String, ops: &[DiffOp], counts: HunkHeaderLineCounts) {
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return };
     let (old, new) =
         (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
     // Lines are counted from 1; an empty range names the line before it.
     let range =
         |range: std::ops::Range<usize>| match (range.start + usize::from(!range.is_empty()), range.len()) {
-            (start, 1) if counts == HunkHeaderStyle::AboveOne => start.to_string(),
+            (start, 1) if counts == HunkHeaderLineCounts::AboveOne => start.to_string(),
             (start, count) => format!("{start},{count}"),
         };
     _ = writeln!(out, "@@ -{} +{} @@", range(old), range(new));
@@ -55,15 +55,16 @@ fn write_hunk_header(out: &mut String, ops: &[DiffOp], counts: HunkHeaderStyle) 
 
 #[cfg(test)]
 mod tests {
-    use super::HunkHeaderStyle;
+    use super::HunkHeaderLineCounts;
 
     fn unified(name: &str, old: &str, new: &str) -> String {
-        super::unified_diff(name, old, new, HunkHeaderStyle::Always)
+        super::unified_diff(name, old, new, HunkHeaderLineCounts::Always)
     }
 
     #[test]
     fn a_count_of_one_is_left_out_as_in_diff() {
-        let unified = |old: &str, new: &str| super::unified_diff("x", old, new, HunkHeaderStyle::AboveOne);
+        let unified =
+            |old: &str, new: &str| super::unified_diff("x", old, new, HunkHeaderLineCounts::AboveOne);
         let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n";
         let new = "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nl";
         let expected = "--- x\n+++ x\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -8,5 +8,4 @@\n h\n i\n j\n-k\n-l\n+l\n\\ No newline at end of file\n";

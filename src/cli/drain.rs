@@ -41,15 +41,17 @@ use super::taint::common_rule_version;
 use super::version::Output;
 #[cfg(feature = "cluster")]
 use online::commands::{
-    FLAGS_NOT_REPEATED, cluster_flags, cluster_name, flags_to_paste, next_commands, plan_commands,
-    require_context_with_yes, require_yes_or_terminal,
+    FLAGS_NOT_REPEATED, cluster_name_for_messages, continue_and_undo_commands, flags_to_paste,
+    plan_page_commands, require_context_with_yes, require_yes_or_terminal, same_cluster_flags,
 };
 #[cfg(feature = "cluster")]
-use online::reporter::{NextCommands, Reporter};
+use online::reporter::{ContinueAndUndoCommands, Reporter};
 #[cfg(feature = "cluster")]
-use online::settings::{RuleAnnotations, RunArgs, RunSettings, WaitFor, release_problems};
+use online::settings::{
+    ReplacementWaitCondition, RuleAnnotations, RunArgs, RunSettings, problems_of_kubernetes_release,
+};
 #[cfg(feature = "cluster")]
-use online::start::{Session, lock_settings};
+use online::start::{Session, lock_settings_with_holder_identity};
 use plan_json::plan_record;
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, PodDecision};
@@ -57,7 +59,7 @@ use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Settings, State};
 use tollgate_formats::{gotime, names};
 #[cfg(feature = "cluster")]
-use tollgate_picture::Text;
+use tollgate_picture::SafeText;
 use tollgate_picture::pages::DrainCommands;
 
 /// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
@@ -92,7 +94,7 @@ pub(super) struct Drain {
     output: ReportOutput,
 
     #[command(flatten)]
-    moves: MoveArgs,
+    moves: PodMoveArgs,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -146,7 +148,7 @@ pub(super) struct Undrain {
 #[derive(Debug, clap::Args)]
 struct TargetArgs {
     /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices that only this node can use
-    #[arg(value_name = "TARGET", required = true, value_parser = TargetWithText::parse)]
+    #[arg(value_name = "TARGET", required = true, value_parser = TargetWithText::parse_unless_all_devices)]
     targets: Vec<TargetWithText>,
 
     /// Key of the taint
@@ -157,7 +159,7 @@ struct TargetArgs {
 /// Flags that select which pods a drain moves, and how many at a time.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-struct MoveArgs {
+struct PodMoveArgs {
     /// Also move pods whose replacements fit only sometimes or have an unknown outcome, one at a time
     #[arg(long, help_heading = "Pods")]
     move_unknown: bool,
@@ -227,7 +229,7 @@ struct PlanReport {
 }
 
 impl TargetWithText {
-    fn parse(text: &str) -> Result<TargetWithText, String> {
+    fn parse_unless_all_devices(text: &str) -> Result<TargetWithText, String> {
         match DeviceTarget::parse(text)? {
             DeviceTarget::Devices(names) if names.selects_everything() => {
                 Err("this selects all devices of all drivers; specify a driver".to_owned())
@@ -266,7 +268,7 @@ impl TargetArgs {
     }
 }
 
-impl MoveArgs {
+impl PodMoveArgs {
     fn options(&self) -> MoveOptions {
         MoveOptions {
             move_unknown: self.move_unknown,
@@ -330,8 +332,8 @@ impl Drain {
         let (samples, incomplete_parts) = (samples.get(), incomplete.to_vec());
         let report = PlanReport { profile, at, samples, request, plan, incomplete: incomplete_parts };
         match self.output {
-            ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
-            ReportOutput::Text => console.write_text(&plan_text::plan_text(&report))?,
+            ReportOutput::Json => writeln!(console, "{}", super::to_safe_json(&plan_record(&report))?)?,
+            ReportOutput::Text => console.write_sanitized_text(&plan_text::plan_text(&report))?,
             ReportOutput::Html => {
                 let capacity = Some(capacity::drain_device_counts_json(state, &report.plan, profile));
                 let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
@@ -359,8 +361,9 @@ impl Drain {
         let is_for_dump = !self.state.is_empty();
         let context =
             if is_for_dump { None } else { self.release.live_server()?.endpoint().context.as_deref() };
-        let NextCommands { go_on, go_back } = plan_commands(targets, &self.given, context, is_for_dump);
-        Ok(DrainCommands { run: Text::from(go_on), undo: Text::from(go_back), is_for_dump })
+        let ContinueAndUndoCommands { go_on, go_back } =
+            plan_page_commands(targets, &self.given, context, is_for_dump);
+        Ok(DrainCommands { run: SafeText::from(go_on), undo: SafeText::from(go_back), is_for_dump })
     }
 
     /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
@@ -388,14 +391,14 @@ impl Drain {
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
             let settings = self.run_settings(asked, profile)?;
-            let (next, cluster) = (settings.next.clone(), cluster_name(asked));
+            let (next, cluster) = (settings.next.clone(), cluster_name_for_messages(asked));
             let reporter = Reporter::new(output, next, cluster, self.run.yes);
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
             return session.drain(&settings, self.run.check);
         }
         let (objects, incomplete) =
             live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
-        for problem in release_problems(asked) {
+        for problem in problems_of_kubernetes_release(asked) {
             console.warning(&problem);
         }
         let tally = ExitCounts { unreadable: incomplete.len(), ..ExitCounts::default() };
@@ -409,7 +412,8 @@ impl Drain {
         profile: &'static Profile,
     ) -> Result<RunSettings, Failure> {
         let request = self.request();
-        let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
+        let next =
+            continue_and_undo_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
         let notes = self
             .run
             .rule_annotations(flags_to_paste(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
@@ -423,12 +427,14 @@ impl Drain {
             wait: self.run.wait,
             timeout: self.run.timeout,
             force_after: self.run.force_after,
-            lock: lock.map(|namespace| lock_settings(asked, namespace, notes.owner.as_deref())),
+            lock: lock.map(|namespace| {
+                lock_settings_with_holder_identity(asked, namespace, notes.owner.as_deref())
+            }),
             notes,
             ignore_preflight_errors: self.run.ignore_preflight_errors,
-            release_problems: release_problems(asked),
+            release_problems: problems_of_kubernetes_release(asked),
             next,
-            cluster_flags: cluster_flags(&self.given, asked.endpoint().context.as_deref()),
+            cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         })
     }
 }
@@ -445,9 +451,12 @@ impl Undrain {
         }
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();
-        let next = next_commands(&typed, &self.given, asked.endpoint().context.as_deref());
-        let question =
-            format!("Delete the rules of the drain of {} in {}?", typed.join(" "), cluster_name(asked));
+        let next = continue_and_undo_commands(&typed, &self.given, asked.endpoint().context.as_deref());
+        let question = format!(
+            "Delete the rules of the drain of {} in {}?",
+            typed.join(" "),
+            cluster_name_for_messages(asked)
+        );
         if !self.dry_run && !self.yes && !console.confirm(&question) {
             return Err(Failure::Usage("not confirmed; nothing was changed".to_owned()));
         }
@@ -457,17 +466,17 @@ impl Undrain {
             rule_version: common_rule_version(&[profile])?,
             samples: NonZeroU32::MIN,
             seed: 0,
-            wait: WaitFor::Ready,
+            wait: ReplacementWaitCondition::Ready,
             timeout: Duration::ZERO,
             force_after: None,
-            lock: Some(lock_settings(asked, self.lock_namespace.clone(), None)),
+            lock: Some(lock_settings_with_holder_identity(asked, self.lock_namespace.clone(), None)),
             notes: RuleAnnotations::default(),
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
             next: next.clone(),
-            cluster_flags: cluster_flags(&self.given, asked.endpoint().context.as_deref()),
+            cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         };
-        let reporter = Reporter::new(self.output, next, cluster_name(asked), self.yes);
+        let reporter = Reporter::new(self.output, next, cluster_name_for_messages(asked), self.yes);
         Session { asked, record: None, reporter }.undrain(&settings, self.dry_run)
     }
 }

@@ -13,10 +13,10 @@ use super::completed::with_completions;
 use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use super::{shared, table};
-use crate::config::rules_and_origins;
+use crate::config::rule_and_origin_names;
 use crate::pages::rule_page;
 use crate::report::first_sentence;
-use render::Style;
+use render::RenderStyle;
 use tollgate_engine::rules::{self, Rule, RuleOrigin};
 
 /// Explain a rule, or list rules
@@ -24,7 +24,7 @@ use tollgate_engine::rules::{self, Rule, RuleOrigin};
 pub(super) struct Arguments {
     /// Rule ID, as shown in brackets in reports, or an origin, such as lint or upstream, to list its rules (default:
     /// list all rules)
-    #[arg(value_parser = with_completions(StringValueParser::new(), rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(StringValueParser::new(), rule_and_origin_names), hide_possible_values = true)]
     rule: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Arguments {
             Some(word) => match (rules::find(word), RuleOrigin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => render::render_page(
                     rule_page(rule),
-                    Style { width: terminal_width(), styled: console.styled },
+                    RenderStyle { width: terminal_width(), styled: console.styled },
                 ),
                 (Some(rule), _) => rule_page(rule).to_owned(),
                 (None, Some(origin)) => list_rules(|rule| rule.origin == origin, console.styled),
@@ -58,7 +58,7 @@ fn list_rules(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
                 rule.id.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::render_inline(&first_sentence(rule_page(rule)), Style { width: 0, styled }),
+                render::render_inline(&first_sentence(rule_page(rule)), RenderStyle { width: 0, styled }),
             ]
         })
         .collect();

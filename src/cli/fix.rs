@@ -52,7 +52,7 @@ impl Fixer<'_> {
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
         for _ in 0..MAX_CHECKS_PER_TEXT {
-            let batch = self.next_fixable_findings(&state, &rejected, batch_size);
+            let batch = self.next_findings_with_non_overlapping_fixes(&state, &rejected, batch_size);
             let Some(first) = batch.first() else {
                 if std::mem::take(&mut may_retry) {
                     rejected.clear();
@@ -63,7 +63,7 @@ impl Fixer<'_> {
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
             let after = CheckedText::from_text(&self.texts, file, &text, self.source);
-            let widens = || coverage::widens_matches(&fixed.text, &text, &batch);
+            let widens = || coverage::widens_selector_or_toleration_match(&fixed.text, &text, &batch);
             if verdict::improves_text(&state, &after, &batch) && !widens() {
                 let is_same =
                     |finding: &&CheckedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
@@ -83,7 +83,7 @@ impl Fixer<'_> {
 
     /// Returns findings whose fixes can be applied together, in the order of the text: at most `size` that do not
     /// overlap and were not rejected; at least one if any is left.
-    fn next_fixable_findings<'s>(
+    fn next_findings_with_non_overlapping_fixes<'s>(
         &self,
         state: &'s CheckedText,
         rejected: &HashSet<String>,

@@ -29,7 +29,9 @@ use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{self, DumpInventory, DumpOmissions, OmissionTexts, StateObjects, missing_kinds_message};
+use super::state::{
+    self, DumpInventory, DumpOmissions, OmissionMessageSuffixes, StateObjects, missing_kinds_message,
+};
 #[cfg(feature = "cluster")]
 use crate::cluster::{
     CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES,
@@ -38,7 +40,7 @@ use crate::cluster::{
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use given::{AdmissionResult, GivenDocuments, GivenObject};
 pub(super) use json::totals_record;
-pub(super) use limits::check_pending;
+pub(super) use limits::check_pending_pod_limit_in_worst_run;
 pub(super) use play::simulate_samples;
 #[cfg(feature = "ui")]
 pub(super) use play::{StopFn, run_until_stopped};
@@ -151,7 +153,7 @@ impl Arguments {
             report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
         let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         let known = (&objects.state(), &source);
-        self.print_forecasts(known, &profiles, &missing, &given, tally, console)
+        self.make_and_print_forecasts_and_check_limits(known, &profiles, &missing, &given, tally, console)
     }
 
     /// Reads the running cluster and reports the forecast for it.
@@ -168,7 +170,7 @@ impl Arguments {
             live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
         let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
         let known = (&objects.state(), &StateSource::from_cluster(asked));
-        self.print_forecasts(known, &profiles, &failures, given, tally, console)
+        self.make_and_print_forecasts_and_check_limits(known, &profiles, &failures, given, tally, console)
     }
 
     /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
@@ -183,11 +185,18 @@ impl Arguments {
     ) -> Result<ExitCounts, Failure> {
         let given = GivenDocuments::parse(texts)?;
         let known = (state, &StateSource::for_page_part());
-        self.print_forecasts(known, &[profile], missing, &given.objects(), ExitCounts::default(), console)
+        self.make_and_print_forecasts_and_check_limits(
+            known,
+            &[profile],
+            missing,
+            &given.objects(),
+            ExitCounts::default(),
+            console,
+        )
     }
 
     /// Makes and prints the forecast for a state, once for each profile, and checks `--max`.
-    fn print_forecasts(
+    fn make_and_print_forecasts_and_check_limits(
         &self,
         (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
@@ -213,13 +222,13 @@ impl Arguments {
             }
             match self.output {
                 ReportOutput::Json => {
-                    writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?;
+                    writeln!(console, "{}", super::to_safe_json(&json::forecast_record(&report))?)?;
                 }
                 ReportOutput::Html => drawn.push(report.html_page_record(state)),
                 ReportOutput::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
                     let text = text::forecast_text(&report, self.limit, self.by);
-                    console.write_text(&format!("{apart}{text}"))?;
+                    console.write_sanitized_text(&format!("{apart}{text}"))?;
                 }
             }
             if let Some(max) = &self.max {
@@ -259,7 +268,7 @@ impl Arguments {
     ) -> Result<ForecastReport, Failure> {
         let now = self.clock.now();
         let at = gotime::parse_rfc3339(&now).map_err(Failure::Usage)?;
-        let given: Vec<_> = given.iter().map(|given| (given.file, given.item.value())).collect();
+        let given: Vec<_> = given.iter().map(|given| (given.file, given.item.typed_value())).collect();
         let admission = AdmissionResult::from_objects(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
@@ -299,8 +308,8 @@ fn simulate_admitted(
     let steps = docs.iter().map(|doc| ClusterChange::Apply(doc.root())).collect();
     let plan = Plan::new(state.clone(), steps, scheduler_release(profile), settings);
     let mut forecast = simulate_samples(&plan, samples);
-    admission.remove_generated_names(&mut forecast);
-    mark_all_unknown(&mut forecast, missing);
+    admission.clear_made_up_pod_names(&mut forecast);
+    mark_all_unknown_if_state_incomplete(&mut forecast, missing);
     forecast
 }
 
@@ -342,12 +351,12 @@ pub(super) fn report_omissions(
     tally: &mut ExitCounts,
     console: &mut Console,
 ) -> Vec<String> {
-    let kinds = inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !assume_complete);
+    let kinds = inventory.missing_object_kinds_message(&NEEDED_KINDS).filter(|_| !assume_complete);
     let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
     let note = format!("{UNKNOWN_OUTCOMES}{COMPLETE_HINT}");
-    omissions.print_and_collect(
+    omissions.print_as_note_or_error_and_collect(
         is_limited,
-        OmissionTexts { note: &note, hint: COMPLETE_HINT },
+        OmissionMessageSuffixes { note: &note, hint: COMPLETE_HINT },
         tally,
         console,
     )
@@ -372,7 +381,7 @@ impl ForecastReport {
 
 /// Makes every outcome unknown if parts of the state are missing, because they may hold the devices that a pod
 /// gets.
-fn mark_all_unknown(forecast: &mut Forecast, missing: &[String]) {
+fn mark_all_unknown_if_state_incomplete(forecast: &mut Forecast, missing: &[String]) {
     if missing.is_empty() {
         return;
     }

@@ -220,7 +220,7 @@ impl Arguments {
         let effect = self.effect.as_deref().unwrap_or("NoExecute");
         for target in &self.target {
             for names in taint::resolve_in_state(target, snapshot, console)? {
-                rules.push(taint::rule_manifest_for(&names, &self.key, effect, profiles)?);
+                rules.push(taint::rule_manifest_in_common_version(&names, &self.key, effect, profiles)?);
             }
         }
         Ok(rules)
@@ -310,11 +310,11 @@ impl<'r> ImpactReporter<'r> {
         let lines = LineIndex::from_text(text);
         for document in documents(text) {
             let document = document.map_err(|fault| fault.input_error(file, &lines))?;
-            if let Some(error) = document.not_an_object(file, &lines) {
+            if let Some(error) = document.non_object_or_broken_list_error(file, &lines) {
                 return Err(error.into());
             }
             for item in list::objects(document.doc.root()) {
-                let object = item.value();
+                let object = item.typed_value();
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
                 let known = match SnapshotKind::from_type_meta(version, kind) {
                     None if ["DeviceTaintRule", "ResourceSlice"].contains(&kind) => {
@@ -350,7 +350,7 @@ impl<'r> ImpactReporter<'r> {
         let denials = denials("upstream,decoding,strict", object, profile, &self.now);
         if !denials.is_empty() {
             self.tally.denied += denials.len();
-            let by = format!("{}: {}", sanitize::sanitize_line(file), profile.name);
+            let by = format!("{}: {}", sanitize::sanitize_as_line(file), profile.name);
             print_denials(self.console, &by, object.get("metadata").get("name").str(), &denials);
             return Ok(());
         }
@@ -371,17 +371,15 @@ impl<'r> ImpactReporter<'r> {
             assess_impact(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         assessment.groups =
             self.arguments.by.map(|by| ImpactGroups::from_impact(&assessment.impact, by, self.state));
-        assessment.restarts = self
-            .state
-            .map(|state| group_restarts_after_eviction(&assessment.impact, state))
-            .unwrap_or_default();
+        assessment.restarts =
+            self.state.map(|state| restarting_pod_groups(&assessment.impact, state)).unwrap_or_default();
         let json = elsewhere::changed_object_json(object, self.arguments.effect.as_deref());
         let is_forecast = self.reported <= MAX_SEPARATE_FORECASTS;
         assessment.elsewhere =
             if is_forecast { self.forecast_evicted_pods(&[&json], profile, at) } else { None };
         let record = || json::impact_record(&assessment, &self.omissions, self.arguments.limit);
         match self.arguments.output {
-            ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
+            ReportOutput::Json => writeln!(self.console, "{}", super::to_safe_json(&record())?),
             ReportOutput::Html => {
                 let capacity =
                     self.device_count_changes_json(&[&json], assessment.elsewhere.as_ref(), profile);
@@ -391,10 +389,10 @@ impl<'r> ImpactReporter<'r> {
             ReportOutput::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
                 let text = text::impact_text(&assessment, self.arguments.limit, self.omissions.is_empty());
-                self.console.write_text(&format!("{apart}{text}"))
+                self.console.write_sanitized_text(&format!("{apart}{text}"))
             }
         }?;
-        let name = sanitize::sanitize_line(change.name());
+        let name = sanitize::sanitize_as_line(change.name());
         self.tally.denied += self.arguments.report_exceeded_limits(
             &name,
             ImpactCounts::from_assessment(&assessment),
@@ -419,7 +417,11 @@ impl<'r> ImpactReporter<'r> {
             let elsewhere = self.forecast_evicted_pods(&sum.proposed_objects_json(), sum.profile, sum.at);
             match self.arguments.output {
                 ReportOutput::Json => {
-                    writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
+                    writeln!(
+                        self.console,
+                        "{}",
+                        super::to_safe_json(&sum.total_impact_record(elsewhere.as_ref()))?
+                    )?;
                 }
                 ReportOutput::Html => {
                     let capacity = self.device_count_changes_json(
@@ -427,26 +429,28 @@ impl<'r> ImpactReporter<'r> {
                         elsewhere.as_ref(),
                         sum.profile,
                     );
-                    self.drawn.push(HtmlPageRecord { json: sum.record(elsewhere.as_ref()), capacity });
+                    self.drawn
+                        .push(HtmlPageRecord { json: sum.total_impact_record(elsewhere.as_ref()), capacity });
                 }
                 ReportOutput::Text => {
-                    let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence);
+                    let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::outcome_sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
                     let text = sum.text_report(self.omissions.is_empty());
                     let again = sum.evicted_again_text();
-                    self.console.write_text(&format!("\n{text}{sentence}{again}"))?;
+                    self.console.write_sanitized_text(&format!("\n{text}{sentence}{again}"))?;
                 }
             }
             let who = format!("the sum of {}", sum.change_count_text());
             self.report_pending_over_limit(&who, elsewhere.as_ref());
-            self.tally.denied += self.arguments.report_exceeded_limits(&who, sum.counts(), self.console);
+            self.tally.denied +=
+                self.arguments.report_exceeded_limits(&who, sum.total_counts(), self.console);
         }
         Ok(())
     }
 }
 
 /// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
-fn group_restarts_after_eviction<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<AffectedGroup<'a>> {
+fn restarting_pod_groups<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<AffectedGroup<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
     effects_of_lost_pods(state, &|namespace, name| evicted.contains(&(namespace, name)))
@@ -463,10 +467,10 @@ fn assess_impact(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     let differences = impact::impact_notes(query, &impact);
     let (no_effect, depends_on) = match query.change {
         ProposedChange::Rule(_) => {
-            (query.profile.why_rules_do_nothing(), query.profile.gates_that_rules_may_lack())
+            (query.profile.why_device_taint_rules_do_nothing(), query.profile.describe_gates_rules_may_lack())
         }
         ProposedChange::Slice(_) => {
-            (query.profile.why_taints_do_nothing(), query.profile.gates_that_taints_may_lack())
+            (query.profile.why_taints_do_nothing(), query.profile.describe_gates_taints_may_lack())
         }
     };
     Assessment {

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     folder: PathBuf,
 
     /// Kubernetes releases that the clusters run, such as 1.36 or 1.36,1.37 (default: the newest that Tollgate knows)
-    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = parse_release)]
+    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = parse_release_except_cluster)]
     kubernetes: Vec<&'static Profile>,
 
     /// CI system (default: gitlab if the folder contains .gitlab-ci.yml, otherwise github)
@@ -60,7 +60,7 @@ const POLICY_FOLDER: &str = "tollgate";
 const GITLAB_FILE: &str = ".gitlab-ci.yml";
 
 /// Parses a release for `.tollgate.yaml`, which is committed: it cannot be that of the current cluster.
-fn parse_release(text: &str) -> Result<&'static Profile, String> {
+fn parse_release_except_cluster(text: &str) -> Result<&'static Profile, String> {
     match parse_profile(text)? {
         ProfileArg::Named(profile) => Ok(profile),
         ProfileArg::Cluster => Err("name a release, such as 1.36".to_owned()),
@@ -74,21 +74,21 @@ impl Arguments {
             return Err(Failure::Usage(format!("{folder} is not a folder")));
         }
         let (existing, missing): (Vec<NewFile>, Vec<NewFile>) =
-            self.files_to_create().into_iter().partition(|file| self.file_exists(file));
+            self.starter_files_including_existing().into_iter().partition(|file| self.file_exists(file));
         if !self.yes {
             for file in &missing {
-                console.write_text(&format!("{}\n{}\n", file.path, indented(&file.text)))?;
+                console.write_sanitized_text(&format!("{}\n{}\n", file.path, indented(&file.text)))?;
             }
         }
         let is_confirmed = missing.is_empty() || self.confirm_creation(console);
         for file in missing.iter().filter(|_| is_confirmed) {
             self.create_file(file)?;
-            console.write_text(&format!("created {}\n", file.path))?;
+            console.write_sanitized_text(&format!("created {}\n", file.path))?;
         }
         for file in existing {
             let addition = file.addition.map(|what| format!("; {what}:\n{}", indented(&file.text)));
             let addition = addition.as_deref().unwrap_or("\n");
-            console.write_text(&format!("{} exists and is not changed{addition}", file.path))?;
+            console.write_sanitized_text(&format!("{} exists and is not changed{addition}", file.path))?;
         }
         if is_confirmed {
             self.print_next_steps(console)?;
@@ -97,7 +97,7 @@ impl Arguments {
     }
 
     /// Returns the files to create in this repository.
-    fn files_to_create(&self) -> Vec<NewFile> {
+    fn starter_files_including_existing(&self) -> Vec<NewFile> {
         let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
         let mut files = vec![own(".tollgate.yaml", &settings, None)];
@@ -159,7 +159,7 @@ impl Arguments {
     /// Creates a file and its folders. Never replaces one that somebody else created in the meantime.
     fn create_file(&self, file: &NewFile) -> Result<(), Failure> {
         let path = self.folder.join(file.path);
-        files::create_text(&self.folder, &path, &file.text).map_err(|error| {
+        files::create_new_file_in_folder(&self.folder, &path, &file.text).map_err(|error| {
             let reason = match error.kind() {
                 ErrorKind::AlreadyExists => "it exists already".to_owned(),
                 _ => files::io_reason(&error),
@@ -173,7 +173,7 @@ impl Arguments {
             folder if folder == Path::new(".") => String::new(),
             folder => format!("  cd {}\n", quote_for_shell(&folder.display().to_string())),
         };
-        console.write_text(&format!(
+        console.write_sanitized_text(&format!(
             "\nNext, check the repository and run the test of the policy:\n\
              {enter}  tollgate validate .\n  tollgate test {POLICY_FOLDER}\n"
         ))

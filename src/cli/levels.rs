@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::completed::with_completions;
 use super::shared::unknown_rule_message;
-use crate::config::{LevelSetting, LevelTarget, Levels, rules_and_origins};
+use crate::config::{LevelSetting, LevelTarget, Levels, rule_and_origin_names};
 
 /// The flags `--deny`, `--warn` and `--allow` of a command.
 #[derive(Clone, Default, Debug)]
@@ -58,7 +58,7 @@ fn level_flag(setting: LevelSetting) -> Arg {
         .env(variable)
         .value_delimiter(',')
         .action(ArgAction::Append)
-        .value_parser(with_completions(parse_target, rules_and_origins))
+        .value_parser(with_completions(parse_target, rule_and_origin_names))
         .hide_possible_values(true)
         .help(help)
         .help_heading("Levels")

@@ -11,7 +11,9 @@ mod state;
 mod whole;
 
 pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
-pub(super) use state::{BoundedSnapshot, read_objects_for_impact, read_state, read_state_for_impact};
+pub(super) use state::{
+    BoundedSnapshot, read_nodes_and_scheduling_objects, read_state, read_state_for_impact,
+};
 pub(super) use whole::read_objects;
 
 use super::console::Console;
@@ -46,8 +48,8 @@ impl ConnectedServer {
         choice: Option<&GateChoice>,
         console: &mut Console,
     ) -> Result<ConnectedServer, Failure> {
-        let cluster =
-            Cluster::open(target, Timing::default()).map_err(|error| Failure::Input(format!("{error:#}")))?;
+        let cluster = Cluster::start_without_connecting(target, Timing::default())
+            .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let endpoint = cluster.endpoint().clone();
         let info = cluster.server_info().map_err(|error| Failure::Input(format!("{endpoint}: {error}")))?;
         let (release, fit) = info.release.profile().ok_or_else(|| {

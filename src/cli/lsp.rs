@@ -131,8 +131,8 @@ fn run_session(
     loop {
         if inbox.is_empty() {
             match events.recv_timeout(PARENT_CHECK_INTERVAL) {
-                Ok(event) => inbox.queue_event(event, session)?,
-                Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !process_exists(id)) => {
+                Ok(event) => inbox.queue_event_or_answer_bad_input(event, session)?,
+                Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !process_may_exist(id)) => {
                     return Ok(None);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -143,14 +143,14 @@ fn run_session(
         while inbox.has_room()
             && let Ok(event) = events.try_recv()
         {
-            inbox.queue_event(event, session)?;
+            inbox.queue_event_or_answer_bad_input(event, session)?;
         }
         if let Some(message) = inbox.messages.pop_front() {
             if session.handle(&message, &mut inbox.cancelled)? == SessionContinuation::Exit {
                 return Ok(None);
             }
         } else if let Some(checked) = inbox.checked.pop_front() {
-            session.publish_checked(checked)?;
+            session.publish_checked_unless_outdated(checked)?;
         } else if let Some(ended) = inbox.ended.take() {
             return Ok(ended);
         }
@@ -186,7 +186,11 @@ impl PendingEvents {
     }
 
     /// Adds an event to the queue. Bad input is answered immediately, and a cancelled request is marked.
-    fn queue_event(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
+    fn queue_event_or_answer_bad_input(
+        &mut self,
+        event: Event,
+        session: &mut Session<'_, &mut Console>,
+    ) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),
@@ -213,7 +217,7 @@ impl PendingEvents {
 
 /// True if the process with this id exists; always true on systems without `/proc`, where only the end of stdin
 /// ends the session.
-fn process_exists(id: i64) -> bool {
+fn process_may_exist(id: i64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(id.to_string()).exists()
 }

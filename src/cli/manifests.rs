@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     ca_file: Option<PathBuf>,
 
     /// CA certificates as base64-encoded PEM, as printed by `tollgate serve`
-    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_ca_bundle)]
+    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = decode_ca_bundle_refusing_private_key)]
     ca_bundle: Option<String>,
 
     /// Omit the caBundle; use this flag if cert-manager injects the caBundle, or if the API server's host trusts the CA
@@ -146,7 +146,7 @@ fn parse_image(text: &str) -> Result<String, String> {
     (!text.is_empty() && text.chars().all(is_legal)).then(|| text.to_owned()).ok_or_else(error)
 }
 
-fn parse_ca_bundle(text: &str) -> Result<String, String> {
+fn decode_ca_bundle_refusing_private_key(text: &str) -> Result<String, String> {
     let pem = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let pem = pem.ok_or("not base64-encoded PEM; copy the caBundle that `tollgate serve` prints")?;
     refuse_private_key(pem.as_bytes())?;
@@ -154,7 +154,7 @@ fn parse_ca_bundle(text: &str) -> Result<String, String> {
 }
 
 /// Reads a file with the CA certificates for a caBundle. An error if it also contains a private key.
-pub(super) fn read_ca_file(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read_ca_file_refusing_private_key(file: &Path) -> Result<Vec<u8>, Failure> {
     let pem = read_pem(file)?;
     refuse_private_key_in(file, &pem)?;
     Ok(pem)
@@ -198,11 +198,10 @@ impl Arguments {
             let [namespace, workload @ ..] = WORKLOAD_MANIFESTS;
             documents.push(self.set_namespace_and_image(namespace));
             documents.extend(carried.iter().map(|files| files.config_map_manifest(&self.namespace)));
-            documents.extend(
-                workload
-                    .map(|text| add_flags_and_files(&self.set_namespace_and_image(text), &flags, &carried)),
-            );
-            documents.extend(self.secret_manifest()?);
+            documents.extend(workload.map(|text| {
+                add_flags_and_files_to_deployment(&self.set_namespace_and_image(text), &flags, &carried)
+            }));
+            documents.extend(self.tls_secret_manifest_from_cert_dir()?);
             for files in carried.iter().filter(|files| files.needs_server_side_apply()) {
                 let name = files.config_map_name();
                 console.note(&format!(
@@ -212,7 +211,7 @@ impl Arguments {
             }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
-        documents.extend(here.base_configurations_with_entries(&entries, bundle.as_deref()));
+        documents.extend(here.nonempty_base_configurations(&entries, bundle.as_deref()));
         documents.extend(
             self.with.iter().flat_map(|api| here.optional_configurations(*api, &entries, bundle.as_deref())),
         );
@@ -234,7 +233,7 @@ impl Arguments {
             (None, file) => file.clone(),
         };
         match (file, &self.ca_bundle) {
-            (Some(file), _) => Ok(Some(read_ca_file(&file)?)),
+            (Some(file), _) => Ok(Some(read_ca_file_refusing_private_key(&file)?)),
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
@@ -251,16 +250,16 @@ impl Arguments {
     #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &WebhookDestination) -> Result<(), Failure> {
         use super::clock;
-        use crate::server::{check_ca_bundle, check_server_cert};
+        use crate::server::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
         let Some(bundle) = bundle else { return Ok(()) };
-        check_ca_bundle(bundle, clock::unix_seconds())
+        check_ca_bundle_has_unexpired_certificate(bundle, clock::unix_seconds())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
         let name = here.url_or_service_host_name();
         check_server_cert(&chain, &key, bundle, &name, clock::unix_seconds()).map_err(|error| {
             let shown = directory.display().to_string();
-            let (shown, word) = (tollgate_formats::sanitize::sanitize_line(&shown).into_owned(), quote_for_shell(&shown));
+            let (shown, word) = (tollgate_formats::sanitize::sanitize_as_line(&shown).into_owned(), quote_for_shell(&shown));
             Failure::Input(format!(
                 "{shown}: the API server would not trust this certificate: {error:#}. Create a certificate with \
                  `tollgate certs {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
@@ -269,7 +268,7 @@ impl Arguments {
     }
 
     /// Returns the manifest of the Secret with the certificates of `--cert-dir`; `None` without that flag.
-    fn secret_manifest(&self) -> Result<Option<String>, Failure> {
+    fn tls_secret_manifest_from_cert_dir(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };
         let mut text = format!(
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: tollgate-tls\n  namespace: {}\n  labels: {{app.kubernetes.io/name: tollgate}}\ntype: kubernetes.io/tls\ndata:\n",
@@ -311,7 +310,7 @@ impl Arguments {
         let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
         let mut carried = Vec::new();
         if !policies.is_empty() {
-            carried.push(ConfigMapFiles::read_policies(policies)?);
+            carried.push(ConfigMapFiles::read_policies_with_schemas(policies)?);
         }
         if !classes.is_empty() {
             carried.push(ConfigMapFiles::read_resource_classes(classes)?);
@@ -341,7 +340,7 @@ impl Arguments {
 }
 
 /// Adds arguments, mounts and volumes to the Deployment; returns any other manifest unchanged.
-fn add_flags_and_files(text: &str, flags: &[String], carried: &[ConfigMapFiles]) -> String {
+fn add_flags_and_files_to_deployment(text: &str, flags: &[String], carried: &[ConfigMapFiles]) -> String {
     let mut arguments = LAST_ARGUMENT.to_owned();
     for argument in flags.iter().cloned().chain(carried.iter().map(ConfigMapFiles::server_argument)) {
         // Writing to a `String` cannot fail.

@@ -29,7 +29,7 @@ use rmcp::{RoleServer, ServerHandler};
 use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ContextArgs, PolicyArgs};
-use super::units::parse_interval;
+use super::units::parse_duration_at_least_10ms;
 use run::Runner;
 use stdio::StdioTransport;
 use tools::{InheritedFlag, OfferedTool, PassedFlags};
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     namespaces: Option<PathBuf>,
 
     /// Maximum time for a call
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration_at_least_10ms)]
     timeout: Duration,
 }
 
@@ -115,7 +115,9 @@ struct McpServer {
 
 impl McpServer {
     fn new(settings: PassedFlags, runner: Runner) -> Result<McpServer, Failure> {
-        let is_offered = |needs: Option<InheritedFlag>| needs.is_none_or(|setting| settings.has(setting));
+        let is_offered = |needs: Option<InheritedFlag>| {
+            needs.is_none_or(|setting| settings.has_flag_or_context_as_state(setting))
+        };
         let tools = tools::ALL_TOOLS.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
         Ok(McpServer { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
@@ -128,13 +130,13 @@ impl McpServer {
              `omitted` lists what was left out because the result was too large. {}",
             result::UNTRUSTED_TEXT_NOTICE
         );
-        if !self.settings.has(InheritedFlag::State) {
+        if !self.settings.has_flag_or_context_as_state(InheritedFlag::State) {
             text.push_str(
                 " The server was started without --state and --context, so it has no tools for devices, impact, \
                  forecasts and drains.",
             );
         }
-        if !self.settings.has(InheritedFlag::Policies) {
+        if !self.settings.has_flag_or_context_as_state(InheritedFlag::Policies) {
             text.push_str(" The server was started without --policy, so it cannot check policies.");
         }
         text
@@ -165,17 +167,18 @@ impl ServerHandler for McpServer {
             return Err(ErrorData::invalid_params("unknown tool; use one that tools/list returns", None));
         };
         let spec = offered.spec;
-        let answer = match offered.invocation(request.arguments.unwrap_or_default(), &self.settings) {
-            Err(message) => Err(message),
-            Ok(invocation) => {
-                let output = tokio::select! {
-                    output = self.runner.run(invocation) => output,
-                    // Nobody gets this answer.
-                    () = context.ct.cancelled() => Err("cancelled".to_owned()),
-                };
-                output.and_then(|output| result::result_json(&output, spec.output.is_some(), spec.narrow))
-            }
-        };
+        let answer =
+            match offered.validate_and_build_command(request.arguments.unwrap_or_default(), &self.settings) {
+                Err(message) => Err(message),
+                Ok(invocation) => {
+                    let output = tokio::select! {
+                        output = self.runner.run(invocation) => output,
+                        // Nobody gets this answer.
+                        () = context.ct.cancelled() => Err("cancelled".to_owned()),
+                    };
+                    output.and_then(|output| result::result_json(&output, spec.output.is_some(), spec.narrow))
+                }
+            };
         let result = match answer {
             Err(message) => CallToolResult::error(
                 [message.as_str(), result::UNTRUSTED_TEXT_NOTICE].map(ContentBlock::text).to_vec(),

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use super::check::TextSource;
 use super::clock;
 use super::console::Console;
-use super::diff::{self, HunkHeaderStyle};
+use super::diff::{self, HunkHeaderLineCounts};
 use super::namespaces;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{PolicyArgs, ReleaseArgs};
 use super::validate::{WorkItem, inputs, paths_or_stdin};
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, WalkOptions};
 use tollgate_document::finding::{Finding, MessageStyle};
-use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::defaults::Edit;
 use tollgate_engine::engine::{
-    Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, json_patch,
+    Attributes, Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _, Verdict, json_patch,
 };
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
@@ -75,7 +75,7 @@ impl Arguments {
         let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load(&[])?);
         let given = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let read = || found.work.iter().filter_map(WorkItem::manifest_input);
-        let among = || namespaces::from_inputs(read());
+        let among = || namespaces::collect_from_readable_inputs(read());
         let namespaces = given.or_else(|| decoding.policies.needs_namespace_labels().then(among).flatten());
         let now = self.clock.now();
         let mut mutator = Mutator {
@@ -92,7 +92,7 @@ impl Arguments {
         };
         for item in &found.work {
             match item {
-                WorkItem::InputError(error) => mutator.report_unreadable(error),
+                WorkItem::InputError(error) => mutator.report_and_count_unreadable(error),
                 WorkItem::Read(input, source) => mutator.print_file_with_defaults(input, *source)?,
                 WorkItem::Search(_) => {}
             }
@@ -110,7 +110,7 @@ impl Arguments {
 struct Mutator<'r> {
     arguments: &'r Arguments,
     engine: Engine,
-    namespaces: Option<Namespaces>,
+    namespaces: Option<FileNamespaces>,
     now: String,
     console: &'r mut Console,
     tally: ExitCounts,
@@ -135,7 +135,7 @@ impl Mutator<'_> {
         let text = match files::read_or_suggest_max_file(input, self.arguments.max_file) {
             Ok(text) => text,
             Err(error) => {
-                self.report_unreadable(&error);
+                self.report_and_count_unreadable(&error);
                 return Ok(());
             }
         };
@@ -150,14 +150,14 @@ impl Mutator<'_> {
             match document {
                 Err(fault) => {
                     broken = true;
-                    self.report_unreadable(&fault.input_error(&name, &lines));
+                    self.report_and_count_unreadable(&fault.input_error(&name, &lines));
                 }
                 Ok(document) => {
-                    if let Some(error) = document.not_an_object(&name, &lines) {
+                    if let Some(error) = document.non_object_or_broken_list_error(&name, &lines) {
                         broken = true;
-                        self.report_unreadable(&error);
+                        self.report_and_count_unreadable(&error);
                     } else {
-                        all.push(self.find_defaults(&name, &lines, document)?);
+                        all.push(self.find_defaults_and_print_patches(&name, &lines, document)?);
                     }
                 }
             }
@@ -168,19 +168,23 @@ impl Mutator<'_> {
         }
         let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
-            let diff =
-                diff::unified_diff(&sanitize::sanitize_line(&name), &text, &filled, HunkHeaderStyle::Always);
-            return Ok(self.console.write_data(&diff)?);
+            let diff = diff::unified_diff(
+                &sanitize::sanitize_as_line(&name),
+                &text,
+                &filled,
+                HunkHeaderLineCounts::Always,
+            );
+            return Ok(self.console.write_data_sanitized_for_terminal(&diff)?);
         }
-        self.print_file(&filled)
+        self.print_with_document_separator(&filled)
     }
 
-    fn print_file(&mut self, filled: &str) -> Result<(), Failure> {
+    fn print_with_document_separator(&mut self, filled: &str) -> Result<(), Failure> {
         let is_opened = filled.trim_start().starts_with("---");
         if std::mem::replace(&mut self.printed, true) && !self.is_json && !is_opened {
             self.console.write_all(b"---\n")?;
         }
-        self.console.write_data(filled)?;
+        self.console.write_data_sanitized_for_terminal(filled)?;
         if !filled.ends_with('\n') {
             self.console.write_all(b"\n")?;
         }
@@ -189,7 +193,7 @@ impl Mutator<'_> {
 
     /// Returns the defaults that the API server and policies would add to a document; prints patches, and notes
     /// about objects that cannot be defaulted.
-    fn find_defaults<'a>(
+    fn find_defaults_and_print_patches<'a>(
         &mut self,
         name: &str,
         lines: &LineIndex<'_>,
@@ -197,19 +201,19 @@ impl Mutator<'_> {
     ) -> Result<DocumentWithDefaultEdits<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::objects(document.doc.root()) {
-            let admission = Attributes::for_create(item.value(), "", &self.now);
+            let admission = Attributes::for_create(item.typed_value(), "", &self.now);
             let labels = namespace_labels(&item, self.namespaces.as_ref());
             let verdict = self.engine.validate(&admission, labels);
             for diagnostic in verdict.findings() {
                 let at = item.path_in_document(diagnostic.finding.at.clone());
                 let location = document.locate(lines, &at, diagnostic.finding.on_key);
                 let (line, column) = (location.line, location.column);
-                let name = sanitize::sanitize_line(name);
+                let name = sanitize::sanitize_as_line(name);
                 self.console.note(&format!("{name}:{line}:{column}: defaults not added: {diagnostic}"));
             }
             let found = self.engine.mutate(&admission, labels).edits;
             for finding in self.engine.undecided_toleration_defaults(&admission, labels) {
-                self.report_undecided_policy(name, lines, &document, &item, finding);
+                self.report_and_count_undecided_policy(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
                 let line = patch_line::patch_line(name, document.index, &item, &json_patch(&found))?;
@@ -222,12 +226,12 @@ impl Mutator<'_> {
 
     /// Reports a policy that may add tolerations, depending on data that is not available: the printed object may
     /// differ from the stored one.
-    fn report_undecided_policy(
+    fn report_and_count_undecided_policy(
         &mut self,
         name: &str,
         lines: &LineIndex<'_>,
         document: &Document<'_>,
-        item: &ListedObject<'_>,
+        item: &DocumentObject<'_>,
         mut finding: Finding,
     ) {
         finding.at = item.path_in_document(std::mem::take(&mut finding.at));
@@ -239,15 +243,18 @@ impl Mutator<'_> {
         self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));
     }
 
-    fn report_unreadable(&mut self, error: &InputError) {
+    fn report_and_count_unreadable(&mut self, error: &InputError) {
         self.tally.unreadable += 1;
         self.console.error(&error.to_string());
     }
 }
 
 /// Returns the labels of the namespace that an object is in.
-fn namespace_labels<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
-    let namespace = item.value().get("metadata").get("namespace").str();
+fn namespace_labels<'d>(
+    item: &DocumentObject<'_>,
+    namespaces: Option<&'d FileNamespaces>,
+) -> LabelsIfKnown<'d> {
+    let namespace = item.typed_value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };
-    namespaces.map_or(Labels::Unknown, |all| all.labels(namespace))
+    namespaces.map_or(LabelsIfKnown::Unknown, |all| all.labels(namespace))
 }

@@ -8,19 +8,19 @@ use super::state;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::source::{Document, LineIndex, documents, list};
-use tollgate_engine::engine::Namespaces;
+use tollgate_engine::engine::FileNamespaces;
 
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
-pub(super) fn read_file(path: &Path) -> Result<Namespaces, Failure> {
+pub(super) fn read_file(path: &Path) -> Result<FileNamespaces, Failure> {
     let input = Input::File(path.to_owned());
     let text = files::read(&input, state::MAX_DUMP_BYTES)?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 
 /// Parses the Namespace objects of a file; errors have their position.
-pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
+pub(super) fn parse(file: &str, text: &str) -> Result<FileNamespaces, String> {
     let lines = LineIndex::from_text(text);
-    let mut namespaces = Namespaces::new(true);
+    let mut namespaces = FileNamespaces::new(true);
     let (mut skipped, mut has_objects) = (0, false);
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
@@ -32,12 +32,12 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
             return Err(incomplete);
         }
         for item in list::objects(document.doc.root()) {
-            let value = item.value();
+            let value = item.typed_value();
             if has_kind_other_than_namespace(value) {
                 skipped += 1;
                 continue;
             }
-            if !is_namespace(value) {
+            if !is_named_v1_namespace(value) {
                 let (line, column) = lines.line_and_column(document.offset + value.span().start as usize);
                 return Err(format!("{file}:{line}:{column}: expected a v1 Namespace with a name"));
             }
@@ -53,8 +53,10 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
 
 /// Collects the Namespace objects among the inputs; `None` if there are none. Ignores inputs that cannot be read,
 /// because they are reported elsewhere.
-pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
-    let mut namespaces = Namespaces::new(false);
+pub(super) fn collect_from_readable_inputs<'i>(
+    inputs: impl Iterator<Item = &'i Input>,
+) -> Option<FileNamespaces> {
+    let mut namespaces = FileNamespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
         let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
         add_from_text(&mut namespaces, &text);
@@ -63,13 +65,13 @@ pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option
 }
 
 /// Collects the Namespace objects of a text; `None` if there are none.
-pub(super) fn from_text(text: &str) -> Option<Namespaces> {
-    let mut namespaces = Namespaces::new(false);
+pub(super) fn from_text(text: &str) -> Option<FileNamespaces> {
+    let mut namespaces = FileNamespaces::new(false);
     add_from_text(&mut namespaces, text);
     (!namespaces.is_empty()).then_some(namespaces)
 }
 
-fn add_from_text(namespaces: &mut Namespaces, text: &str) {
+fn add_from_text(namespaces: &mut FileNamespaces, text: &str) {
     if !text.contains("Namespace") {
         return;
     }
@@ -77,7 +79,9 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
     let is_object = |document: &Document<'_>| !document.doc.root().get("$patch").exists();
     for document in documents(text).flatten().filter(is_object) {
         let items = list::objects(document.doc.root());
-        items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
+        items
+            .filter(|item| is_named_v1_namespace(item.typed_value()))
+            .for_each(|item| namespaces.add(item.typed_value()));
     }
 }
 
@@ -87,7 +91,7 @@ fn has_kind_other_than_namespace(value: Value<'_>) -> bool {
     !version.is_empty() && !kind.is_empty() && kind != "Namespace"
 }
 
-fn is_namespace(value: Value<'_>) -> bool {
+fn is_named_v1_namespace(value: Value<'_>) -> bool {
     let name = value.get("metadata").get("name").str();
     value.get("kind").str() == "Namespace" && value.get("apiVersion").str() == "v1" && !name.is_empty()
 }

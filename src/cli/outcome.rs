@@ -65,12 +65,12 @@ pub(super) enum Failure {
 impl Failure {
     /// A failure because of an error at a location of an input file.
     pub(super) fn at_location(file: &str, at: &SourceLocation, what: &dyn std::fmt::Display) -> Failure {
-        Failure::Input(format!("{}:{}:{}: {what}", sanitize::sanitize_line(file), at.line, at.column))
+        Failure::Input(format!("{}:{}:{}: {what}", sanitize::sanitize_as_line(file), at.line, at.column))
     }
 
     /// A failure because kinds that the command needs cannot be listed or watched: one line for each.
     #[cfg(feature = "cluster")]
-    pub(super) fn from_unlisted_kinds(failures: &[String]) -> Failure {
+    pub(super) fn from_kinds_that_cannot_be_listed(failures: &[String]) -> Failure {
         Failure::Input(format!("cannot list or watch all kinds:\n  {}", failures.join("\n  ")))
     }
 

@@ -18,7 +18,7 @@ use super::plugin;
 use super::state::DumpInventory;
 use crate::report::record::Json;
 use tollgate_picture::pages::ReportJson;
-use tollgate_picture::{ReportSource, Text};
+use tollgate_picture::{ReportProvenance, SafeText};
 
 /// URL of the documentation, to which reports link.
 pub(super) const DOCS_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
@@ -47,10 +47,10 @@ impl StateSource {
     pub(super) fn from_dump(paths: &[PathBuf], inventory: &DumpInventory) -> StateSource {
         let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let mut name = format!("dump {}", files.join(", "));
-        if let Some(cluster) = inventory.cluster() {
+        if let Some(cluster) = inventory.cluster_if_unique() {
             name = format!("{name} of {cluster}");
         }
-        StateSource { name, taken: inventory.snapshot_time().map(str::to_owned), is_part: false }
+        StateSource { name, taken: inventory.earliest_snapshot_time().map(str::to_owned), is_part: false }
     }
 
     /// The cluster that the command is connected to.
@@ -68,15 +68,15 @@ impl StateSource {
 
     /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state
     /// lacks.
-    pub(super) fn page_metadata(&self, incomplete: &[String]) -> ReportSource {
+    pub(super) fn page_metadata(&self, incomplete: &[String]) -> ReportProvenance {
         let command = TYPED_COMMAND.get().map_or("", String::as_str);
-        ReportSource {
-            source: Text::from(self.name.as_str()),
-            taken: self.taken.as_deref().map(Text::from),
-            incomplete: incomplete.iter().map(|what| Text::from(what.as_str())).collect(),
-            command: Text::from(format!("{} {command}", plugin::program_name())),
-            version: Text::from(env!("CARGO_PKG_VERSION")),
-            docs: Text::from(DOCS_URL),
+        ReportProvenance {
+            source: SafeText::from(self.name.as_str()),
+            taken: self.taken.as_deref().map(SafeText::from),
+            incomplete: incomplete.iter().map(|what| SafeText::from(what.as_str())).collect(),
+            command: SafeText::from(format!("{} {command}", plugin::program_name())),
+            version: SafeText::from(env!("CARGO_PKG_VERSION")),
+            docs: SafeText::from(DOCS_URL),
             is_part: self.is_part,
         }
     }

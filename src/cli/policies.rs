@@ -33,11 +33,11 @@ pub(super) fn load_policy_set(
         None => read_referenced(path),
         Some(root) => read_referenced_within(path, root),
     };
-    let set = compile(&texts, &read, resources)?;
+    let set = compile_and_print_warnings(&texts, &read, resources)?;
     if let Some(error) = no_policies_error(paths, &texts, &set) {
         return Err(Failure::Input(error));
     }
-    for state in set.resource_states() {
+    for state in set.policy_resource_states() {
         let policy = format!("{}/{} of the cluster", state.kind.name(), state.name);
         match &state.acceptance {
             Acceptance::Accepted => {}
@@ -63,12 +63,13 @@ pub(super) fn no_policies_error(paths: &[PathBuf], texts: &[PolicyFile], set: &P
     let is_named =
         |file: &&PolicyFile| paths.iter().any(|path| Input::File(path.clone()).name() == file.name);
     let has_content = |text: &str| {
-        source::documents(text).any(|document| document.map_or(true, |found| !found.doc.root().is_null()))
+        source::documents(text)
+            .any(|document| document.map_or(true, |found| !found.doc.root().is_null_or_absent()))
     };
     let empty = texts.iter().filter(is_named).find(|file| !has_content(&file.text));
     let names = match empty {
         Some(file) => file.name.clone(),
-        None if !paths.is_empty() && set.has_none_from_files() => {
+        None if !paths.is_empty() && set.has_no_policies_from_files() => {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         }
         None => return None,
@@ -79,36 +80,35 @@ pub(super) fn no_policies_error(paths: &[PathBuf], texts: &[PolicyFile], set: &P
 /// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.
 #[cfg(feature = "cluster")]
 pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<PolicyResource>, Failure> {
-    use crate::cluster::{ListEvent, ReadOptions};
+    use crate::cluster::{KeptFieldsAndSizeLimit, ListEvent};
     use policy::PolicyKind;
 
     let endpoint = cluster.endpoint();
     // A user without permissions cannot see from a list whether the kind exists.
-    let installed = cluster.installed_policy_kinds().map_err(|error| {
+    let installed = cluster.creatable_policy_kinds().map_err(|error| {
         Failure::Input(format!("{endpoint}: cannot read whether policies are installed: {error}"))
     })?;
     let (mut resources, mut left_out) = (Vec::new(), None);
     for listed in &installed {
         let Some(kind) = PolicyKind::parse(listed.kind) else { continue };
-        let result =
-            cluster.list(
-                listed,
-                listed.versions,
-                None,
-                ReadOptions::WHOLE_OBJECTS,
-                &mut |event| match event {
-                    ListEvent::Object { object, .. } => {
-                        resources.push(PolicyResource::new(kind, object.to_json()));
-                    }
-                    ListEvent::LeftOut { name, why, .. } => {
-                        left_out = Some(format!("{} {name} {why}", kind.name()))
-                    }
-                    ListEvent::Page { .. } => {}
-                },
-            );
+        let result = cluster.list(
+            listed,
+            listed.versions,
+            None,
+            KeptFieldsAndSizeLimit::WHOLE_OBJECTS,
+            &mut |event| match event {
+                ListEvent::Object { object, .. } => {
+                    resources.push(PolicyResource::new(kind, object.to_json()));
+                }
+                ListEvent::LeftOut { name, why, .. } => {
+                    left_out = Some(format!("{} {name} {why}", kind.name()))
+                }
+                ListEvent::Page { .. } => {}
+            },
+        );
         if let Err(failed) = result {
             let name = listed.kubectl_resource_name();
-            let hint = match failed.error.code() {
+            let hint = match failed.error.http_status_or_zero() {
                 403 => format!(
                     "; allow `list` on {name}, for example with the ClusterRole tollgate-policy-reader of \
                      manifests/components/policy-resources"
@@ -127,7 +127,7 @@ pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<Po
 /// Reads a file that a policy refers to. Errors are reported at the field that refers to the file.
 pub(super) fn read_referenced(path: &str) -> Result<String, String> {
     files::read_regular(Path::new(path), DEFAULT_MAX_FILE_BYTES)
-        .and_then(|bytes| source::decode(path, bytes))
+        .and_then(|bytes| source::decode_by_byte_order_mark(path, bytes))
         .map_err(|error| error.message)
 }
 
@@ -151,19 +151,19 @@ fn repository_or_folder_of(file: &str) -> Option<PathBuf> {
 
 /// Returns the errors of the policies in a text, each with the index of its document. Policies can refer only to
 /// files in the same repository.
-pub(super) fn errors_in_text(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
+pub(super) fn policy_errors_by_document_index(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     let root = repository_or_folder_of(file);
     let read = |path: &str| match &root {
         Some(root) => read_referenced_within(path, root),
         None => Err("cannot be read: the policy is not in a file".to_owned()),
     };
     let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
-    policy::policy_errors(&file, &read)
+    policy::policy_errors_with_document_index(&file, &read)
 }
 
 /// Compiles policy files and policies that are custom resources. `read_schema` reads the schema files that policies
 /// refer to.
-pub(super) fn compile(
+pub(super) fn compile_and_print_warnings(
     texts: &[PolicyFile],
     read_schema: ReadSchemaFile<'_>,
     resources: &[PolicyResource],
@@ -184,7 +184,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> 
 
 /// Reads the policy files in these paths, and collects errors instead of failing.
 pub(super) fn read_files_with_errors(paths: &[PathBuf]) -> FoundPolicyFiles {
-    let found = files::collect(paths).reject_outside_links();
+    let found = files::collect(paths).turn_outside_links_into_errors();
     let mut texts = FoundPolicyFiles { folders: found.folders, ..FoundPolicyFiles::default() };
     texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {

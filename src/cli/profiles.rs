@@ -37,7 +37,7 @@ impl Arguments {
         match self.output {
             Output::Json => {
                 let records = collect_records(wanted.iter().map(|profile| profile_record(profile)));
-                writeln!(console, "{}", super::to_json(&records)?)?;
+                writeln!(console, "{}", super::to_safe_json(&records)?)?;
             }
             Output::Text if self.profiles.is_empty() => {
                 console.write_all(profile_table(wanted).as_bytes())?

@@ -44,7 +44,7 @@ impl ProgressBar {
 
     /// Draws the bar with the number of items and these words: `files, 2 invalid`. Only on a terminal, and not too
     /// often.
-    pub(super) fn draw_bar(&mut self, items: std::fmt::Arguments<'_>) {
+    pub(super) fn draw_bar_if_due(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
         if !self.is_terminal || recent || self.started.elapsed() < SHOW_DELAY {
             return;

@@ -18,7 +18,7 @@ use crate::report::review_line;
 use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc;
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, NamespaceLookup, Review, bad_request_response, respond,
+    Decision, Endpoint, Engine, NamespaceLabelLookup, Review, bad_request_response, respond,
 };
 use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::sanitize;
@@ -95,7 +95,7 @@ struct Reviewer<'r> {
     arguments: &'r Arguments,
     engine: Engine,
     now: &'r str,
-    namespaces: &'r dyn NamespaceLookup,
+    namespaces: &'r dyn NamespaceLabelLookup,
     console: &'r mut Console,
     tally: ExitCounts,
     /// True unless `--exit-zero` is set: after a denial the exit code is final, and reading can stop if nobody
@@ -113,7 +113,7 @@ impl Reviewer<'_> {
         match File::open(path) {
             Ok(file) => self.review_stream(&name, file),
             Err(error) => {
-                self.report_unreadable(&format!("{name}: {}", files::io_reason(&error)));
+                self.report_and_count_unreadable(&format!("{name}: {}", files::io_reason(&error)));
                 Ok(())
             }
         }
@@ -129,7 +129,7 @@ impl Reviewer<'_> {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
-                    self.report_unreadable(&format!("{name}: {error}"));
+                    self.report_and_count_unreadable(&format!("{name}: {error}"));
                     return Ok(());
                 }
             };
@@ -153,7 +153,7 @@ impl Reviewer<'_> {
                     self.answer_unreadable(name, &frame, &bad)?;
                 }
             }
-            if frames.has_only_blanks() {
+            if frames.buffer_has_only_blanks() {
                 self.console.flush()?;
             }
             // A stream may be endless: stop if the output is closed and the exit code is final.
@@ -162,7 +162,9 @@ impl Reviewer<'_> {
             }
         }
         if count == 0 {
-            self.report_unreadable(&format!("{name}: the input is empty; expected an AdmissionReview"));
+            self.report_and_count_unreadable(&format!(
+                "{name}: the input is empty; expected an AdmissionReview"
+            ));
         }
         Ok(())
     }
@@ -191,13 +193,13 @@ impl Reviewer<'_> {
         let line = if self.arguments.findings {
             review_line(request.uid, &decision.verdict, None).into_bytes()
         } else {
-            respond(&self.engine, &request, &decision).encode()
+            respond(&self.engine, &request, &decision).encode_admission_review()
         };
-        self.count_findings(&decision);
-        self.write_line(&line).map_err(ReviewError::Output)
+        self.count_denials_and_warnings(&decision);
+        self.write_sanitized_json_line(&line).map_err(ReviewError::Output)
     }
 
-    fn count_findings(&mut self, decision: &Decision) {
+    fn count_denials_and_warnings(&mut self, decision: &Decision) {
         for diagnostic in decision.verdict.findings() {
             match diagnostic.level {
                 FindingLevel::Deny => self.tally.denied += 1,
@@ -210,25 +212,25 @@ impl Reviewer<'_> {
     /// Prints an error and the response to input that is not an AdmissionReview.
     fn answer_unreadable(&mut self, name: &str, frame: &JsonFrame, bad: &BadReview) -> Result<(), Failure> {
         let (line, column) = position_in_input(frame, bad.at);
-        let message = format!("{}:{line}:{column}: {}", sanitize::sanitize_line(name), bad.detail);
-        self.report_unreadable(&message);
+        let message = format!("{}:{line}:{column}: {}", sanitize::sanitize_as_line(name), bad.detail);
+        self.report_and_count_unreadable(&message);
         let line = if self.arguments.findings {
             review_line(&bad.uid, &tollgate_engine::engine::Verdict::Skipped, Some(&message)).into_bytes()
         } else {
-            bad_request_response(&bad.uid, message).encode()
+            bad_request_response(&bad.uid, message).encode_admission_review()
         };
-        Ok(self.write_line(&line)?)
+        Ok(self.write_sanitized_json_line(&line)?)
     }
 
-    fn report_unreadable(&mut self, message: &str) {
+    fn report_and_count_unreadable(&mut self, message: &str) {
         self.tally.unreadable += 1;
         self.console.error(message);
     }
 
-    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+    fn write_sanitized_json_line(&mut self, line: &[u8]) -> io::Result<()> {
         // The same JSON as the server's, with control characters escaped.
         match std::str::from_utf8(line) {
-            Ok(text) => self.console.write_all(sanitize::sanitize_json(text).as_bytes())?,
+            Ok(text) => self.console.write_all(sanitize::escape_unsafe_chars_in_json(text).as_bytes())?,
             Err(_) => self.console.write_all(line)?,
         }
         self.console.write_all(b"\n")

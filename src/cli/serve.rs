@@ -19,7 +19,9 @@ use tracing::level_filters::LevelFilter;
 use super::console::{Console, quote_for_shell};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::EngineArgs;
-use super::units::{parse_body_size, parse_bytes, parse_duration, parse_interval, parse_nonzero_count};
+use super::units::{
+    parse_bytes, parse_duration, parse_duration_at_least_10ms, parse_nonzero_count, parse_size_at_least_4kib,
+};
 use crate::server::{
     CertificateSettings, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableCertificateFiles,
@@ -52,7 +54,7 @@ pub(super) struct Arguments {
     /// Interval at which the files with policies, namespaces and certificates are checked for changes, in addition to
     /// file system events; SIGHUP triggers a check immediately
     #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
-    #[arg(value_parser = parse_interval)]
+    #[arg(value_parser = parse_duration_at_least_10ms)]
     #[arg(hide_short_help = true)]
     reload_interval: Duration,
 
@@ -102,7 +104,7 @@ pub(super) struct Arguments {
     /// Maximum size of an AdmissionReview; requests with a larger AdmissionReview are denied
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
-    #[arg(value_parser = parse_body_size)]
+    #[arg(value_parser = parse_size_at_least_4kib)]
     #[arg(hide_short_help = true)]
     max_body: usize,
 
@@ -211,7 +213,7 @@ impl Arguments {
         let opened = self
             .cluster
             .connect_and_watch(&self.engine.release, self.server_settings().limits.cluster_state_bytes())?;
-        let engine = self.engine.serving_engine()?;
+        let engine = self.engine.serving_engine_without_policies()?;
         let engine = opened.iter().fold(engine, |engine, opened| opened.engine_with_watched_state(engine));
         let resources = opened.as_ref().and_then(|opened| opened.policies.clone());
         let mut loader = ServingLoader::new(engine, policies.clone(), self.namespaces.clone(), resources);
@@ -249,15 +251,15 @@ impl Arguments {
             }
             _ => CertificateSettings::SelfSigned {
                 directory: self.cert_dir.clone(),
-                names: self.certificate_names(),
+                names: self.self_signed_certificate_names(),
             },
         }
     }
 
     /// Returns the names in the self-signed certificate: those of `--dns-name`, the one that is registered, and
     /// the address on which the webhook listens.
-    fn certificate_names(&self) -> Vec<String> {
-        let called = self.cluster.register.advertised_name();
+    fn self_signed_certificate_names(&self) -> Vec<String> {
+        let called = self.cluster.register.advertised_host_name();
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
         let mut names = self.dns_name.clone();
@@ -273,7 +275,7 @@ impl Arguments {
     /// certificate that is not that of the Service, if possible not a loopback one. An IPv6 address is in
     /// brackets, as in URLs.
     fn host_for_webhook_url(&self) -> Option<String> {
-        let names = self.certificate_names();
+        let names = self.self_signed_certificate_names();
         let address = self.listen.ip();
         let listens = address.is_loopback().then(|| address.to_string());
         let of_this_machine = || names.iter().filter(|name| !name.contains(".svc") && !name.contains('*'));
@@ -315,7 +317,7 @@ impl Arguments {
         let (webhook, ops) = (server.webhook_address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
         writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;
-        if let Some(bundle) = server.ca_bundle() {
+        if let Some(bundle) = server.self_signed_ca_bundle() {
             let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
             writeln!(console, "caBundle  {bundle}")?;
             let from = match &self.cert_dir {

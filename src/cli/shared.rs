@@ -15,7 +15,7 @@ pub(super) use engine::{ConfigFileDefaults, DefaultRules, EngineArgs, PolicyArgs
 pub(super) use release::{ApiServerArgs, ProfileArg, ReleaseArgs, parse_profile};
 
 use super::outcome::{ExitCounts, Failure};
-use crate::config::rules_and_origins;
+use crate::config::rule_and_origin_names;
 use tollgate_api::conform::suggest::distance;
 use tollgate_engine::rules::RuleOrigin;
 
@@ -144,7 +144,7 @@ impl ExitArgs {
 /// Returns the error message for an unknown rule or origin, with a suggestion.
 pub(super) fn unknown_rule_message(word: &str) -> String {
     let origins = RuleOrigin::ALL.map(RuleOrigin::name).join(", ");
-    let hint = did_you_mean(word, &rules_and_origins());
+    let hint = did_you_mean(word, &rule_and_origin_names());
     format!(
         "unknown rule or origin `{word}`{hint}; use a rule ID or one of the origins ({origins}); `tollgate explain` lists all rules"
     )

@@ -26,8 +26,8 @@ use super::state::RecordedServer;
 use crate::cluster::{
     CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
     DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
-    LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
-    REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
+    KeptFieldsAndSizeLimit, LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS,
+    POD_GROUPS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
 };
 pub(super) use fields::{OptionalFields, keep_needed_fields};
 use list_writer::{Format, ListWriter};
@@ -109,7 +109,7 @@ pub(super) const WORKLOAD_KINDS: [ListedKind; 10] = [
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let asked = self.context.connect(false, None)?;
+        let asked = self.context.connect_requiring_context_in_ci(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header_text(asked))?;
         let mut objects = ClusterLister::new(asked, None);
@@ -132,11 +132,17 @@ impl Arguments {
                 }
             };
             let is_needed = *kind != NODES && !WORKLOAD_KINDS.contains(kind);
-            let listed = objects.list_objects(kind, is_needed, ReadOptions::WHOLE_OBJECTS, console, &mut add);
+            let listed = objects.list_objects(
+                kind,
+                is_needed,
+                KeptFieldsAndSizeLimit::WHOLE_OBJECTS,
+                console,
+                &mut add,
+            );
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            list.finish_kind(&mut text, listed.as_ref().ok().and_then(Option::as_deref));
+            list.end_lists_or_write_empty_list(&mut text, listed.as_ref().ok().and_then(Option::as_deref));
             if let Some(why) = objects.omissions.failures.get(before).or(listed.as_ref().err()) {
                 list.mark_incomplete(&mut text, why);
             }
@@ -164,7 +170,7 @@ impl Arguments {
         }
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
-        let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::sanitize_line(&text));
+        let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::sanitize_as_line(&text));
         line(format!(
             "Cluster snapshot, created by tollgate {version} for the option --state of Tollgate's commands."
         ));

@@ -14,10 +14,11 @@ use super::console::Console;
 use super::outcome::Failure;
 use crate::files;
 pub(super) use inventory::{
-    DumpInventory, DumpOmissions, OmissionTexts, join_with_or, missing_kinds_message, truncated_list_messages,
+    DumpInventory, DumpOmissions, OmissionMessageSuffixes, join_with_or, missing_kinds_message,
+    truncated_list_messages,
 };
 #[cfg(feature = "cluster")]
-pub(super) use objects::StoredDoc;
+pub(super) use objects::OwnedObject;
 pub(super) use objects::{OwnedObjects, StateObjects};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
@@ -52,7 +53,7 @@ pub(super) fn read_snapshot(
 }
 
 /// Ends of messages about missing kinds, for commands that also work with an incomplete dump.
-pub(super) const INCOMPLETE_DUMP_TEXTS: OmissionTexts<'_> = OmissionTexts {
+pub(super) const INCOMPLETE_DUMP_TEXTS: OmissionMessageSuffixes<'_> = OmissionMessageSuffixes {
     note: "; it may be incomplete",
     hint: ". If the cluster contains no such objects, add --assume-complete",
 };
@@ -81,7 +82,7 @@ pub(super) fn read_with_inventory(
     paths: &[PathBuf],
     details: DetailsToStore,
 ) -> Result<(Snapshot, DumpInventory), Failure> {
-    parse_dump(&read_texts(paths)?, details)
+    parse_dump_with_cluster_objects(&read_texts(paths)?, details)
 }
 
 /// Reads the state for `tollgate impact`: with the counters of devices, and with their attributes if a stored
@@ -94,20 +95,20 @@ pub(super) fn read_impact_state(
     // Attributes are most of a state, and rules that need them are rare, so the rules are read first.
     let details = DetailsToStore { attributes: needs_attributes, counters: true };
     let texts = read_texts(paths)?;
-    let (mut snapshot, mut inventory) = parse_dump(&texts, details)?;
-    if !needs_attributes && snapshot.has_class_rules() {
+    let (mut snapshot, mut inventory) = parse_dump_with_cluster_objects(&texts, details)?;
+    if !needs_attributes && snapshot.has_class_or_expression_rules() {
         (snapshot, inventory) = parse_snapshot(&texts, DetailsToStore { attributes: true, ..details })?;
     }
     Ok((snapshot, inventory, texts))
 }
 
 /// Parses the texts of a dump; an error if they contain no cluster objects.
-fn parse_dump(
+fn parse_dump_with_cluster_objects(
     texts: &[(String, String)],
     details: DetailsToStore,
 ) -> Result<(Snapshot, DumpInventory), Failure> {
     let (snapshot, inventory) = parse_snapshot(texts, details)?;
-    if !inventory.has_impact_objects() {
+    if !inventory.has_impact_objects_or_empty_lists() {
         let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let message =
             format!("{}: contains no cluster objects; create a dump with `{KUBECTL_DUMP}`", names.join(", "));
@@ -143,7 +144,7 @@ fn add_text(
         is_empty = false;
         inventory.add_document(file, document.doc.root());
         for item in list::objects(document.doc.root()) {
-            let object = item.value();
+            let object = item.typed_value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
                 Failure::at_location(file, &document.locate(&lines, &item.path_in_document(at), false), what)
             };

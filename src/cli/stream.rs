@@ -58,8 +58,8 @@ impl<R: Read> JsonFrames<R> {
             }
         }
         let (line, column) = (self.line, self.column);
-        let Some(end) = self.find_frame_end()? else {
-            self.skip_rest_of_value()?;
+        let Some(end) = self.find_frame_end_unless_too_large()? else {
+            self.skip_oversized_to_next_object_line()?;
             return Ok(Some(JsonFrame { bytes: Vec::new(), line, column, too_large: true }));
         };
         let bytes = self.unread().get(..end).unwrap_or_default().to_vec();
@@ -77,7 +77,7 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// True if only blanks are buffered, so that the next frame may take a while.
-    pub(super) fn has_only_blanks(&self) -> bool {
+    pub(super) fn buffer_has_only_blanks(&self) -> bool {
         self.unread().iter().all(u8::is_ascii_whitespace)
     }
 
@@ -86,7 +86,7 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// Finds the position after the frame's last byte; `None` if the frame is too large.
-    fn find_frame_end(&mut self) -> io::Result<Option<usize>> {
+    fn find_frame_end_unless_too_large(&mut self) -> io::Result<Option<usize>> {
         let mut scan = FrameScanner { suspect: self.suspect, ..FrameScanner::default() };
         let mut at = 0;
         loop {
@@ -106,7 +106,7 @@ impl<R: Read> JsonFrames<R> {
     }
 
     /// Drops the rest of a value that is larger than [`MAX_FRAME_BYTES`].
-    fn skip_rest_of_value(&mut self) -> io::Result<()> {
+    fn skip_oversized_to_next_object_line(&mut self) -> io::Result<()> {
         loop {
             let next = self.unread().windows(2).position(|pair| pair == b"\n{");
             // The last byte stays: it may be the newline before the next value.
@@ -178,7 +178,7 @@ impl FrameScanner {
     /// Reads one byte. Returns the end of the frame if the frame ends with or before this byte.
     fn scan_byte(&mut self, byte: u8, at: usize) -> Option<usize> {
         if self.in_string {
-            return self.scan_string_byte(byte, at);
+            return self.scan_string_byte_or_end_at_newline(byte, at);
         }
         let first_of_line = std::mem::replace(&mut self.at_line_start, byte == b'\n');
         if byte.is_ascii_whitespace() {
@@ -206,7 +206,7 @@ impl FrameScanner {
         None
     }
 
-    fn scan_string_byte(&mut self, byte: u8, at: usize) -> Option<usize> {
+    fn scan_string_byte_or_end_at_newline(&mut self, byte: u8, at: usize) -> Option<usize> {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,

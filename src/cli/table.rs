@@ -8,7 +8,7 @@ use tollgate_formats::sanitize;
 /// replaced.
 pub(super) fn format_table(header: &[&str], rows: &[Vec<String>]) -> String {
     let cells =
-        |row: &Vec<String>| row.iter().map(|cell| sanitize::sanitize_line(cell).into_owned()).collect();
+        |row: &Vec<String>| row.iter().map(|cell| sanitize::sanitize_as_line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

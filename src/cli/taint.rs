@@ -22,8 +22,8 @@ use mark::TaintArg;
 use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
-use tollgate_drain::rule_name;
-use tollgate_engine::impact::target::{self, DeviceTarget, NameSelector, ResolvedTarget};
+use tollgate_drain::readable_rule_name_with_hash;
+use tollgate_engine::impact::target::{self, DeviceNameSelector, DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{DetailsToStore, ImpactQuery, ProposedChange, Snapshot, impact_counts};
 use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
@@ -31,7 +31,7 @@ use tollgate_formats::gotime;
 
 /// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
 #[derive(Debug, clap::Args)]
-pub(super) struct Taint {
+pub(super) struct PrintTaintRuleArgs {
     #[command(flatten)]
     selection: SelectionArgs,
 
@@ -66,7 +66,7 @@ pub(super) struct Taint {
 
 /// Print the command that deletes a rule created by `tollgate taint`, without running it
 #[derive(Debug, clap::Args)]
-pub(super) struct Untaint {
+pub(super) struct PrintRuleDeletionArgs {
     #[command(flatten)]
     selection: SelectionArgs,
 
@@ -142,13 +142,13 @@ impl SelectionArgs {
 
     /// Returns the selectors of the rules: those of the target, and with `--with-partitions` those of its
     /// partitions. With `must_exist`, a name that the state does not contain is an error.
-    fn resolve_selectors(
+    fn resolve_target_and_partitions(
         &self,
         known: &StateAndProfiles,
         must_exist: bool,
         console: &mut Console,
-    ) -> Result<Vec<NameSelector>, Failure> {
-        let devices = self.resolve_target(known, must_exist, console)?;
+    ) -> Result<Vec<DeviceNameSelector>, Failure> {
+        let devices = self.resolve_target_without_partitions(known, must_exist, console)?;
         if !self.with_partitions {
             return Ok(devices);
         }
@@ -169,12 +169,12 @@ impl SelectionArgs {
     }
 
     /// Returns the selectors for the devices of the target, without partitions.
-    fn resolve_target(
+    fn resolve_target_without_partitions(
         &self,
         known: &StateAndProfiles,
         must_exist: bool,
         console: &mut Console,
-    ) -> Result<Vec<NameSelector>, Failure> {
+    ) -> Result<Vec<DeviceNameSelector>, Failure> {
         match (&self.target, &known.state) {
             (DeviceTarget::Devices(names), _) if names.selects_everything() && !self.all_devices => {
                 Err(Failure::Usage(
@@ -202,7 +202,7 @@ pub(super) fn resolve_in_state(
     target: &DeviceTarget,
     state: &Snapshot,
     console: &mut Console,
-) -> Result<Vec<NameSelector>, Failure> {
+) -> Result<Vec<DeviceNameSelector>, Failure> {
     let ResolvedTarget { devices, notes } = target.resolve(state).map_err(Failure::Usage)?;
     for note in &notes {
         console.note(note);
@@ -210,10 +210,10 @@ pub(super) fn resolve_in_state(
     Ok(devices)
 }
 
-impl Taint {
+impl PrintTaintRuleArgs {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
-        let targets = self.selection.resolve_selectors(&known, true, console)?;
+        let targets = self.selection.resolve_target_and_partitions(&known, true, console)?;
         let StateAndProfiles { state, omissions, profiles } = known;
         let Some(profile) = profiles.first().copied() else { return Ok(ExitCounts::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
@@ -238,7 +238,7 @@ impl Taint {
         let annotations: Vec<(&str, String)> = annotations.collect();
         let mut rules = Vec::new();
         for target in &targets {
-            let name = rule_name(target, &self.mark.key, effect);
+            let name = readable_rule_name_with_hash(target, &self.mark.key, effect);
             let rule = rule_manifest(target, &self.mark, effect, version.name(), &annotations);
             let document = parse_generated_manifest(&rule)?;
             for profile in &profiles {
@@ -270,10 +270,10 @@ impl Taint {
         for profile in &profiles {
             let name = format!("Kubernetes {}", profile.name);
             let unserved = why_version_is_off(ApiKind::DeviceTaintRule, version, profile, &name);
-            let gates = profile.why_rule_gates_are_off();
-            let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
+            let gates = profile.why_gates_disable_device_taint_rules();
+            let why = if unserved.is_some() { gates } else { profile.why_device_taint_rules_do_nothing() };
             let inert = why.map(|why| format!("{why}, so the rule has no effect"));
-            let inert = inert.or_else(|| profile.gates_that_rules_may_lack());
+            let inert = inert.or_else(|| profile.describe_gates_rules_may_lack());
             for problem in unserved.iter().chain(&inert) {
                 console.warning(problem);
             }
@@ -286,7 +286,7 @@ impl Taint {
     /// or pool.
     fn refuse_driver_without_dot(&self) -> Result<(), Failure> {
         match &self.selection.target {
-            DeviceTarget::Devices(NameSelector { driver: Some(driver), .. })
+            DeviceTarget::Devices(DeviceNameSelector { driver: Some(driver), .. })
                 if !driver.contains('.') && !self.driver_without_dot =>
             {
                 Err(Failure::Usage(format!(
@@ -302,13 +302,13 @@ impl Taint {
 
 /// Returns a DeviceTaintRule as YAML, which is printed and checked.
 fn rule_manifest(
-    target: &NameSelector,
+    target: &DeviceNameSelector,
     mark: &TaintArg,
     effect: &str,
     version: &str,
     annotations: &[(&str, String)],
 ) -> String {
-    let name = rule_name(target, &mark.key, effect);
+    let name = readable_rule_name_with_hash(target, &mark.key, effect);
     let mut out =
         format!("apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\n");
     if !annotations.is_empty() {
@@ -335,8 +335,8 @@ fn rule_manifest(
 }
 
 /// Returns the manifest of a rule for these devices, in a version that all profiles have.
-pub(super) fn rule_manifest_for(
-    names: &NameSelector,
+pub(super) fn rule_manifest_in_common_version(
+    names: &DeviceNameSelector,
     key: &str,
     effect: &str,
     profiles: &[&'static Profile],
@@ -351,11 +351,11 @@ fn parse_generated_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
 }
 
-impl Untaint {
+impl PrintRuleDeletionArgs {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
         // Rules can outlive their devices, so devices need not exist.
-        let targets = self.selection.resolve_selectors(&known, false, console)?;
+        let targets = self.selection.resolve_target_and_partitions(&known, false, console)?;
         let mark = TaintArg { value: None, ..self.mark.clone() };
         let mut names = Vec::new();
         for target in &targets {
@@ -376,7 +376,9 @@ impl Untaint {
             // Without an effect, the rules of all effects: `taint` names a rule after the effect that it is created
             // with.
             let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
-            names.extend(effects.into_iter().map(|effect| rule_name(target, &mark.key, effect)));
+            names.extend(
+                effects.into_iter().map(|effect| readable_rule_name_with_hash(target, &mark.key, effect)),
+            );
         }
         let (kubectl, names) = (self.release.server.context.kubectl_with_context(), names.join(" "));
         writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;

@@ -105,7 +105,7 @@ fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> 
     let paths = policy_paths(path, tests.policies.as_deref());
     let mut texts: Vec<PolicyFile> = policies::read_files(&paths)?;
     texts.dedup();
-    let set = policies::compile(&texts, &policies::read_referenced, &[])?;
+    let set = policies::compile_and_print_warnings(&texts, &policies::read_referenced, &[])?;
     match policies::no_policies_error(&paths, &texts, &set) {
         Some(error) => Err(Failure::Input(error)),
         None => Ok(set),
@@ -162,13 +162,13 @@ fn write_text(
     quiet: bool,
 ) -> Result<(), Failure> {
     for CaseResult { file, outcome } in results {
-        let (file, name) = (sanitize::sanitize_line(file), sanitize::sanitize_line(&outcome.name));
+        let (file, name) = (sanitize::sanitize_as_line(file), sanitize::sanitize_as_line(&outcome.name));
         match &outcome.failure {
             None if quiet => {}
             None => writeln!(console, "ok    {file}: {name}")?,
             Some(failure) => {
                 writeln!(console, "FAIL  {file}:{}: {name}", outcome.line)?;
-                for line in sanitize::sanitize_text(failure).lines() {
+                for line in sanitize::sanitize_multiline_text(failure).lines() {
                     writeln!(console, "      {line}")?;
                 }
             }
@@ -240,12 +240,12 @@ mod tests {
     }
 
     fn as_resources(set: &PolicySet, input: &Input) -> PolicySet {
-        let imported = set.to_resources();
+        let imported = set.file_policies_to_resources();
         let resources: Vec<PolicyResource> =
             imported.into_iter().map(|policy| PolicyResource::new(policy.kind, policy.json)).collect();
         let set =
             PolicySet::load_with_resources(&[], &|_| Err("no files".to_owned()), &resources, None).unwrap();
-        for state in set.resource_states() {
+        for state in set.policy_resource_states() {
             assert_eq!(state.acceptance, Acceptance::Accepted, "{}: {}", input.name(), state.name);
         }
         set

@@ -24,7 +24,7 @@ use cluster::ClusterSource;
 use dump::DumpSource;
 use follow::StateFollower;
 use site::UiPages;
-use tollgate_ui::{Board, Limits, LoopbackServer, StartLinks};
+use tollgate_ui::{Limits, LivePageStore, LoopbackServer, SessionUrlIssuer};
 
 /// Show devices, and what a rule or a drain would do, as pages in a browser
 ///
@@ -59,12 +59,12 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let (source, first) = self.open_state_source(console)?;
         let server = LoopbackServer::bind(self.port)?;
-        let board = Arc::new(Board::new(first.page_facts(self.ui_command())));
+        let board = Arc::new(LivePageStore::new(first.page_facts(self.ui_command())));
         let commands = self.command_parts(&self.kubectl_with_cluster_flags()?);
         let site = Arc::new(UiPages::start(board.clone(), first, commands)?);
         follow::start_following(source, board, site.clone())?;
-        let links = server.start_links();
-        writeln!(console, "Open {}", links.issue()?)?;
+        let links = server.session_url_issuer();
+        writeln!(console, "Open {}", links.issue_session_url()?)?;
         console
             .note("the address opens the pages once; to get another one, press Enter; to stop, press Ctrl-C");
         console.flush_stdout()?;
@@ -130,11 +130,11 @@ impl Arguments {
 }
 
 /// Prints a new address whenever a person presses Enter.
-fn print_link_on_enter(links: StartLinks) -> Result<(), Failure> {
+fn print_link_on_enter(links: SessionUrlIssuer) -> Result<(), Failure> {
     let print = move || {
         while Console::wait_for_enter() {
             let mut console = Console::open();
-            match links.issue() {
+            match links.issue_session_url() {
                 Ok(link) => _ = writeln!(console, "Open {link}"),
                 Err(error) => console.error(&format!("{error:#}")),
             }

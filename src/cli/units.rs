@@ -25,7 +25,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration of at least 10 ms; a shorter interval would keep a processor busy.
-pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration_at_least_10ms(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         duration if duration < Duration::from_millis(10) => Err("expected at least 10ms".to_owned()),
         duration => Ok(duration),
@@ -42,7 +42,7 @@ pub(super) fn parse_nonzero_count(text: &str) -> Result<usize, String> {
 }
 
 /// Parses a size of at least 4 KiB; a smaller limit would refuse nearly every AdmissionReview.
-pub(super) fn parse_body_size(text: &str) -> Result<usize, String> {
+pub(super) fn parse_size_at_least_4kib(text: &str) -> Result<usize, String> {
     match parse_bytes(text)? {
         bytes if bytes < 4 << 10 => Err("expected at least 4KiB".to_owned()),
         bytes => Ok(bytes),

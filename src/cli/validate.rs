@@ -29,14 +29,14 @@ use super::shared::{EngineArgs, ExitArgs};
 use super::{clock, state};
 use crate::files::{DEFAULT_MAX_FILE_BYTES, Input};
 use crate::report::{Format, ReportRenderer, Statistics, Summary, UnreadPathCounts};
-use baseline::NewBaseline;
+use baseline::NewBaselineAndCheckedFiles;
 pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
 use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::FolderFindingLimiter;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, GivenSettings, InputConfigurations, InputWithSettings};
+use settings::{CheckSettings, CommandLineSettings, InputConfigurations, InputWithSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -144,7 +144,7 @@ impl RunInputs {
 /// The output and totals of a run so far.
 struct RunOutput<'r, 'b> {
     targets: ReportTargets<'r>,
-    baselines: NewBaseline<'b>,
+    baselines: NewBaselineAndCheckedFiles<'b>,
     progress: ProgressBar,
     /// Files whose fixable findings were counted, to count each file once.
     counted_files: UniqueFiles,
@@ -161,10 +161,10 @@ impl RunOutput<'_, '_> {
     ) -> Result<(), Failure> {
         match event {
             order::DeliveryEvent::Waiting => {
-                self.progress.draw_bar(format_args!("files, {} invalid", self.summary.invalid));
+                self.progress.draw_bar_if_due(format_args!("files, {} invalid", self.summary.invalid));
                 Ok(())
             }
-            order::DeliveryEvent::Done(output) => self.write_output(output),
+            order::DeliveryEvent::Done(output) => self.count_and_write_output(output),
             order::DeliveryEvent::Crashed(work) => {
                 self.tally.crashed += 1;
                 self.progress.erase_bar();
@@ -177,7 +177,7 @@ impl RunOutput<'_, '_> {
         }
     }
 
-    fn write_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
+    fn count_and_write_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
         let is_fixable = output.summary.fixable + output.summary.fixable_unsafely > 0;
         if is_fixable && !self.counted_files.insert_path(output.path.as_deref()) {
             (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
@@ -195,22 +195,23 @@ impl RunOutput<'_, '_> {
         for message in &output.errors {
             self.targets.console.error(message);
         }
-        self.targets.console.write_data(&output.printed)?;
+        self.targets.console.write_data_sanitized_for_terminal(&output.printed)?;
         self.targets.write_file_part(&output)
     }
 }
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let format = self.stdout_format()?;
+        let format = self.stdout_format_allowed_with_statistics()?;
         let mode = self.fix_mode()?;
         let found = self.find_inputs(console)?;
         let mut configurations = InputConfigurations::new(&self.config)?;
-        let work = assign_settings(found, &mut configurations, mode.is_some())?;
+        let work = assign_settings_and_dedup_if_fixing(found, &mut configurations, mode.is_some())?;
         let settings = self.read_settings(&mut configurations, console)?;
-        let baselines = NewBaseline::new(self.write_baseline.as_deref(), &self.paths)?;
+        let baselines = NewBaselineAndCheckedFiles::new(self.write_baseline.as_deref(), &self.paths)?;
         let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_namespace_labels());
-        let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.manifest_inputs())).flatten();
+        let namespaces =
+            lacks_labels.then(|| namespaces::collect_from_readable_inputs(work.manifest_inputs())).flatten();
         let reads_stdin = work.manifest_inputs().any(|input| *input == Input::Stdin);
         let is_on_stderr = mode.is_some_and(|mode| mode.diff || reads_stdin);
         let reports = self.reports(format, &settings, is_on_stderr, console);
@@ -234,7 +235,7 @@ impl Arguments {
             limit: self.max_file,
             fixes: mode,
         };
-        let checked = check_all(&work.items, &checker, state)?;
+        let checked = check_all_and_write_reports(&work.items, &checker, state)?;
         self.finish_run(checked, mode, console)
     }
 
@@ -249,8 +250,8 @@ impl Arguments {
     /// Searches for the inputs, except reports that this run overwrites.
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
         let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.walk_options()?, console);
-        let mut found = found.with_markdown();
-        self.exclude_output_files(&mut found.work)?;
+        let mut found = found.with_markdown_read_or_searched();
+        self.refuse_overwrites_and_exclude_reports(&mut found.work)?;
         Ok(found)
     }
 
@@ -262,7 +263,7 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<Vec<CheckSettings<'c>>, Failure> {
         let state = state::read_snapshot(&self.state, console)?;
-        let given = GivenSettings {
+        let given = CommandLineSettings {
             engine: &self.engine,
             fail_on: self.exit.fail_on.fail_on,
             levels: &self.config.levels,
@@ -292,7 +293,7 @@ impl Arguments {
     /// Writes the new baseline, and returns the counts for the exit code.
     fn finish_run(
         &self,
-        (baselines, summary, mut tally): (NewBaseline<'_>, Summary, ExitCounts),
+        (baselines, summary, mut tally): (NewBaselineAndCheckedFiles<'_>, Summary, ExitCounts),
         mode: Option<FixMode>,
         console: &mut Console,
     ) -> Result<ExitCounts, Failure> {
@@ -310,7 +311,7 @@ impl Arguments {
 
     /// Refuses `--output-file` if it would overwrite a source file, and removes reports of earlier runs from the
     /// inputs.
-    fn exclude_output_files(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
+    fn refuse_overwrites_and_exclude_reports(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
         for target in &self.output_file {
             if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
                 let path = path.display();
@@ -337,7 +338,7 @@ impl Arguments {
     }
 
     /// Returns the output format of stdout; an error if it cannot show statistics.
-    fn stdout_format(&self) -> Result<Format, Failure> {
+    fn stdout_format_allowed_with_statistics(&self) -> Result<Format, Failure> {
         let format = Format::parse(&self.output).unwrap_or(Format::Text);
         match format {
             Format::Text | Format::Json => Ok(format),
@@ -382,13 +383,13 @@ impl Arguments {
 }
 
 /// Assigns its settings to each input. If fixes are written, further paths to the same file are left out.
-fn assign_settings(
+fn assign_settings_and_dedup_if_fixing(
     found: FoundInputs,
     configurations: &mut InputConfigurations,
     is_fixing: bool,
 ) -> Result<RunInputs, Failure> {
     let FoundInputs { work, mut not_read, kustomizations, .. } = found;
-    let (mut items, excluded) = configurations.assign_settings(work)?;
+    let (mut items, excluded) = configurations.assign_settings_and_count_excluded(work)?;
     if is_fixing {
         let mut once = UniqueFiles::default();
         items.retain(|work| once.insert_path(work.item.path()));
@@ -399,13 +400,17 @@ fn assign_settings(
 
 /// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the
 /// exit code.
-fn check_all<'b>(
+fn check_all_and_write_reports<'b>(
     work: &[InputWithSettings],
     checker: &FileChecker<'_>,
     mut state: RunOutput<'_, 'b>,
-) -> Result<(NewBaseline<'b>, Summary, ExitCounts), Failure> {
+) -> Result<(NewBaselineAndCheckedFiles<'b>, Summary, ExitCounts), Failure> {
     state.targets.write_headers()?;
-    order::run_in_order(work, |work| checker.check_input(work), |event| state.handle_event(event))?;
+    order::run_in_order(
+        work,
+        |work| checker.fix_if_requested_and_check_input(work),
+        |event| state.handle_event(event),
+    )?;
     state.progress.erase_bar();
     let RunOutput { mut targets, baselines, mut summary, statistics, tally, .. } = state;
     summary.stale = summary.stale.saturating_add(baselines.count_findings_in_missing_files(checker.settings));

@@ -36,7 +36,7 @@ impl Arguments {
             "rules": rules::all().count(),
         };
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&record)?)?,
+            Output::Json => writeln!(console, "{}", super::to_safe_json(&record)?)?,
             Output::Text => writeln!(console, "tollgate {version}")?,
         }
         Ok(ExitCounts::default())

@@ -9,25 +9,25 @@
 use std::borrow::Cow;
 
 use super::baseline::KnownFindings;
-use super::file::Override;
+use super::file::LevelOverride;
 use super::levels::{LevelSetting, Levels};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
 use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
 /// The levels and overrides that decide which findings of one file are reported, accepted or allowed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acceptance<'c> {
+pub(crate) struct LevelsAndOverrides<'c> {
     /// Levels of the configuration file.
     pub(crate) file_levels: &'c Levels,
     /// Levels of the command line.
     pub(crate) flag_levels: &'c Levels,
     /// The overrides of the configuration that apply to the file.
-    pub(crate) overrides: &'c [&'c Override],
+    pub(crate) overrides: &'c [&'c LevelOverride],
 }
 
 /// Kind, namespace and name of the object that findings are about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ObjectName<'a> {
+pub(crate) struct KindNamespaceAndName<'a> {
     pub(crate) kind: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
@@ -51,12 +51,12 @@ impl SplitFindings {
     }
 }
 
-impl Acceptance<'_> {
+impl LevelsAndOverrides<'_> {
     /// Sorts the findings about an object into those to report, those that are accepted, and those of allowed
     /// rules. Findings in the baseline are removed from `known`.
     pub(crate) fn split_accepted(
         &self,
-        object: ObjectName<'_>,
+        object: KindNamespaceAndName<'_>,
         findings: Vec<LocatedFinding>,
         known: &mut KnownFindings,
     ) -> SplitFindings {
@@ -64,8 +64,12 @@ impl Acceptance<'_> {
         if findings.is_empty() {
             return sorted;
         }
-        let overrides: Vec<&Override> =
-            self.overrides.iter().copied().filter(|item| item.matches(object)).collect();
+        let overrides: Vec<&LevelOverride> = self
+            .overrides
+            .iter()
+            .copied()
+            .filter(|item| item.applies_to_object_ignoring_paths(object))
+            .collect();
         let levels = self.levels_with_overrides(&overrides);
         for mut located in findings {
             if let Some(reason) = accepting_override_reason(&overrides, &located) {
@@ -84,7 +88,7 @@ impl Acceptance<'_> {
 
     /// Returns the levels for an object to which these overrides apply: of the file, then the overrides, then the
     /// flags. The last one that sets a rule counts.
-    fn levels_with_overrides(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
+    fn levels_with_overrides(&self, overrides: &[&LevelOverride]) -> Cow<'_, Levels> {
         if self.file_levels.is_empty() && overrides.is_empty() {
             return Cow::Borrowed(self.flag_levels);
         }
@@ -99,10 +103,13 @@ impl Acceptance<'_> {
 
 /// Returns the reason of the override that accepts a lint; `None` if none does. The last override that names the
 /// rule decides.
-fn accepting_override_reason<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
+fn accepting_override_reason<'o>(
+    overrides: &[&'o LevelOverride],
+    located: &LocatedFinding,
+) -> Option<&'o str> {
     let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
     let is_lint = origin == RuleOrigin::Lint;
-    let decides = |item: &&&'o Override| item.levels.setting_for_rule(rule, origin).is_some();
+    let decides = |item: &&&'o LevelOverride| item.levels.setting_for_rule(rule, origin).is_some();
     let item = overrides.iter().rev().find(decides).filter(|_| is_lint)?;
     (item.levels.setting_for_rule(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
 }

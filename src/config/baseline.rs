@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::acceptance::ObjectName;
+use super::acceptance::KindNamespaceAndName;
 use crate::report::LocatedFinding;
 use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::source::{InputError, LineIndex, documents};
@@ -56,7 +56,7 @@ struct FindingKey {
 }
 
 impl FindingKey {
-    fn from_finding(object: ObjectName<'_>, located: &LocatedFinding) -> FindingKey {
+    fn from_finding(object: KindNamespaceAndName<'_>, located: &LocatedFinding) -> FindingKey {
         FindingKey {
             kind: object.kind.to_owned(),
             namespace: object.namespace.to_owned(),
@@ -146,7 +146,7 @@ impl Baseline {
     }
 
     /// Number of findings in all files.
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn total_finding_count(&self) -> usize {
         self.files_with_counts().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
@@ -199,7 +199,7 @@ impl KnownFindings {
     /// Returns true if the baseline has the finding, and then uses up one occurrence of it; otherwise returns false and
     /// changes nothing. While a new baseline is written, records every lint and returns true. Always returns false for
     /// findings that are not lints.
-    pub(super) fn try_accept(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+    pub(super) fn try_accept(&mut self, object: KindNamespaceAndName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != RuleOrigin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }
@@ -253,14 +253,14 @@ mod tests {
         );
         let baseline = Baseline::parse("b.json", &text).expect("a baseline");
         assert_eq!(baseline.to_yaml(), text);
-        assert_eq!((baseline.len(), baseline.files_with_counts().count()), (3, 2));
+        assert_eq!((baseline.total_finding_count(), baseline.files_with_counts().count()), (3, 2));
         assert_eq!(
             Baseline::default().to_yaml(),
             format!("{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [\n]}}\n")
         );
         let mut other = Baseline::default();
         other.add_file_findings("a.yaml", KnownFindings::for_new_baseline());
-        assert_eq!(other.len(), 0);
+        assert_eq!(other.total_finding_count(), 0);
     }
 
     #[test]
@@ -285,6 +285,6 @@ mod tests {
         }
         let huge = finding("duplicate-taint", ", \"count\": 9223372036854775807");
         let twice = huge.replace("}]", "},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807}]");
-        assert_eq!(Baseline::parse("b", &twice).expect("a baseline").len(), usize::MAX);
+        assert_eq!(Baseline::parse("b", &twice).expect("a baseline").total_finding_count(), usize::MAX);
     }
 }

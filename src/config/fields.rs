@@ -12,7 +12,7 @@ const STRING_OR_STRINGS: FieldType = FieldType::AnyOf(&[FieldType::NonEmptyStr, 
 const LEVEL_TYPE: FieldType =
     FieldType::OneOf(&[LevelSetting::Deny.name(), LevelSetting::Warn.name(), LevelSetting::Allow.name()]);
 const LEVELS_MAP_TYPE: FieldType = FieldType::MapOf {
-    keys: rules_and_origins,
+    keys: rule_and_origin_names,
     hint: "`tollgate explain` lists the rules",
     values: &LEVEL_TYPE,
 };
@@ -102,7 +102,7 @@ static OBJECT_PATTERN_SCHEMA: ObjectSchema = ObjectSchema {
 };
 
 /// Returns the names of all origins and rules, which levels can be set for.
-pub(crate) fn rules_and_origins() -> Vec<&'static str> {
+pub(crate) fn rule_and_origin_names() -> Vec<&'static str> {
     RuleOrigin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 

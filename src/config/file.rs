@@ -5,7 +5,7 @@
 //!
 //! Invariant: every error has a position, and a file with an error gives no configuration.
 
-use super::acceptance::ObjectName;
+use super::acceptance::KindNamespaceAndName;
 use super::fields::CONFIG_SCHEMA;
 use super::levels::{LevelSetting, LevelTarget, Levels};
 use tollgate_document::doc::{Value, ValueKind};
@@ -16,39 +16,39 @@ use tollgate_engine::rules::{self, Rule, RuleOrigin};
 
 /// A value of the configuration file, with its position for errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Setting<T> {
+pub(crate) struct LocatedSetting<T> {
     pub(crate) value: T,
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
 /// A list of strings, each with its position, and the position of their key.
-pub(crate) type StringSettings = Setting<Vec<Setting<String>>>;
+pub(crate) type StringListWithPositions = LocatedSetting<Vec<LocatedSetting<String>>>;
 
 /// The settings of a configuration file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ConfigFile {
     /// Name of the file in messages.
     pub(crate) name: String,
-    pub(crate) kubernetes: Option<StringSettings>,
+    pub(crate) kubernetes: Option<StringListWithPositions>,
     /// Feature gates, in the format of `--feature-gates`.
-    pub(crate) feature_gates: Option<Setting<String>>,
-    pub(crate) policies: Option<StringSettings>,
-    pub(crate) namespaces: Option<Setting<String>>,
-    pub(crate) classes: Option<StringSettings>,
-    pub(crate) levels: Vec<Setting<(LevelTarget, LevelSetting)>>,
+    pub(crate) feature_gates: Option<LocatedSetting<String>>,
+    pub(crate) policies: Option<StringListWithPositions>,
+    pub(crate) namespaces: Option<LocatedSetting<String>>,
+    pub(crate) classes: Option<StringListWithPositions>,
+    pub(crate) levels: Vec<LocatedSetting<(LevelTarget, LevelSetting)>>,
     /// Warnings cause exit code 1.
-    pub(crate) fails_on_warn: Option<Setting<bool>>,
-    pub(crate) exclude: Option<StringSettings>,
-    pub(crate) baseline: Option<Setting<String>>,
-    pub(crate) overrides: Vec<Override>,
+    pub(crate) fails_on_warn: Option<LocatedSetting<bool>>,
+    pub(crate) exclude: Option<StringListWithPositions>,
+    pub(crate) baseline: Option<LocatedSetting<String>>,
+    pub(crate) overrides: Vec<LevelOverride>,
 }
 
 /// Levels of rules that apply only to some paths or objects.
 #[derive(Clone, Debug)]
-pub(crate) struct Override {
+pub(crate) struct LevelOverride {
     /// Globs of the paths that it applies to; all if empty.
-    pub(crate) paths: Vec<Setting<String>>,
+    pub(crate) paths: Vec<LocatedSetting<String>>,
     /// Patterns of the objects that it applies to; all if empty.
     pub(crate) objects: Vec<ObjectPattern>,
     pub(crate) levels: Levels,
@@ -56,9 +56,9 @@ pub(crate) struct Override {
     pub(crate) line: usize,
 }
 
-impl Override {
+impl LevelOverride {
     /// True if the override applies to this object; its paths are compared elsewhere.
-    pub(super) fn matches(&self, object: ObjectName<'_>) -> bool {
+    pub(super) fn applies_to_object_ignoring_paths(&self, object: KindNamespaceAndName<'_>) -> bool {
         self.objects.is_empty() || self.objects.iter().any(|pattern| pattern.matches(object))
     }
 }
@@ -72,7 +72,7 @@ pub(crate) struct ObjectPattern {
 }
 
 impl ObjectPattern {
-    fn matches(&self, object: ObjectName<'_>) -> bool {
+    fn matches(&self, object: KindNamespaceAndName<'_>) -> bool {
         [(&self.kind, object.kind), (&self.namespace, object.namespace), (&self.name, object.name)]
             .into_iter()
             .all(|(glob, text)| glob.is_empty() || glob_matches(glob, text))
@@ -165,7 +165,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn read_override(&mut self, item: Value<'_>, at: &Path<'_>) -> Override {
+    fn read_override(&mut self, item: Value<'_>, at: &Path<'_>) -> LevelOverride {
         let objects = item.get("objects").items().map(|object| ObjectPattern {
             kind: object.get("kind").str().to_owned(),
             namespace: object.get("namespace").str().to_owned(),
@@ -187,7 +187,7 @@ impl ConfigReader<'_> {
         for level in self.read_levels(item.get("levels"), &at.field("levels")) {
             levels.set(level.value.0, level.value.1);
         }
-        Override {
+        LevelOverride {
             paths,
             objects,
             levels,
@@ -196,7 +196,11 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn read_levels(&mut self, levels: Value<'_>, at: &Path<'_>) -> Vec<Setting<(LevelTarget, LevelSetting)>> {
+    fn read_levels(
+        &mut self,
+        levels: Value<'_>,
+        at: &Path<'_>,
+    ) -> Vec<LocatedSetting<(LevelTarget, LevelSetting)>> {
         let mut read = Vec::new();
         for (key, member) in levels.members() {
             let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
@@ -211,24 +215,28 @@ impl ConfigReader<'_> {
                 self.add_error(&member_at, message);
             }
             let (line, column) = self.line_and_column(&member_at, true);
-            read.push(Setting { value: (target, setting), line, column });
+            read.push(LocatedSetting { value: (target, setting), line, column });
         }
         read
     }
 
-    fn read_strings(&self, root: Value<'_>, key: &str) -> Option<StringSettings> {
+    fn read_strings(&self, root: Value<'_>, key: &str) -> Option<StringListWithPositions> {
         let value = root.get(key);
         let at = Path::ROOT;
         let at = at.field(key);
         let (line, column) = self.line_and_column(&at, true);
-        value.exists().then(|| Setting { value: self.read_string_or_strings(value, &at), line, column })
+        value.exists().then(|| LocatedSetting {
+            value: self.read_string_or_strings(value, &at),
+            line,
+            column,
+        })
     }
 
     /// Reads the strings of a value that is a string or a list of strings.
-    fn read_string_or_strings(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
+    fn read_string_or_strings(&self, value: Value<'_>, at: &Path<'_>) -> Vec<LocatedSetting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
             let (line, column) = self.line_and_column(at, false);
-            Setting { value: scalar_text(value).to_owned(), line, column }
+            LocatedSetting { value: scalar_text_as_written(value).to_owned(), line, column }
         };
         match value.kind() {
             ValueKind::String | ValueKind::Number => vec![setting(value, at)],
@@ -241,11 +249,11 @@ impl ConfigReader<'_> {
         root: Value<'_>,
         key: &str,
         read: impl Fn(Value<'_>) -> T,
-    ) -> Option<Setting<T>> {
+    ) -> Option<LocatedSetting<T>> {
         let value = root.get(key);
         let at = Path::ROOT;
         let (line, column) = self.line_and_column(&at.field(key), false);
-        value.exists().then(|| Setting { value: read(value), line, column })
+        value.exists().then(|| LocatedSetting { value: read(value), line, column })
     }
 
     fn line_and_column(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {
@@ -263,7 +271,7 @@ impl ConfigReader<'_> {
 }
 
 /// Returns a string or number as it is written: the release `1.40` is not 1.4.
-fn scalar_text(value: Value<'_>) -> &str {
+fn scalar_text_as_written(value: Value<'_>) -> &str {
     let span = value.span();
     match value.kind() {
         ValueKind::Number => {
@@ -299,7 +307,7 @@ mod tests {
                     failOn: warn\nexclude: [vendor/]\noverrides:\n- paths: [charts/**]\n  objects: [{kind: Resource*, name: a}]\n  \
                     levels: {blanket-toleration: allow}\n  reason: not ours\n";
         let config = ConfigFile::parse("c.yaml", text).expect("a configuration");
-        let first = |strings: &Option<super::StringSettings>| {
+        let first = |strings: &Option<super::StringListWithPositions>| {
             let strings = strings.as_ref().expect("set");
             (
                 strings.line,
@@ -321,8 +329,11 @@ mod tests {
         assert!(config.fails_on_warn.expect("set").value);
         let [only] = config.overrides.as_slice() else { panic!("one override") };
         assert_eq!((only.line, only.reason.as_str()), (14, "not ours"));
-        let object = |name| super::ObjectName { kind: "ResourceClaim", namespace: "any", name };
-        assert!(only.matches(object("a")) && !only.matches(object("b")));
+        let object = |name| super::KindNamespaceAndName { kind: "ResourceClaim", namespace: "any", name };
+        assert!(
+            only.applies_to_object_ignoring_paths(object("a"))
+                && !only.applies_to_object_ignoring_paths(object("b"))
+        );
         let config = ConfigFile::parse("c.yaml", "kubernetes: [1.36, 1.40]\n").expect("a configuration");
         assert_eq!(first(&config.kubernetes).1, [("1.36".to_owned(), 1), ("1.40".to_owned(), 1)]);
         assert!(ConfigFile::parse("c.yaml", "# nothing\n").expect("nothing").levels.is_empty());

@@ -14,7 +14,7 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_document::source::{LineIndex, comment_ranges};
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::table::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
-use tollgate_engine::rules::{self, DependsOn, RuleOrigin, RuleSet};
+use tollgate_engine::rules::{self, RuleInput, RuleOrigin, RuleSet};
 
 /// Prefix of suppression comments.
 const COMMENT_PREFIX: &str = "tollgate:";
@@ -108,7 +108,7 @@ impl Suppressions {
         }
         let (mut kept, mut accepted) = (Vec::new(), Vec::new());
         for located in findings {
-            match self.reason_to_suppress(&located, first_line) {
+            match self.suppression_reason_marking_use(&located, first_line) {
                 None => kept.push(located),
                 Some(reason) => {
                     let by = AcceptedBy::Comment { reason };
@@ -120,7 +120,11 @@ impl Suppressions {
     }
 
     /// Returns the reason of the suppression for a finding, and marks it as used; `None` if there is none.
-    fn reason_to_suppress(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
+    fn suppression_reason_marking_use(
+        &mut self,
+        located: &LocatedFinding,
+        first_line: usize,
+    ) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
         if !rule.is_suppressible {
             return None;
@@ -134,7 +138,7 @@ impl Suppressions {
 
     /// Returns the problems of suppressions up to a line that were not reported before: unknown names, missing
     /// reasons, and suppressions without effect. `profiles` are those of the run.
-    pub fn suppression_problems(
+    pub fn take_problems_up_to_line(
         &mut self,
         lines: &LineIndex<'_>,
         last_line: impl Fn() -> usize,
@@ -158,7 +162,7 @@ impl Suppressions {
             }
             let unused = suppression.names.iter().filter(|name| !name.is_used && rules.has(name.rule));
             // What depends on more than the text may be found by another run.
-            for name in unused.filter(|name| name.rule.depends_on == DependsOn::Text) {
+            for name in unused.filter(|name| name.rule.depends_on == RuleInput::Text) {
                 let fault = SuppressionFault {
                     bytes: name.bytes.clone(),
                     kind: ErrorType::NotFound,

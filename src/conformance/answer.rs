@@ -50,14 +50,17 @@ impl Answer {
         }
         let message = root.get("message").str();
         let failed = || {
-            Answer::Failed(format!("{code}: {}", first_line(if message.is_empty() { body } else { message })))
+            Answer::Failed(format!(
+                "{code}: {}",
+                shortened_first_line(if message.is_empty() { body } else { message })
+            ))
         };
         // A proxy does not send a Status.
         if root.get("kind").str() != "Status" {
             return failed();
         }
         if is_from_webhook_or_policy(message) {
-            return Answer::OtherAdmission(first_line(message));
+            return Answer::OtherAdmission(shortened_first_line(message));
         }
         match (code, root.get("reason").str()) {
             (422, "Invalid") => classify_invalid(root).unwrap_or_else(failed),
@@ -68,12 +71,14 @@ impl Answer {
                 }
                 None if is_about_request(message) => failed(),
                 // Plugins of the server answer so, too.
-                None => Answer::OtherAdmission(first_line(message)),
+                None => Answer::OtherAdmission(shortened_first_line(message)),
             },
             // The server looks for the name after it has validated.
             (409, "AlreadyExists") => Answer::Accepted,
-            (403, "Forbidden") if is_from_authorizer(message) => Answer::NotAllowed(first_line(message)),
-            (403, "Forbidden") => Answer::OtherAdmission(first_line(message)),
+            (403, "Forbidden") if is_from_authorizer(message) => {
+                Answer::NotAllowed(shortened_first_line(message))
+            }
+            (403, "Forbidden") => Answer::OtherAdmission(shortened_first_line(message)),
             (404, "NotFound") if root.get("details").get("name").str().is_empty() => Answer::NotServed,
             _ => failed(),
         }
@@ -140,7 +145,7 @@ fn classify_invalid(status: Value<'_>) -> Option<Answer> {
     (!fields.is_empty()).then_some(Answer::Refused(Refusal::Invalid { fields, texts }))
 }
 
-fn first_line(text: &str) -> String {
+fn shortened_first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 

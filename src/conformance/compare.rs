@@ -6,7 +6,7 @@ use super::answer::{Answer, Refusal};
 use super::corpus::Case;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Engine, Labels};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown};
 use tollgate_engine::rules::RuleSet;
 
 /// Placeholder for the random suffix of a generated name.
@@ -57,11 +57,11 @@ impl CaseChecker {
         };
         let namespace = if case.kind.is_namespaced() { self.namespace.as_str() } else { "" };
         let attributes = Attributes::for_create(object.root(), namespace, &self.now);
-        let verdict = self.engine.validate(&attributes, Labels::Known(labels.root()));
+        let verdict = self.engine.validate(&attributes, LabelsIfKnown::Known(labels.root()));
         let mut own = TollgateVerdict { allowed: verdict.is_allowed(), ..TollgateVerdict::default() };
         for diagnostic in verdict.findings() {
             let finding = &diagnostic.finding;
-            let (field, body) = (finding.server_path(), finding.server_message());
+            let (field, body) = (finding.server_path(), finding.server_message_without_path());
             own.fields.insert((finding.kind.cause_reason().to_owned(), field.clone()));
             own.details.insert(finding.detail.to_string());
             own.texts.insert(if field.is_empty() { body } else { format!("{field}: {body}") });
@@ -113,7 +113,7 @@ impl Comparison {
             Answer::Refused(Refusal::Invalid { fields, texts }) => AgreeingParts {
                 verdict: !own.allowed,
                 fields: Some(*fields == own.fields),
-                texts: Some(are_equal_but_suffix(texts, &own.texts)),
+                texts: Some(are_equal_except_random_suffix(texts, &own.texts)),
             },
             _ => return Comparison::NoVerdict,
         };
@@ -122,7 +122,7 @@ impl Comparison {
 }
 
 /// True if both have the same texts, except for the random suffix of a generated name.
-fn are_equal_but_suffix(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
+fn are_equal_except_random_suffix(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
     if server.len() != own.len() {
         return false;
     }
@@ -138,7 +138,8 @@ fn are_equal_but_suffix(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bo
 #[cfg(test)]
 mod tests {
     use super::{
-        AgreeingParts, Answer, Case, CaseChecker, Comparison, Refusal, TollgateVerdict, are_equal_but_suffix,
+        AgreeingParts, Answer, Case, CaseChecker, Comparison, Refusal, TollgateVerdict,
+        are_equal_except_random_suffix,
     };
     use tollgate_api::profile::{ApiKind, GateChoice, Profile, Version};
 
@@ -213,8 +214,17 @@ mod tests {
     fn a_random_name_is_any_name() {
         let texts = |text: &str| [text.to_owned()].into();
         let own = texts(r#"metadata.name: Invalid value: "A-<rand>": no"#);
-        assert!(are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "A-x7k2p": no"#), &own));
-        assert!(!are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "B-x7k2p": no"#), &own));
-        assert!(!are_equal_but_suffix(&texts(r#"metadata.name: Invalid value: "A-x7k2": no"#), &own));
+        assert!(are_equal_except_random_suffix(
+            &texts(r#"metadata.name: Invalid value: "A-x7k2p": no"#),
+            &own
+        ));
+        assert!(!are_equal_except_random_suffix(
+            &texts(r#"metadata.name: Invalid value: "B-x7k2p": no"#),
+            &own
+        ));
+        assert!(!are_equal_except_random_suffix(
+            &texts(r#"metadata.name: Invalid value: "A-x7k2": no"#),
+            &own
+        ));
     }
 }

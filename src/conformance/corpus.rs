@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Identity, identify};
+use tollgate_engine::engine::{TypeClassification, classify_type};
 
 /// A part of the conformance cases that are compiled into the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,9 +78,12 @@ impl Corpus {
         for line in cases.lines() {
             let line = doc::parse(line).ok()?;
             let (id, object) = (line.root().get("id").str(), line.root().get("object").str());
-            let (kind, version) = served_kind_and_version(doc::parse(object).ok()?.root())?;
-            let object =
-                if kind.is_namespaced() { move_to_namespace(object, namespace)? } else { object.to_owned() };
+            let (kind, version) = dra_kind_and_version_in_a_release(doc::parse(object).ok()?.root())?;
+            let object = if kind.is_namespaced() {
+                replace_namespace_if_set(object, namespace)?
+            } else {
+                object.to_owned()
+            };
             self.cases.push(Case { id: id.to_owned(), kind, version, object });
         }
         Some(())
@@ -89,17 +92,18 @@ impl Corpus {
 
 /// Returns the kind and version of an object of `resource.k8s.io`; `None` for other groups, and if no release serves
 /// them.
-pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
-    let Identity::Ours { api_version, kind } = identify(object) else { return None };
+pub fn dra_kind_and_version_in_a_release(object: Value<'_>) -> Option<(ApiKind, Version)> {
+    let TypeClassification::Ours { api_version, kind } = classify_type(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
     let (kind, version) = (ApiKind::from_group_and_name(group, kind)?, Version::parse(version)?);
     let serves = |profile: &&Profile| profile.is_release && profile.versions(kind).contains(&version);
-    (kind.version_in_all_profiles().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
+    (kind.only_version_if_profile_independent().is_none() && Profile::ALL.iter().any(serves))
+        .then_some((kind, version))
 }
 
 /// Returns an object (JSON) with its namespace replaced, if it names one, because it must be that of the request.
 /// `None` if it cannot be parsed.
-fn move_to_namespace(object: &str, namespace: &str) -> Option<String> {
+fn replace_namespace_if_set(object: &str, namespace: &str) -> Option<String> {
     let document = doc::parse(object).ok()?;
     let named = document.root().get("metadata").get("namespace");
     if named.str().is_empty() {
@@ -111,7 +115,7 @@ fn move_to_namespace(object: &str, namespace: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiKind, Corpus, CorpusSet, Version, doc, move_to_namespace};
+    use super::{ApiKind, Corpus, CorpusSet, Version, doc, replace_namespace_if_set};
 
     #[test]
     fn every_shipped_case_has_an_address() {
@@ -140,7 +144,7 @@ mod tests {
             (r#"{"metadata":{"namespace":7}}"#, r#"{"metadata":{"namespace":7}}"#),
             (r#"{"metadata":null}"#, r#"{"metadata":null}"#),
         ] {
-            assert_eq!(move_to_namespace(object, "team").as_deref(), Some(expected));
+            assert_eq!(replace_namespace_if_set(object, "team").as_deref(), Some(expected));
         }
     }
 }

@@ -124,12 +124,12 @@ impl WebhookDestination {
                 entries.names.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
             let list = if webhooks.is_empty() { "webhooks: []\n" } else { WEBHOOKS_LINE };
-            self.fill_in(&format!("{head}{list}{webhooks}"), entries, bundle)
+            self.fill_in_address_and_failure_policy(&format!("{head}{list}{webhooks}"), entries, bundle)
         })
     }
 
     /// Returns the base configurations that have an entry, as YAML.
-    pub(crate) fn base_configurations_with_entries(
+    pub(crate) fn nonempty_base_configurations(
         &self,
         entries: &WebhookEntries,
         bundle: Option<&str>,
@@ -150,13 +150,18 @@ impl WebhookDestination {
     ) -> Vec<String> {
         api.metric_labels_and_manifests()
             .iter()
-            .map(|(_, text)| self.fill_in(text, entries, bundle))
+            .map(|(_, text)| self.fill_in_address_and_failure_policy(text, entries, bundle))
             .collect()
     }
 
     /// Returns a configuration with name, address and caBundle filled in, and with the failure policy that the
     /// entries require.
-    fn fill_in(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
+    fn fill_in_address_and_failure_policy(
+        &self,
+        text: &str,
+        entries: &WebhookEntries,
+        bundle: Option<&str>,
+    ) -> String {
         let mut fill = String::new();
         let (mut fails_closed, mut is_policies) = (self.fail_closed, false);
         let in_namespace = |line: &str| line.replace(WebhookDestination::DEFAULT_NAMESPACE, &self.namespace);

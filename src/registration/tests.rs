@@ -8,10 +8,10 @@ use super::{OptionalApi, WebhookDestination, WebhookEntries};
 use tollgate_api::profile::{self, ApiKind};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::source;
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown};
 use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate_expression};
 use tollgate_engine::rules::table::RULE_TAKES_EFFECT;
-use tollgate_engine::rules::{DependsOn, RuleOrigin, RuleSet};
+use tollgate_engine::rules::{RuleInput, RuleOrigin, RuleSet};
 
 /// An entry of a configuration: which requests it is sent.
 struct WebhookEntry {
@@ -21,11 +21,11 @@ struct WebhookEntry {
     conditions: Vec<String>,
 }
 
-fn texts(list: Value<'_>) -> Vec<String> {
+fn string_items(list: Value<'_>) -> Vec<String> {
     list.items().map(|item| item.str().to_owned()).collect()
 }
 
-fn read(configurations: &[String]) -> Vec<WebhookEntry> {
+fn read_entries_of_configurations(configurations: &[String]) -> Vec<WebhookEntry> {
     let mut entries = Vec::new();
     for text in configurations {
         let document = source::documents(text).next().expect("a document").expect("YAML");
@@ -33,8 +33,8 @@ fn read(configurations: &[String]) -> Vec<WebhookEntry> {
             let rule = webhook.get("rules").item(0);
             entries.push(WebhookEntry {
                 name: webhook.get("name").str().to_owned(),
-                groups: texts(rule.get("apiGroups")),
-                resources: texts(rule.get("resources")),
+                groups: string_items(rule.get("apiGroups")),
+                resources: string_items(rule.get("resources")),
                 conditions: webhook
                     .get("matchConditions")
                     .items()
@@ -46,7 +46,7 @@ fn read(configurations: &[String]) -> Vec<WebhookEntry> {
     entries
 }
 
-fn here() -> WebhookDestination {
+fn test_destination() -> WebhookDestination {
     WebhookDestination {
         url: None,
         namespace: "n".to_owned(),
@@ -56,20 +56,22 @@ fn here() -> WebhookDestination {
     }
 }
 
-fn every() -> WebhookEntries {
+fn all_base_entries() -> WebhookEntries {
     WebhookEntries { names: super::ALL_ENTRIES.to_vec(), closed: Vec::new() }
 }
 
 /// Every entry of every manifest.
-fn all() -> Vec<WebhookEntry> {
-    let mut texts = here().base_configurations(&every(), None).to_vec();
+fn read_entries_of_all_manifests() -> Vec<WebhookEntry> {
+    let mut texts = test_destination().base_configurations(&all_base_entries(), None).to_vec();
     texts.extend(
-        OptionalApi::ALL.into_iter().flat_map(|api| here().optional_configurations(api, &every(), None)),
+        OptionalApi::ALL
+            .into_iter()
+            .flat_map(|api| test_destination().optional_configurations(api, &all_base_entries(), None)),
     );
-    read(&texts)
+    read_entries_of_configurations(&texts)
 }
 
-fn request(kind: ApiKind, operation: &str) -> String {
+fn admission_request_json(kind: ApiKind, operation: &str) -> String {
     format!(
         r#"{{"operation":"{operation}","resource":{{"group":"{}","version":"v1","resource":"{}"}}}}"#,
         kind.group(),
@@ -85,7 +87,7 @@ impl WebhookEntry {
         if !is_listed {
             return false;
         }
-        let request = request(kind, operation);
+        let request = admission_request_json(kind, operation);
         let request = doc::parse(&request).expect("JSON");
         let conditions = self.conditions.iter().map(|condition| {
             let outcome = evaluate_expression(condition, object, old, request.root());
@@ -100,10 +102,10 @@ impl WebhookEntry {
 }
 
 /// Objects whose every part is as given, missing, null and empty.
-fn shapes(object: &str) -> Vec<String> {
+fn variants_with_empty_or_missing_parts(object: &str) -> Vec<String> {
     let whole = doc::parse(object).expect("JSON");
     let mut found = vec![object.to_owned()];
-    for part in whole.root().descendants().filter(|part| part.index() != 0) {
+    for part in whole.root().self_and_descendants().filter(|part| part.index() != 0) {
         let span = part.span();
         let (before, after) = (&object[..span.start as usize], &object[span.end as usize..]);
         // A key is no part of its own.
@@ -138,7 +140,7 @@ const SPEC: &str = r#"{"devices":{"requests":[{"name":"a","exactly":{"deviceClas
     {"name":"b","firstAvailable":[{"name":"s","tolerations":[{"key":"k"}]}]},{"name":"f","tolerations":[{"key":"k"}]}],
     "config":[{"opaque":{"driver":"d","parameters":{"a":1}}}],"constraints":[{"matchAttribute":"a/b"}]}}"#;
 
-fn objects() -> Vec<(ApiKind, String)> {
+fn variants_of_sample_objects() -> Vec<(ApiKind, String)> {
     let template = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"metadata":{{}},"spec":{SPEC}}}}}"#);
     let claim = format!(r#"{{"metadata":{{"name":"a"}},"spec":{SPEC},"status":{{"phase":"Pending"}}}}"#);
     let slice = r#"{"metadata":{"name":"a"},"spec":{"driver":"d","devices":[{"name":"a","taints":[{"key":"k"}]},
@@ -170,8 +172,9 @@ fn objects() -> Vec<(ApiKind, String)> {
         (ApiKind::CronJob, cron),
         (ApiKind::FoundationDbCluster, database),
     ];
-    let shaped =
-        table.into_iter().flat_map(|(kind, text)| shapes(text).into_iter().map(move |text| (kind, text)));
+    let shaped = table.into_iter().flat_map(|(kind, text)| {
+        variants_with_empty_or_missing_parts(text).into_iter().map(move |text| (kind, text))
+    });
     shaped.collect()
 }
 
@@ -183,11 +186,11 @@ fn with_a_large_stack(test: fn()) {
 
 #[test]
 fn no_match_condition_fails_on_any_shape() {
-    with_a_large_stack(check_shapes);
+    with_a_large_stack(check_conditions_on_all_variants);
 }
 
-fn check_shapes() {
-    let (entries, objects) = (all(), objects());
+fn check_conditions_on_all_variants() {
+    let (entries, objects) = (read_entries_of_all_manifests(), variants_of_sample_objects());
     assert!(objects.len() >= 200, "{}", objects.len());
     for (kind, object) in &objects {
         let object = doc::parse(object).unwrap_or_else(|error| panic!("{}: {object}", error.detail));
@@ -209,7 +212,7 @@ fn check_shapes() {
     }
 }
 
-fn engine(policies: &str) -> Engine {
+fn engine_with_policies(policies: &str) -> Engine {
     let files = [PolicyFile { name: "policy.yaml".to_owned(), text: policies.to_owned() }];
     let set = match policies {
         "" => PolicySet::default(),
@@ -219,12 +222,12 @@ fn engine(policies: &str) -> Engine {
     Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set))
 }
 
-fn policy(kind: &str, spec: &str) -> String {
+fn policy_yaml(kind: &str, spec: &str) -> String {
     format!("apiVersion: tollgate.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: p}}\nspec: {spec}\n---\n")
 }
 
 /// The objects of the corpus of real servers.
-fn corpus() -> String {
+fn read_conformance_corpus() -> String {
     let path = format!("{}/tests/conformance/cases.jsonl.gz", env!("CARGO_MANIFEST_DIR"));
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "a test reads its data")]
@@ -233,53 +236,61 @@ fn corpus() -> String {
     text
 }
 
-fn depth(value: Value<'_>) -> usize {
+fn nesting_depth(value: Value<'_>) -> usize {
     let inside = value.items().chain(value.members().map(|(_, member)| member));
-    1 + inside.map(depth).max().unwrap_or_default()
+    1 + inside.map(nesting_depth).max().unwrap_or_default()
 }
 
 /// False for findings that never reach a webhook: those of the API server itself, and those about versions
 /// that it does not serve.
-fn is_ours(diagnostic: &Diagnostic) -> bool {
+fn can_reach_webhook(diagnostic: &Diagnostic) -> bool {
     let rule = diagnostic.finding.rule;
     let is_of_files =
-        matches!(rule.depends_on, DependsOn::Server | DependsOn::Drafts) || rule == RULE_TAKES_EFFECT;
+        matches!(rule.depends_on, RuleInput::Server | RuleInput::Drafts) || rule == RULE_TAKES_EFFECT;
     [RuleOrigin::Documented, RuleOrigin::Lint, RuleOrigin::Policy].contains(&diagnostic.origin)
         && !is_of_files
 }
 
 #[test]
 fn the_webhook_is_called_wherever_the_engine_finds_something() {
-    with_a_large_stack(check_calls);
+    with_a_large_stack(check_webhook_is_called_for_findings);
 }
 
-fn check_calls() {
-    let corpus = corpus();
+fn check_webhook_is_called_for_findings() {
+    let corpus = read_conformance_corpus();
     let cases: Vec<Doc<'_>> = corpus.lines().map(|line| doc::parse(line).expect("JSON")).collect();
     let sets = [
         String::new(),
-        policy("TolerationPolicy", "{allow: []}"),
-        policy("ParameterPolicy", "{unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"),
-        policy("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
-        policy("TolerationPolicy", "{matchConditions: [{name: a, expression: 'object.missing == 1'}]}"),
-        policy("TaintPolicy", "{validations: [{expression: 'false', message: refused}]}"),
-        policy("ParameterPolicy", "{validations: [{expression: 'false', message: refused}]}"),
-        policy("TaintPolicy", "{allow: []}") + &policy("TaintRulePolicy", "{requireSelector: [driver]}"),
-        policy("TolerationPolicy", "{match: {namespaceSelector: {matchLabels: {a: b}}}, deny: [{key: x/y}]}"),
-        policy(
+        policy_yaml("TolerationPolicy", "{allow: []}"),
+        policy_yaml("ParameterPolicy", "{unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"),
+        policy_yaml("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
+        policy_yaml("TolerationPolicy", "{matchConditions: [{name: a, expression: 'object.missing == 1'}]}"),
+        policy_yaml("TaintPolicy", "{validations: [{expression: 'false', message: refused}]}"),
+        policy_yaml("ParameterPolicy", "{validations: [{expression: 'false', message: refused}]}"),
+        policy_yaml("TaintPolicy", "{allow: []}")
+            + &policy_yaml("TaintRulePolicy", "{requireSelector: [driver]}"),
+        policy_yaml(
+            "TolerationPolicy",
+            "{match: {namespaceSelector: {matchLabels: {a: b}}}, deny: [{key: x/y}]}",
+        ),
+        policy_yaml(
             "TolerationPolicy",
             "{match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: [{key: x/y, operator: Exists}]}",
         ),
-        policy(
+        policy_yaml(
             "ParameterPolicy",
             "{onUnavailable: Deny, unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}",
-        ) + &policy("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
+        ) + &policy_yaml("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
     ];
-    let static_entries = read(&here().base_configurations(&WebhookEntries::of_static_manifests(), None));
+    let static_entries = read_entries_of_configurations(
+        &test_destination().base_configurations(&WebhookEntries::of_static_manifests(), None),
+    );
     let mut spoken = [0; 11];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
-        let engine = engine(set);
-        let entries = read(&here().base_configurations(&WebhookEntries::needed_by(&engine), None));
+        let engine = engine_with_policies(set);
+        let entries = read_entries_of_configurations(
+            &test_destination().base_configurations(&WebhookEntries::needed_by(&engine), None),
+        );
         for case in &cases {
             let request = case.root();
             let object = request.get("object");
@@ -294,7 +305,8 @@ fn check_calls() {
             };
             // A lookup that fails is a violation.
             let is_blind = set.contains("namespaceSelector");
-            let labels = if is_blind { Labels::Unknown } else { Labels::Known(Value::absent()) };
+            let labels =
+                if is_blind { LabelsIfKnown::Unknown } else { LabelsIfKnown::Known(Value::absent()) };
             let admission = Attributes::for_create(object, "default", "2026-01-02T03:04:05Z");
             let verdict = engine.validate(&admission, labels);
             let findings = verdict.findings();
@@ -302,11 +314,11 @@ fn check_calls() {
             let refused = findings
                 .iter()
                 .any(|diagnostic| [RuleOrigin::Upstream, RuleOrigin::Decoding].contains(&diagnostic.origin));
-            if refused || !findings.iter().any(is_ours) {
+            if refused || !findings.iter().any(can_reach_webhook) {
                 continue;
             }
             // Deeper objects are the business of the API server's own CEL; this evaluator refuses them.
-            if depth(object) > 150 {
+            if nesting_depth(object) > 150 {
                 continue;
             }
             *spoken += 1;
@@ -330,29 +342,29 @@ fn check_calls() {
 
 #[test]
 fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
-    let names = |policies: &str| WebhookEntries::needed_by(&engine(policies));
+    let names = |policies: &str| WebhookEntries::needed_by(&engine_with_policies(policies));
     let short = |entries: &WebhookEntries| {
         entries.names.iter().map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
     };
     let lints = "claims.validate claim-details.validate slices.validate other-slices.validate rules.validate";
     assert_eq!(short(&names("")), lints);
-    let wide = names(&policy("TolerationPolicy", "{validations: [{expression: 'true'}]}"));
+    let wide = names(&policy_yaml("TolerationPolicy", "{validations: [{expression: 'true'}]}"));
     assert_eq!(short(&wide), lints.replace("claim-details", "other-claims"));
     let parameters =
-        names(&policy("ParameterPolicy", "{schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"));
+        names(&policy_yaml("ParameterPolicy", "{schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"));
     assert_eq!(short(&parameters), format!("{lints} classes.validate"));
-    let defaults = names(&policy("TolerationPolicy", "{defaults: [{key: a/b, operator: Exists}]}"));
+    let defaults = names(&policy_yaml("TolerationPolicy", "{defaults: [{key: a/b, operator: Exists}]}"));
     assert_eq!(short(&defaults), format!("{lints} claims.mutate"));
     // Labels that cannot be looked up matter only to claims that a policy can say something about.
     let selected = |rest: &str| {
         let spec = format!("{{match: {{namespaceSelector: {{matchLabels: {{a: b}}}}}}, {rest}}}");
-        short(&names(&policy("TolerationPolicy", &spec)))
+        short(&names(&policy_yaml("TolerationPolicy", &spec)))
     };
     assert_eq!(selected("allow: []"), lints);
     let all_claims = lints.replace("claim-details", "other-claims");
     assert_eq!(selected("defaults: [{key: a/b, operator: Exists}]"), format!("{all_claims} claims.mutate"));
     // Between two sets both are served.
-    let both = wide.union(&parameters).union(&defaults);
+    let both = wide.union_without_covered_entries(&parameters).union_without_covered_entries(&defaults);
     assert_eq!(
         short(&both),
         format!("{} classes.validate claims.mutate", lints.replace("claim-details", "other-claims"))
@@ -364,7 +376,7 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
 
 #[test]
 fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
-    let entries = |policies: &str| WebhookEntries::needed_by(&engine(policies));
+    let entries = |policies: &str| WebhookEntries::needed_by(&engine_with_policies(policies));
     let closed = |entries: &WebhookEntries| {
         let own = |name: &&str| entries.contains(name) || !super::ALL_ENTRIES.contains(name);
         let names = entries.closed.iter().filter(|name| own(name));
@@ -373,10 +385,10 @@ fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
     let parameters = "schemas: [{apiVersion: a/v1, kind: B, schema: {}}], match: {resources: [RESOURCE]}";
     let parameters = |resource: &str| {
         let spec = format!("{{onUnavailable: Deny, {}}}", parameters.replace("RESOURCE", resource));
-        policy("ParameterPolicy", &spec)
+        policy_yaml("ParameterPolicy", &spec)
     };
     let validations = |when: &str| {
-        policy(
+        policy_yaml(
             "TolerationPolicy",
             &format!("{{onUnavailable: {when}, validations: [{{expression: 'true'}}]}}"),
         )
@@ -389,21 +401,24 @@ fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
         (validations("Deny"), "other-claims.validate"),
         (parameters("ResourceClaim") + &validations("Allow"), "claim-details.validate"),
         (parameters("ResourceClaim") + &validations("Deny"), "other-claims.validate"),
-        (policy("TaintPolicy", "{onUnavailable: Deny, allow: []}"), "slices.validate"),
+        (policy_yaml("TaintPolicy", "{onUnavailable: Deny, allow: []}"), "slices.validate"),
         (
-            policy("TaintPolicy", "{onUnavailable: Deny, validations: [{expression: 'true'}]}"),
+            policy_yaml("TaintPolicy", "{onUnavailable: Deny, validations: [{expression: 'true'}]}"),
             "slices.validate other-slices.validate",
         ),
         (
-            policy("TolerationPolicy", "{onUnavailable: Deny, defaults: [{key: a/b, operator: Exists}]}"),
+            policy_yaml(
+                "TolerationPolicy",
+                "{onUnavailable: Deny, defaults: [{key: a/b, operator: Exists}]}",
+            ),
             "claims.mutate",
         ),
-        (policy("TolerationPolicy", "{onUnavailable: Deny, allow: []}"), ""),
+        (policy_yaml("TolerationPolicy", "{onUnavailable: Deny, allow: []}"), ""),
     ] {
         let entries = entries(&policies);
         assert_eq!(closed(&entries), expected, "{policies}");
-        let mut texts = here().base_configurations(&entries, None).to_vec();
-        texts.extend(here().optional_configurations(OptionalApi::Pods, &entries, None));
+        let mut texts = test_destination().base_configurations(&entries, None).to_vec();
+        texts.extend(test_destination().optional_configurations(OptionalApi::Pods, &entries, None));
         for text in &texts {
             let document = source::documents(text).next().expect("a document").expect("YAML");
             for webhook in document.doc.root().get("webhooks").items() {
@@ -415,7 +430,7 @@ fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
         }
     }
     let (open, shut) = (entries(&validations("Allow")), entries(&parameters("ResourceClaim")));
-    let both = open.union(&shut);
+    let both = open.union_without_covered_entries(&shut);
     assert_eq!(closed(&both), "claim-details.validate", "between two sets, both are served");
     assert!(both.contains(super::CLAIMS_WITHOUT_TOLERATIONS));
 }

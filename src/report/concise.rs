@@ -19,12 +19,12 @@ impl ReportWriter for Writer {
         if let Some(error) = entry.error {
             let place = position_prefix(entry.file, error.line, error.column, report);
             let label = level_and_rule("error", "unreadable", report);
-            _ = writeln!(out, "{place} {label} {}", sanitize::sanitize_line(&error.message));
+            _ = writeln!(out, "{place} {label} {}", sanitize::sanitize_as_line(&error.message));
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             let place = position_prefix(entry.file, entry.line, 1, report);
             let message = skip_message(entry, reason);
-            _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::sanitize_line(&message));
+            _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::sanitize_as_line(&message));
         }
         for located in entry.findings {
             let level = match located.diagnostic.level {
@@ -40,10 +40,10 @@ impl ReportWriter for Writer {
             _ = write!(
                 out,
                 "{place} {label} {}",
-                sanitize::sanitize_line(&shortened_message(&located.diagnostic))
+                sanitize::sanitize_as_line(&shortened_message(&located.diagnostic))
             );
             if let Some(help) = &finding.help {
-                _ = write!(out, " (help: {})", sanitize::sanitize_line(help));
+                _ = write!(out, " (help: {})", sanitize::sanitize_as_line(help));
             }
             if let Some(profiles) = profiles_if_several(located, report) {
                 _ = write!(out, " (profiles: {profiles})");
@@ -55,7 +55,7 @@ impl ReportWriter for Writer {
 
 /// Returns the position at the start of a line, such as `a.yaml:3:5:`.
 fn position_prefix(file: &str, line: usize, column: usize, report: &ReportRenderer) -> String {
-    let file = sanitize::sanitize_line(file);
+    let file = sanitize::sanitize_as_line(file);
     let (on, off) = if report.styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }

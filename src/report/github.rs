@@ -63,7 +63,7 @@ fn push_annotation(
 
 /// The message of a workflow command, escaped.
 fn escape_data(text: &str) -> String {
-    sanitize::replace_unsafe(text).replace('%', "%25").replace('\n', "%0A")
+    sanitize::replace_unsafe_except_line_breaks(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// The value of a property in a workflow command, escaped.

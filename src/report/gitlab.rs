@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::json::{LIST_ITEM_SEPARATOR, push_record};
+use super::json::{LIST_ITEM_SEPARATOR, push_separator_and_record};
 use super::record::record;
 use super::text::shortened_message;
 use super::{DocumentResult, LocatedFinding, ReportRenderer, ReportWriter, Summary, docs_url, fingerprint};
@@ -35,7 +35,7 @@ impl ReportWriter for Writer {
                     "lines": record! { "begin": error.line.max(1) },
                 },
             };
-            push_record(out, &issue);
+            push_separator_and_record(out, &issue);
         }
         for located in entry.findings {
             let finding = &located.diagnostic.finding;
@@ -56,7 +56,7 @@ impl ReportWriter for Writer {
                     "lines": record! { "begin": begin, "end": end.max(begin) },
                 },
             };
-            push_record(out, &issue);
+            push_separator_and_record(out, &issue);
         }
     }
 

@@ -47,7 +47,7 @@ impl ReportWriter for Writer {
             "reason" if given: entry.skipped.map(SkipReason::key),
             "error" if given: entry.error.map(error_record),
         };
-        push_record(out, &document);
+        push_separator_and_record(out, &document);
     }
 
     fn end(&self, summary: &Summary, _: &ReportRenderer) -> String {
@@ -134,7 +134,7 @@ fn error_record(error: &InputError) -> Json {
 pub(super) const LIST_ITEM_SEPARATOR: &str = ",\n";
 
 /// Appends a record, with the separator before it.
-pub(super) fn push_record(out: &mut String, record: &Json) {
+pub(super) fn push_separator_and_record(out: &mut String, record: &Json) {
     out.push_str(LIST_ITEM_SEPARATOR);
     out.push_str(&to_escaped_json(record));
 }
@@ -142,7 +142,7 @@ pub(super) fn push_record(out: &mut String, record: &Json) {
 /// Serialises a value as compact JSON, in which characters that could control a terminal are escaped.
 pub(super) fn to_escaped_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
-    sanitize::sanitize_json(&text).into_owned()
+    sanitize::escape_unsafe_chars_in_json(&text).into_owned()
 }
 
 #[cfg(test)]

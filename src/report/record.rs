@@ -44,16 +44,16 @@ impl JsonObjectBuilder {
 
     /// Returns the finished JSON object.
     pub(crate) fn finish(self) -> Json {
-        json_from_text(format!("{{{}}}", self.0))
+        json_from_text_or_null(format!("{{{}}}", self.0))
     }
 }
 
 /// Serializes a value as JSON.
 pub(crate) fn to_raw_json(value: &impl Serialize) -> Json {
-    json_from_text(to_json_text(value))
+    json_from_text_or_null(to_json_text(value))
 }
 
-fn json_from_text(text: String) -> Json {
+fn json_from_text_or_null(text: String) -> Json {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 

@@ -7,7 +7,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::json::{push_record, to_escaped_json};
+use super::json::{push_separator_and_record, to_escaped_json};
 use super::record::{Json, collect_records, record};
 use super::text::message_with_help;
 use super::{
@@ -58,7 +58,7 @@ impl ReportWriter for Writer {
                 "message": record! { "text": error.message },
                 "locations": [record! { "physicalLocation": physical }],
             };
-            push_record(out, &found);
+            push_separator_and_record(out, &found);
         }
         let reported = entry.findings.iter().map(|located| (located, None));
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
@@ -80,7 +80,7 @@ impl ReportWriter for Writer {
                 "suppressions" if given: by.map(|by| [suppression_record(by)]),
                 "properties": record! { "profiles": located.diagnostic.profiles },
             };
-            push_record(out, &found);
+            push_separator_and_record(out, &found);
         }
     }
 

@@ -82,18 +82,18 @@ impl SkipCounts {
     }
 
     /// The reasons that occurred, with their counts.
-    pub fn iter(&self) -> impl Iterator<Item = (SkipReason, usize)> {
+    pub fn nonzero_counts(&self) -> impl Iterator<Item = (SkipReason, usize)> {
         SkipReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
     /// Returns ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual
     /// meaning of "skipped".
-    pub(super) fn counts_in_parentheses(&self) -> String {
-        if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
+    pub(super) fn parenthesized_counts_unless_all_other_kind(&self) -> String {
+        if self.nonzero_counts().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();
         }
         let mut out = String::from(" (");
-        for (number, (reason, count)) in self.iter().enumerate() {
+        for (number, (reason, count)) in self.nonzero_counts().enumerate() {
             _ = write!(
                 out,
                 "{}{count} {}",
@@ -108,7 +108,7 @@ impl SkipCounts {
 impl Serialize for SkipCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (reason, count) in self.iter() {
+        for (reason, count) in self.nonzero_counts() {
             map.serialize_entry(reason.key(), &count)?;
         }
         map.end()
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn counts_are_shown_where_they_say_something() {
         let mut counts = SkipCounts::default();
-        assert_eq!(counts.counts_in_parentheses(), "");
+        assert_eq!(counts.parenthesized_counts_unless_all_other_kind(), "");
         counts.count_document(SkipReason::OtherKind);
-        assert_eq!(counts.counts_in_parentheses(), "");
+        assert_eq!(counts.parenthesized_counts_unless_all_other_kind(), "");
         counts.count_document(SkipReason::Empty);
         let mut all = counts;
         all.merge(&counts);
-        assert_eq!(all.counts_in_parentheses(), " (2 with unsupported kinds, 2 empty)");
+        assert_eq!(all.parenthesized_counts_unless_all_other_kind(), " (2 with unsupported kinds, 2 empty)");
         assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"other-kind":2,"empty":2}"#);
     }
 }

@@ -67,7 +67,7 @@ impl Statistics {
         for ((name, from, level), number) in &rows {
             _ = writeln!(out, "{number:>count$}  {name:rule$}  {from:origin$}  {level}");
         }
-        out.push_str(&report.summary(summary));
+        out.push_str(&report.summary_unless_quiet(summary));
         out
     }
 }

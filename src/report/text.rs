@@ -78,7 +78,7 @@ impl ReportWriter for Writer {
 
     fn end(&self, summary: &Summary, report: &ReportRenderer) -> String {
         let fixes = if report.quiet { String::new() } else { fixes_line(summary) };
-        report.summary(summary) + &fixes
+        report.summary_unless_quiet(summary) + &fixes
     }
 }
 
@@ -93,7 +93,7 @@ fn push_finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let policy = PolicyMessageParts::from_diagnostic(diagnostic);
+    let policy = PolicyMessageParts::from_long_policy_message(diagnostic);
     let title = replace_control_chars(
         &policy.as_ref().map_or_else(|| shortened_message(diagnostic), |policy| policy.title.clone()),
     );
@@ -143,7 +143,7 @@ struct PolicyMessageParts {
 }
 
 impl PolicyMessageParts {
-    fn from_diagnostic(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
+    fn from_long_policy_message(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
         let finding = &diagnostic.finding;
         let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
         let whole = shortened_message(diagnostic);
@@ -202,7 +202,7 @@ fn wrap_text(text: &str) -> String {
 fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
     let title = Severity::ERROR.primary_title(replace_control_chars(&error.message)).id("unreadable");
     let group = if error.line == 0 {
-        title.element(Origin::path(sanitize::sanitize_line(&error.file).into_owned()))
+        title.element(Origin::path(sanitize::sanitize_as_line(&error.file).into_owned()))
     } else {
         let line = SnippetLine::cut_around_mark(text, error.line, &(error.at..error.at));
         if text.is_empty() {
@@ -216,7 +216,7 @@ fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &
 
 /// Appends `skipped: charts/gpu/values.yaml: part of a Helm chart …`.
 fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
-    let file = sanitize::sanitize_line(entry.file);
+    let file = sanitize::sanitize_as_line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
     _ = writeln!(out, "skipped: {file}{line}: {}", skip_message(entry, reason));
@@ -275,7 +275,8 @@ impl<'a> SnippetLine<'a> {
             (text.floor_char_boundary(mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
         if !is_cut {
             let text = text.get(start..end).unwrap_or_default();
-            let (text, mark) = sanitize::sanitize_excerpt(text, at - start..mark_end - start);
+            let (text, mark) =
+                sanitize::sanitize_excerpt_except_ascii_controls(text, at - start..mark_end - start);
             return SnippetLine { text, number, mark, is_cut };
         }
         let from = text.floor_char_boundary(start.max(at.saturating_sub(EXCERPT_RADIUS_BYTES)));
@@ -284,7 +285,7 @@ impl<'a> SnippetLine<'a> {
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
         let text = [left, text.get(from..to).unwrap_or_default(), right].concat();
-        let (text, mark) = sanitize::sanitize_excerpt(&text, mark);
+        let (text, mark) = sanitize::sanitize_excerpt_except_ascii_controls(&text, mark);
         SnippetLine { text: text.into_owned().into(), number, mark, is_cut }
     }
 
@@ -297,13 +298,13 @@ impl<'a> SnippetLine<'a> {
         if self.is_cut {
             group.element(snippet_origin(file, self.number, column)).element(snippet)
         } else {
-            group.element(snippet.path(sanitize::sanitize_line(file).into_owned()))
+            group.element(snippet.path(sanitize::sanitize_as_line(file).into_owned()))
         }
     }
 }
 
 fn snippet_origin(file: &str, line: usize, column: usize) -> Origin<'static> {
-    Origin::path(sanitize::sanitize_line(file).into_owned()).line(line).char_column(column)
+    Origin::path(sanitize::sanitize_as_line(file).into_owned()).line(line).char_column(column)
 }
 
 /// Returns the message of a finding, with a long value shortened.
@@ -333,7 +334,7 @@ pub(crate) fn message_with_help(diagnostic: &Diagnostic, separator: &str) -> Str
 /// 1.37); 2 audit findings, see -o json`.
 pub(super) fn summary_line(summary: &Summary, report: &ReportRenderer) -> String {
     let clean = summary.valid - summary.warned_documents;
-    let skipped = format!("skipped{}", summary.skipped_by.counts_in_parentheses());
+    let skipped = format!("skipped{}", summary.skipped_by.parenthesized_counts_unless_all_other_kind());
     let parts = counts_above_zero(&[
         (summary.invalid, "invalid"),
         (summary.unreadable, "unreadable"),

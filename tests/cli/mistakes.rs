@@ -86,7 +86,7 @@ fn findings_by_file(folder: &Path) -> BTreeMap<String, Vec<(String, usize, Strin
     for result in json.root().get("results").items() {
         let file = found.entry(result.get("file").str().trim_start_matches("./").to_owned()).or_default();
         let error = result.get("error");
-        if !error.is_null() {
+        if !error.is_null_or_absent() {
             let line = usize::try_from(error.get("line").int().unwrap()).unwrap();
             file.push((
                 "unreadable".to_owned(),

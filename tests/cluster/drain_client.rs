@@ -25,7 +25,8 @@ fn open(double: &Double) -> Cluster {
     let kubeconfig = double.kubeconfig();
     let (min_backoff, max_backoff) = (Duration::from_millis(20), Duration::from_millis(100));
     let timing = Timing { min_backoff, max_backoff, ..Timing::default() };
-    Cluster::open(ClusterTarget { kubeconfig: Some(&kubeconfig), context: None }, timing).expect("a client")
+    Cluster::start_without_connecting(ClusterTarget { kubeconfig: Some(&kubeconfig), context: None }, timing)
+        .expect("a client")
 }
 
 fn text(text: &str) -> String {
@@ -250,7 +251,11 @@ fn several_kinds_are_watched() {
             "Pod v1 a/one"
         ]
     );
-    assert!(watch.is_synced() && watch.failures().is_empty() && watch.omitted_kind_notes().is_empty());
+    assert!(
+        watch.is_synced()
+            && watch.missing_data_messages().is_empty()
+            && watch.omitted_kind_notes().is_empty()
+    );
     let of = |kind| watch.status().into_iter().find(|status| status.kind == kind).expect("watched").state;
     assert_eq!([of(PODS), of(JOB_SETS)], [WatchState::Current, WatchState::NotServed]);
     // Changes arrive in order, with the version that is served.
@@ -278,10 +283,10 @@ fn several_kinds_are_watched() {
     let mut broken = pod("a", "one");
     broken["broken"] = json!(true);
     double.put(state::PODS, broken);
-    until("unreadable", || watch.failures() == ["pods: ok, 1 object unreadable"]);
+    until("unreadable", || watch.missing_data_messages() == ["pods: ok, 1 object unreadable"]);
     assert_eq!(changes(&watch, 7), ["-a/one"]);
     double.put(state::PODS, pod("a", "one"));
-    until("readable", || watch.failures().is_empty());
+    until("readable", || watch.missing_data_messages().is_empty());
     assert_eq!(watch.wait_for_change(9, Duration::ZERO), 9, "nothing new");
 }
 
@@ -304,7 +309,7 @@ fn a_broken_watch_goes_on_where_it_was() {
     // The API server is gone: what was known stays, with its age.
     double.stop_listening();
     let is_interrupted = |failure: &String| failure.starts_with("pods: the watch is interrupted");
-    until("interrupted", || watch.failures().iter().any(is_interrupted));
+    until("interrupted", || watch.missing_data_messages().iter().any(is_interrupted));
     assert!(watch.watch_down_for().is_some() && watch.is_synced() && names(&watch).len() == 5);
     double.delete(state::PODS, "a/one");
     double.listen_again();
@@ -331,7 +336,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     double.refuse(&[("jobsets", 403)]);
     let watch = watch(&double);
     watch.wait_until_synced(LONG).expect("nobody needs JobSets");
-    assert!(watch.failures().is_empty());
+    assert!(watch.missing_data_messages().is_empty());
     let notes = watch.omitted_kind_notes();
     assert!(
         notes.len() == 1
@@ -360,7 +365,7 @@ fn kinds_that_may_not_be_listed_are_a_failure_or_a_note() {
     let other = crate::drain_client::watch(&double);
     let is_refused =
         |failure: &String| failure.starts_with("pods: the watch is interrupted") && failure.contains("403");
-    until("refused", || other.failures().iter().any(is_refused));
+    until("refused", || other.missing_data_messages().iter().any(is_refused));
     assert!(other.watch_down_for().is_some() && other.wait_until_synced(LONG).is_err());
     double.refuse(&[]);
     // A page of a proxy is not an empty list.

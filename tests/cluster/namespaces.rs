@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, ClusterTarget, LabelsInCache, NamespaceWatch, Timing};
+use tollgate::cluster::{Cluster, ClusterTarget, LabelsInCache, NamespaceLabelWatch, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -245,10 +245,12 @@ fn a_watch_without_a_word_is_given_up() {
         silence_timeout: Duration::from_millis(100),
         ..Timing::default()
     };
-    let cluster =
-        Cluster::open(ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None }, timing)
-            .expect("a kubeconfig");
-    let namespaces = NamespaceWatch::new(&cluster, 1 << 20);
+    let cluster = Cluster::start_without_connecting(
+        ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None },
+        timing,
+    )
+    .expect("a kubeconfig");
+    let namespaces = NamespaceLabelWatch::new(&cluster, 1 << 20);
     assert_eq!(double.count(""), 0, "nothing is asked before somebody needs it");
     namespaces.start();
     until("read", || matches!(namespaces.labels("a"), LabelsInCache::Known(_)));

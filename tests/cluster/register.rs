@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, ClusterTarget, DesiredConfigFn, Registration, Timing};
+use tollgate::cluster::{Cluster, ClusterTarget, DesiredConfigForCaBundleFn, Timing, WebhookRegistration};
 use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
@@ -645,24 +645,30 @@ fn manifest(bundle: &str) -> String {
 
 const NOW: i64 = 1_800_000_000;
 
-fn own(made: &Arc<SelfSignedCerts>) -> DesiredConfigFn {
+fn own(made: &Arc<SelfSignedCerts>) -> DesiredConfigForCaBundleFn {
     let made = made.clone();
     Arc::new(move |in_use| Ok(manifest(&made.merged_bundle(in_use, NOW))))
 }
 
-fn plain(desired: DesiredConfigFn, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
+fn plain(
+    desired: DesiredConfigForCaBundleFn,
+    ready: Arc<dyn Fn() -> bool + Send + Sync>,
+) -> WebhookRegistration {
     let (_, revision) = tokio::sync::watch::channel(1);
     let may_narrow = Arc::new(|| true);
-    Registration { desired, revision, may_narrow, ready, delay: Duration::ZERO, owner: None }
+    WebhookRegistration { desired, revision, may_narrow, ready, delay: Duration::ZERO, owner: None }
 }
 
 fn made(now: i64) -> Arc<SelfSignedCerts> {
-    Arc::new(SelfSignedCerts::open(None, vec!["localhost".to_owned()], now).expect("made"))
+    Arc::new(SelfSignedCerts::load_or_create(None, vec!["localhost".to_owned()], now).expect("made"))
 }
 
 fn open(double: &Double) -> Cluster {
-    Cluster::open(ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None }, timing())
-        .expect("a kubeconfig")
+    Cluster::start_without_connecting(
+        ClusterTarget { kubeconfig: Some(&double.kubeconfig()), context: None },
+        timing(),
+    )
+    .expect("a kubeconfig")
 }
 
 #[test]
@@ -677,7 +683,7 @@ fn nothing_is_registered_before_the_server_is_ready() {
         times >= 3
     });
     let registration = plain(own(&made(NOW)), ready);
-    open(&double).register(registration).expect("begun");
+    open(&double).keep_webhook_registered(registration).expect("begun");
     double.until("registered", |double| double.object(VALIDATING, "tollgate").is_some());
     assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
@@ -688,18 +694,18 @@ fn a_renewed_authority_comes_beside_the_old_one() {
     let first = made(NOW);
     let ready = Arc::new(|| true);
     let registration = plain(own(&first), ready.clone());
-    open(&double).register(registration).expect("begun");
+    open(&double).keep_webhook_registered(registration).expect("begun");
     until("registered", || bundle(&double, VALIDATING) == first.ca_bundle());
     double.until_watched(VALIDATING);
     // Late in the CA's life a second one is made, and signs a week later.
     let late = NOW + 600 * 24 * 3600;
-    assert!(first.renew(late).expect("renewed"));
+    assert!(first.renew_if_needed(late).expect("renewed"));
     until("both are there", || bundle(&double, VALIDATING) == first.ca_bundle());
     assert_eq!(certificates(&first.ca_bundle()), 2);
     // A replica with a CA of its own adds it; both are content with that.
     let second = made(NOW + 5);
     let registration = plain(own(&second), ready);
-    open(&double).register(registration).expect("begun");
+    open(&double).keep_webhook_registered(registration).expect("begun");
     until("all three are there", || certificates(&bundle(&double, VALIDATING)) == 3);
     let all = bundle(&double, VALIDATING);
     for made in [&first, &second] {
@@ -753,7 +759,7 @@ fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
         VALIDATING,
         json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [own_entry, leftover]}),
     );
-    let desired: DesiredConfigFn = Arc::new(|_| {
+    let desired: DesiredConfigForCaBundleFn = Arc::new(|_| {
         let entry = json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://a"}, "failurePolicy": "Ignore",
             "matchPolicy": "Equivalent"});
         Ok(json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]})
@@ -762,8 +768,8 @@ fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
     let allowed = Arc::new(AtomicUsize::new(0));
     let asked = allowed.clone();
     let may_narrow = Arc::new(move || asked.load(Ordering::SeqCst) > 0);
-    let registration = Registration { may_narrow, ..plain(desired, Arc::new(|| true)) };
-    open(&double).register(registration).expect("begun");
+    let registration = WebhookRegistration { may_narrow, ..plain(desired, Arc::new(|| true)) };
+    open(&double).keep_webhook_registered(registration).expect("begun");
     let stored = || double.object(VALIDATING, "tollgate").expect("stored")["webhooks"].clone();
     until("widened", || stored()[0]["matchPolicy"] == "Equivalent");
     double.until_watched(VALIDATING);

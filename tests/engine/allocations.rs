@@ -7,7 +7,7 @@ use super::support::{self, NOW};
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc;
 use tollgate_document::finding::Findings;
-use tollgate_engine::admission::{AdminAccess, Attributes, Context, Labels};
+use tollgate_engine::admission::{AdminAccess, Attributes, Context, LabelsIfKnown};
 use tollgate_engine::engine::DecodedObject;
 use tollgate_engine::rules::RuleSet;
 
@@ -74,23 +74,25 @@ fn a_clean_slice_costs_the_rules_nothing() {
         let all = allocation_counter::measure(|| {
             let doc = doc::parse(&text).expect("JSON");
             let new = DecodedObject::decode(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
-            assert!(!new.has_errors() && new.strict.is_empty());
-            let ready = new.defaulted(None, profile, NOW);
+            assert!(!new.has_fatal_errors() && new.strict.is_empty());
+            let ready = new.defaulted_if_changed(None, profile, NOW);
             let admission = Attributes::for_create(new.view_of_defaulted(ready.as_ref()), "default", "");
             let context = Context {
                 profile,
-                labels: Labels::Unknown,
+                labels: LabelsIfKnown::Unknown,
                 admin_access: AdminAccess::Unknown,
                 cluster: None,
                 classes: None,
                 claims: None,
                 from_review: false,
                 is_stored: false,
-                cel: &tollgate_cel::Compiler,
+                cel: &tollgate_cel::UncachedChecker,
             };
             let mut findings = Findings::default();
-            in_rules =
-                allocation_counter::measure(|| rules.run(&admission, &context, &mut findings)).count_total;
+            in_rules = allocation_counter::measure(|| {
+                rules.run_with_ratcheting(&admission, &context, &mut findings)
+            })
+            .count_total;
             let is_empty = findings.kept().is_empty() && !findings.has_omitted_where(|_| true);
             assert!(is_empty, "{name}: {findings:?}");
             total = doc.root().get("spec").get("devices").len();

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tollgate_api::profile::Profile;
 use tollgate_cel::regex;
-use tollgate_cel::{ExpressionPurpose, Outcome, check};
+use tollgate_cel::{CheckOutcome, ExpressionPurpose, check};
 
 const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
 /// The releases whose compilers produced the results in `syntax.jsonl`.
@@ -25,7 +25,7 @@ fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
         .collect()
 }
 
-fn check_expression(expression: &str, target: &str, release: &str) -> Outcome {
+fn check_expression(expression: &str, target: &str, release: &str) -> CheckOutcome {
     let target =
         if target == "derived" { ExpressionPurpose::DerivedAttribute } else { ExpressionPurpose::Selector };
     check(expression, target, &Profile::named(release).unwrap().cel)
@@ -45,11 +45,11 @@ fn answers_are_those_of_the_servers() {
     for row in rows::<Selector>(include_str!("../cel/selectors.jsonl")) {
         for (release, expected) in row.details {
             let detail = match check_expression(&row.expression, &row.target, &release) {
-                Outcome::Accepted { .. } => String::new(),
-                Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
-                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
-                Outcome::TooComplex { .. } => "too complex, exceeds cost limit".to_owned(),
-                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+                CheckOutcome::Accepted { .. } => String::new(),
+                CheckOutcome::CompileError(detail) | CheckOutcome::WrongType(detail) => detail,
+                CheckOutcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                CheckOutcome::TooComplex { .. } => "too complex, exceeds cost limit".to_owned(),
+                CheckOutcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
             assert_eq!(detail, expected, "{:?} {release}", row.expression);
             asked += 1;
@@ -92,17 +92,17 @@ fn expressions_have_the_outcome_beside_them() {
     for row in rows::<Expression>(include_str!("../cel/expressions.jsonl")) {
         for (release, expected) in row.outcome.by_release(&RELEASES) {
             let outcome = match check_expression(&row.expression, &row.target, release) {
-                Outcome::Accepted { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
-                Outcome::Accepted { .. } => "accepted".to_owned(),
-                Outcome::CompileError(_) | Outcome::ProgramError(_) if expected == "refused" => {
+                CheckOutcome::Accepted { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
+                CheckOutcome::Accepted { .. } => "accepted".to_owned(),
+                CheckOutcome::CompileError(_) | CheckOutcome::ProgramError(_) if expected == "refused" => {
                     "refused".to_owned()
                 }
-                Outcome::CompileError(detail) => detail,
-                Outcome::WrongType(detail) => type_of(&detail, &row.target),
-                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
-                Outcome::TooComplex { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
-                Outcome::TooComplex { .. } => "too complex".to_owned(),
-                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+                CheckOutcome::CompileError(detail) => detail,
+                CheckOutcome::WrongType(detail) => type_of(&detail, &row.target),
+                CheckOutcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                CheckOutcome::TooComplex { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
+                CheckOutcome::TooComplex { .. } => "too complex".to_owned(),
+                CheckOutcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
             if outcome != expected {
                 wrong.push(format!(
@@ -130,7 +130,7 @@ fn syntax_errors_are_worded_as_by_the_servers() {
     for row in rows::<Broken>(include_str!("../cel/syntax.jsonl")) {
         for (release, expected) in row.detail.by_release(&COMPILERS) {
             let outcome = check_expression(&row.expression, "selector", release);
-            if outcome != Outcome::CompileError(expected.to_owned()) {
+            if outcome != CheckOutcome::CompileError(expected.to_owned()) {
                 wrong.push(format!("{:?} {release}: {outcome:?}, not {expected:?}", row.expression));
             }
             asked += 1;
@@ -168,10 +168,10 @@ fn costs_and_errors_are_those_that_were_recorded() {
     for row in rows::<Recorded>(include_str!("../cel/recorded.jsonl")) {
         for (release, expected) in &row.answers {
             let answer = match check_expression(&row.expression, &row.target, release) {
-                Outcome::Accepted { cost } | Outcome::TooComplex { cost } => format!("cost {cost}"),
-                Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
-                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
-                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+                CheckOutcome::Accepted { cost } | CheckOutcome::TooComplex { cost } => format!("cost {cost}"),
+                CheckOutcome::CompileError(detail) | CheckOutcome::WrongType(detail) => detail,
+                CheckOutcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                CheckOutcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
             if answer != *expected {
                 wrong.push(format!("{:?} {release}: {answer}, not {expected}", row.expression));
@@ -205,13 +205,13 @@ fn literals_are_read_as_go_reads_them() {
     let is_accepted = |expression: String| {
         !matches!(
             check_expression(&expression, "selector", "1.36"),
-            Outcome::CompileError(_) | Outcome::ProgramError(_)
+            CheckOutcome::CompileError(_) | CheckOutcome::ProgramError(_)
         )
     };
     for row in rows::<LiteralRow>(include_str!("../cel/literals.jsonl")) {
         let (text, valid) = match &row.literal {
             Literal::Pattern(text) => {
-                let error = regex::program_size(text).err().map(|error| error.to_string());
+                let error = regex::go_program_size(text).err().map(|error| error.to_string());
                 assert_eq!(error, row.error, "{text:?}");
                 (text, error.is_none())
             }

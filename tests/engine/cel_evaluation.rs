@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use tollgate_cel::evaluate::{AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Behaviour, Device, Program};
+use tollgate_cel::evaluate::{
+    AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program, ReleaseBehaviour,
+};
 
 #[derive(Deserialize)]
 struct Slices {
@@ -142,7 +144,7 @@ impl Agreement {
 
 fn compare(
     case: &Case,
-    behaviour: &Behaviour,
+    behaviour: &ReleaseBehaviour,
     recorded: &Recorded,
     devices: &[Device],
     differences: &mut String,
@@ -215,7 +217,7 @@ fn evaluations_agree_with_the_recorded_ones() {
     let mut differences = String::new();
     for line in include_str!("../cel-eval/cases.jsonl").lines() {
         let case: Case = serde_json::from_str(line).unwrap();
-        let v1_36 = BEHAVIOUR_V1_36.with_list_attributes(!case.gates.is_empty());
+        let v1_36 = BEHAVIOUR_V1_36.with_list_attributes_feature_gate(!case.gates.is_empty());
         let recorded = if let Recorded::Same(_) = case.v1_37 { &case.v1_36 } else { &case.v1_37 };
         let [old, new] = features.entry(case.feature.clone()).or_default();
         old.add(compare(&case, &v1_36, &case.v1_36, &devices, &mut differences));

@@ -10,7 +10,7 @@
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::RuleSet;
 
 fn reported_messages(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
@@ -30,11 +30,12 @@ fn reported_messages(release: &str, object: &str, old: Option<&str>) -> Vec<Stri
             user: doc::Value::absent(),
             now: "2026-01-02T03:04:05Z".into(),
         },
-        Labels::Unknown,
+        LabelsIfKnown::Unknown,
     );
     let findings = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
     let spec = findings.filter(|finding| finding.server_path().starts_with("spec"));
-    spec.map(|finding| format!("{}: {}", finding.server_path(), finding.server_message())).collect()
+    spec.map(|finding| format!("{}: {}", finding.server_path(), finding.server_message_without_path()))
+        .collect()
 }
 
 fn claim(version: &str, devices: &str) -> String {

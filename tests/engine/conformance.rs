@@ -56,7 +56,7 @@ fn actual_errors(verdict: &Verdict) -> Errors {
     for diagnostic in verdict.findings() {
         let finding = &diagnostic.finding;
         errors.0.insert((finding.kind.cause_reason().to_owned(), finding.server_path()));
-        errors.1.insert(format!("{}: {}", finding.server_path(), finding.server_message()));
+        errors.1.insert(format!("{}: {}", finding.server_path(), finding.server_message_without_path()));
     }
     errors
 }

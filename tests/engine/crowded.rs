@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
@@ -25,7 +25,11 @@ fn policy(kind: &str, name: usize, spec: &str) -> String {
     )
 }
 
-fn with_request<T>(object: &str, old: Option<&str>, ask: impl FnOnce(&Attributes<'_>, Labels<'_>) -> T) -> T {
+fn with_request<T>(
+    object: &str,
+    old: Option<&str>,
+    ask: impl FnOnce(&Attributes<'_>, LabelsIfKnown<'_>) -> T,
+) -> T {
     let object = doc::parse(object).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
     let attributes = Attributes {
@@ -37,7 +41,7 @@ fn with_request<T>(object: &str, old: Option<&str>, ask: impl FnOnce(&Attributes
         user: doc::Value::absent(),
         now: NOW.into(),
     };
-    ask(&attributes, Labels::Unknown)
+    ask(&attributes, LabelsIfKnown::Unknown)
 }
 
 /// The findings, and their number including omitted ones.

@@ -4,7 +4,7 @@
 use super::support::{NOW, RELEASES, corpus, judge};
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value, ValueKind};
-use tollgate_engine::engine::{DecodedObject, Identity, identify};
+use tollgate_engine::engine::{DecodedObject, TypeClassification, classify_type};
 
 /// Runs `check`, which returns the differences, on every case of every release.
 fn every_case(check: impl Fn(&'static str, Value<'_>, Value<'_>) -> Result<bool, String>) -> usize {
@@ -93,14 +93,14 @@ fn defaults_are_the_servers() {
             return Ok(false);
         }
         let profile = Profile::named(release).expect("a profile");
-        let Identity::Ours { api_version, kind } = identify(case.get("object")) else {
+        let TypeClassification::Ours { api_version, kind } = classify_type(case.get("object")) else {
             return Err("not ours".to_owned());
         };
         let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default()).expect("a version");
-        let kind = ApiKind::parse(kind).expect("a kind");
+        let kind = ApiKind::parse_dra_kind(kind).expect("a kind");
         let new = DecodedObject::decode(case.get("object"), kind, version, profile);
         // The corpus has what decoding fills in; what the strategy does on update is tested below.
-        let ready = new.defaulted(None, profile, NOW);
+        let ready = new.defaulted_if_changed(None, profile, NOW);
         compare(want, new.view_of_defaulted(ready.as_ref()).value(), "")
     });
     assert!(compared > 1_000, "only {compared} defaulted objects were compared");
@@ -169,8 +169,8 @@ fn a_rule_whose_effect_changes_under_an_unchanged_time_gets_a_new_one() {
         let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
         let read = |value| DecodedObject::decode(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
         let (old, new) = (read(old.root()), read(new.root()));
-        let old_ready = old.defaulted(None, profile, NOW);
-        let ready = new.defaulted(Some(old.view_of_defaulted(old_ready.as_ref())), profile, NOW);
+        let old_ready = old.defaulted_if_changed(None, profile, NOW);
+        let ready = new.defaulted_if_changed(Some(old.view_of_defaulted(old_ready.as_ref())), profile, NOW);
         let found = new.view_of_defaulted(ready.as_ref()).value().get("spec").get("taint").get("timeAdded");
         assert_eq!(found.str(), expected, "{name} {old_effect} → {effect} with {time}");
     }

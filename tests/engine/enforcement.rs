@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
@@ -40,7 +40,7 @@ fn levels_at(engine: &Engine, object: &str, now: &str) -> Vec<(FindingLevel, Opt
         (one.level, from)
     };
     let object = doc::parse(object).expect("JSON");
-    let verdict = engine.validate(&Attributes::for_create(object.root(), "", now), Labels::Unknown);
+    let verdict = engine.validate(&Attributes::for_create(object.root(), "", now), LabelsIfKnown::Unknown);
     verdict.findings().iter().map(said).collect()
 }
 
@@ -185,7 +185,7 @@ fn times_are_listed_in_their_order() {
         policy("TaintPolicy", "c", &format!("action: Warn, enforceFrom: {FROM}")),
     ];
     let set = load(text.concat()).expect("policies that load");
-    let entries = set.expiring_toleration_entries();
+    let entries = set.toleration_allow_entries_by_expiry();
     let names: Vec<(&str, &str, Option<&str>)> =
         entries.iter().map(|entry| (entry.policy, entry.entry, entry.reason)).collect();
     assert_eq!(names, [("a", "allow[2]", Some("because")), ("a", "allow[0]", None)]);

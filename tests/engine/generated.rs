@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use super::support::{self, corpus};
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::RuleSet;
 
 /// Number of compared cases, and how many differ in the verdict, the type and field, or the text.
@@ -63,16 +63,16 @@ fn actual(engine: &Engine, case: Value<'_>) -> (bool, Errors) {
         user: Value::absent(),
         now: support::NOW.into(),
     };
-    let verdict = engine.validate(&attributes, Labels::Known(labels.root()));
+    let verdict = engine.validate(&attributes, LabelsIfKnown::Known(labels.root()));
     let mut errors = Errors::default();
     for diagnostic in verdict.findings() {
         let finding = &diagnostic.finding;
         let field = finding.server_path();
         errors.0.insert((finding.kind.cause_reason().to_owned(), field.clone()));
         errors.1.insert(if field.is_empty() {
-            finding.server_message()
+            finding.server_message_without_path()
         } else {
-            format!("{field}: {}", finding.server_message())
+            format!("{field}: {}", finding.server_message_without_path())
         });
     }
     (verdict.is_allowed(), errors)

@@ -22,7 +22,9 @@ fn comparable_text(root: Value<'_>) -> String {
 /// The documents before the first error, and whether there was an error.
 fn read_documents(text: &str) -> (Vec<String>, bool) {
     let mut documents = Vec::new();
-    let Ok(text) = source::decode("f", text.as_bytes().to_vec()) else { return (documents, true) };
+    let Ok(text) = source::decode_by_byte_order_mark("f", text.as_bytes().to_vec()) else {
+        return (documents, true);
+    };
     for document in source::documents(&text) {
         match document {
             Ok(document) => documents.push(comparable_text(document.doc.root())),
@@ -81,7 +83,9 @@ fn what_kubectl_reads_is_no_template() {
         let case = doc::parse(line).expect("JSON");
         let case = case.root();
         let text = case.get("text").str();
-        let Ok(text) = source::decode("f", text.as_bytes().to_vec()) else { continue };
+        let Ok(text) = source::decode_by_byte_order_mark("f", text.as_bytes().to_vec()) else {
+            continue;
+        };
         let read = case.get("documents").items().count();
         let is_refused = case.get("refused").bool() == Some(true);
         for error in source::documents(&text).take(read).filter_map(Result::err).filter(|_| !is_refused) {

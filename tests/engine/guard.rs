@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate_api::profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Endpoint, Engine, Labels, Namespaces, admit};
+use tollgate_engine::engine::{Endpoint, Engine, FileNamespaces, LabelsIfKnown, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
@@ -45,7 +45,7 @@ fn request(group: &str, version: &str, kind: &str, old: &Value, new: &Value) -> 
 }
 
 fn webhook_response(engine: &Engine, review: &Value, endpoint: Endpoint) -> Value {
-    let answer = admit(engine, review.to_string().as_bytes(), endpoint, NOW, &Labels::Unknown);
+    let answer = admit(engine, review.to_string().as_bytes(), endpoint, NOW, &LabelsIfKnown::Unknown);
     serde_json::from_slice::<Value>(&answer.expect("a review")).expect("JSON")["response"].clone()
 }
 
@@ -203,7 +203,7 @@ fn the_namespace_of_the_request_counts() {
                   spec: {match: {namespaceSelector: {matchLabels: {strict: 'yes'}}}, allow: []}}";
     let engine = engine(policy);
     let strict = doc::parse(r#"{"metadata":{"name":"strict","labels":{"strict":"yes"}}}"#).expect("JSON");
-    let mut namespaces = Namespaces::new(true);
+    let mut namespaces = FileNamespaces::new(true);
     namespaces.add(strict.root());
     let judged = |requested: &str, own: &str| {
         let tolerations = json!([{"key": "example.com/a", "operator": "Exists", "effect": "NoSchedule"}]);
@@ -247,7 +247,8 @@ fn parameters_that_are_not_utf_8_are_judged_as_go_reads_them() {
         let review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim).to_string();
         let (before, after) = review.split_once("BYTE").expect("a place");
         let review = [before.as_bytes(), b"\xff", after.as_bytes()].concat();
-        let answer = admit(&engine, &review, Endpoint::Validate, NOW, &Labels::Unknown).expect("an answer");
+        let answer =
+            admit(&engine, &review, Endpoint::Validate, NOW, &LabelsIfKnown::Unknown).expect("an answer");
         let answer = String::from_utf8(answer).expect("UTF-8");
         assert_eq!(answer.contains(r#""allowed":true"#), expected, "{answer}");
     }

@@ -39,7 +39,7 @@ fn snapshot(text: &str) -> Snapshot {
     for document in documents(text) {
         let document = document.expect("YAML");
         for item in list::objects(document.doc.root()) {
-            snapshot.apply(item.value()).expect("an object that fits");
+            snapshot.apply(item.typed_value()).expect("an object that fits");
         }
     }
     snapshot
@@ -523,7 +523,7 @@ fn response_to_taint(
         review.to_string().as_bytes(),
         engine::Endpoint::Validate,
         "2026-01-01T00:00:00Z",
-        &engine::Labels::Unknown,
+        &engine::LabelsIfKnown::Unknown,
     );
     let mut answer: Json = serde_json::from_slice(&bytes.expect("a review")).expect("JSON");
     answer["response"].take()

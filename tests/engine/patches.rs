@@ -26,7 +26,7 @@ fn patched_taints_text(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> 
     let mut out = String::new();
     for root in of_kind("ResourceSlice") {
         let version = Version::parse(root.get("apiVersion").str().rsplit('/').next().unwrap_or_default());
-        for device in layers.apply(Slice::of(root).spec(), version.expect("a version")) {
+        for device in layers.patched_devices_of_slice(Slice::of(root).spec(), version.expect("a version")) {
             _ = writeln!(out, "{}/{}/{}", device.driver, device.pool, device.device);
             for step in &device.steps {
                 _ = writeln!(out, "  {step}");

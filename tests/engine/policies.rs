@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation, json_patch};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown, Operation, json_patch};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
         Ask { object, old: None, labels: None, user: "{}" }
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&Attributes<'_>, Labels<'_>) -> T) -> T {
+    fn with<T>(&self, ask: impl FnOnce(&Attributes<'_>, LabelsIfKnown<'_>) -> T) -> T {
         let object = doc::parse(self.object).expect("JSON");
         let old = self.old.map(|old| doc::parse(old).expect("JSON"));
         let labels = self.labels.map(|labels| doc::parse(labels).expect("JSON"));
@@ -70,7 +70,7 @@ impl<'a> Ask<'a> {
                 user: if self.user == "{}" { Value::absent() } else { user.root() },
                 now: NOW.into(),
             },
-            labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
+            labels.as_ref().map_or(LabelsIfKnown::Unknown, |labels| LabelsIfKnown::Known(labels.root())),
         )
     }
 

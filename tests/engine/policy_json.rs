@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
@@ -47,7 +47,7 @@ fn findings_for(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Diagnos
         user: Value::absent(),
         now: "2026-06-01T00:00:00Z".into(),
     };
-    engine.validate(&admission, Labels::Unknown).findings().to_vec()
+    engine.validate(&admission, LabelsIfKnown::Unknown).findings().to_vec()
 }
 
 /// A class with the given parameters for a driver.

@@ -9,7 +9,7 @@ use tollgate_api::profile::{self, ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_document::field::SegmentName;
 use tollgate_engine::defaults::{DefaultsPurpose, default_edits};
-use tollgate_engine::engine::{DecodedObject, Endpoint, Engine, Labels, Verdict, admit};
+use tollgate_engine::engine::{DecodedObject, Endpoint, Engine, LabelsIfKnown, Verdict, admit};
 use tollgate_engine::rules::RuleSet;
 
 /// A JSON tree that a test may damage.
@@ -188,8 +188,8 @@ proptest! {
             let damaged = text(&object);
             let doc = doc::parse(&damaged).expect("JSON");
             let engine = engine(profile::ALL);
-            let first = engine.validate(&attributes(doc.root()), Labels::Unknown);
-            let second = engine.validate(&attributes(doc.root()), Labels::Unknown);
+            let first = engine.validate(&attributes(doc.root()), LabelsIfKnown::Unknown);
+            let second = engine.validate(&attributes(doc.root()), LabelsIfKnown::Unknown);
             assert_eq!(findings_text(&first), findings_text(&second));
             for diagnostic in first.findings() {
                 let steps: Vec<&SegmentName> = diagnostic.finding.at.user_steps().collect();
@@ -231,7 +231,7 @@ proptest! {
         for _ in 0..2 {
             let profile = profile::ALL[dice.roll(profile::ALL.len())];
             let engine = engine(&[profile]);
-            let (fast, whole) = (engine.validate(&attributes(doc.root()), Labels::Unknown), engine.validate(&attributes(copy.root()), Labels::Unknown));
+            let (fast, whole) = (engine.validate(&attributes(doc.root()), LabelsIfKnown::Unknown), engine.validate(&attributes(copy.root()), LabelsIfKnown::Unknown));
             prop_assert_eq!(findings_text(&fast), findings_text(&whole), "{}: {}", profile.name, case);
         }
     }
@@ -275,9 +275,9 @@ proptest! {
             for time in 1..=3 {
                 let answer = |engine: &Engine| {
                     let labels = match time {
-                        2 => Labels::Unknown,
-                        3 => Labels::Known(Value::absent()),
-                        _ => Labels::Known(allowing.root()),
+                        2 => LabelsIfKnown::Unknown,
+                        3 => LabelsIfKnown::Known(Value::absent()),
+                        _ => LabelsIfKnown::Known(allowing.root()),
                     };
                     let answer = admit(engine, review.as_bytes(), Endpoint::Validate, NOW, &labels).expect("a review");
                     String::from_utf8(answer).expect("UTF-8")
@@ -311,10 +311,10 @@ proptest! {
                 // Which versions are served by default, and how long, is the one thing in which they differ.
                 let of_versions = ["soon-removed-version", "version-off-by-default"];
                 let is_shared = |found: &&tollgate_engine::engine::Diagnostic| !of_versions.contains(&found.finding.rule.id);
-                let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
+                let verdict = engine.validate(&attributes(doc.root()), LabelsIfKnown::Unknown);
                 verdict.findings().iter().filter(is_shared).map(|diagnostic| {
                     let field = diagnostic.finding.user_path().replace(".exactly", "");
-                    format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.server_message())
+                    format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.server_message_without_path())
                 }).collect()
             }).collect();
             prop_assert_eq!(&answers[0], &answers[1]);
@@ -332,15 +332,15 @@ fn defaults_are_filled_in_once() {
         let object = case.root().get("object");
         let api_version = object.get("apiVersion").str();
         let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default());
-        let (Some(kind), Some(version)) = (ApiKind::parse(object.get("kind").str()), version) else {
+        let (Some(kind), Some(version)) = (ApiKind::parse_dra_kind(object.get("kind").str()), version) else {
             continue;
         };
         for profile in profile::ALL {
             let prepared = DecodedObject::decode(object, kind, version, profile);
-            if prepared.has_errors() {
+            if prepared.has_fatal_errors() {
                 continue;
             }
-            let ready = prepared.defaulted(None, profile, NOW);
+            let ready = prepared.defaulted_if_changed(None, profile, NOW);
             let once = prepared.view_of_defaulted(ready.as_ref()).value().to_json();
             let again = doc::parse(&once).expect("JSON");
             let again = DecodedObject::decode(again.root(), kind, version, profile);
@@ -375,7 +375,7 @@ fn a_fault_that_was_stored_excuses_no_other_device() {
     let case = format!(r#"{{"operation":"UPDATE","object":{changed},"oldObject":{stored}}}"#);
     let doc = doc::parse(&case).expect("JSON");
     let verdict = engine(&[Profile::named("1.36").expect("a profile")])
-        .validate(&attributes(doc.root()), Labels::Unknown);
+        .validate(&attributes(doc.root()), LabelsIfKnown::Unknown);
     let keys = verdict.findings().iter().filter(|diagnostic| diagnostic.finding.rule.id == "taint-key");
     let places: Vec<String> = keys.map(|diagnostic| diagnostic.finding.user_path()).collect();
     assert_eq!(places, ["spec.devices[1].taints[0].key"]);

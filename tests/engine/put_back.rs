@@ -16,7 +16,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use tollgate_api::profile::Profile;
-use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
+use tollgate_engine::engine::{Endpoint, Engine, LabelsIfKnown, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
@@ -42,9 +42,14 @@ fn webhook_response(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Valu
     let request = json!({"uid": "u", "kind": kind, "operation": operation, "namespace": "n",
         "object": new, "oldObject": old});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    let answer =
-        admit(engine, review.to_string().as_bytes(), endpoint, "2026-01-02T03:04:05Z", &Labels::Unknown)
-            .expect("a review");
+    let answer = admit(
+        engine,
+        review.to_string().as_bytes(),
+        endpoint,
+        "2026-01-02T03:04:05Z",
+        &LabelsIfKnown::Unknown,
+    )
+    .expect("a review");
     let mut answer = serde_json::from_slice::<Value>(&answer).expect("JSON")["response"].clone();
     if let Some(patch) = answer.get_mut("patch") {
         let text = base64::engine::general_purpose::STANDARD.decode(patch.as_str().expect("text"));

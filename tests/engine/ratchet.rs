@@ -3,7 +3,7 @@
 
 use tollgate_api::profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::RuleSet;
 
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
@@ -34,7 +34,7 @@ fn reported_rules(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'
             user: doc::Value::absent(),
             now: "2026-01-02T03:04:05Z".into(),
         },
-        Labels::Unknown,
+        LabelsIfKnown::Unknown,
     );
     verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.id).collect()
 }

@@ -13,7 +13,7 @@ mod bodies;
 use bodies::{HostileField, RequestKind, Style};
 use tollgate_api::profile::Profile;
 use tollgate_api::schema::FieldType;
-use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_bytes_for_body};
+use tollgate_engine::engine::{Endpoint, Engine, LabelsIfKnown, admit, memory_bytes_for_body};
 use tollgate_engine::rules::RuleSet;
 
 /// Maximum size of a response in bytes.
@@ -36,10 +36,10 @@ fn engine(profile: &str) -> Engine {
 }
 
 fn cost(engine: &Engine, body: &str, endpoint: Endpoint) -> Cost {
-    cost_in(engine, body, endpoint, Labels::Unknown)
+    cost_in(engine, body, endpoint, LabelsIfKnown::Unknown)
 }
 
-fn cost_in(engine: &Engine, body: &str, endpoint: Endpoint, labels: Labels<'_>) -> Cost {
+fn cost_in(engine: &Engine, body: &str, endpoint: Endpoint, labels: LabelsIfKnown<'_>) -> Cost {
     let mut answer = 0;
     let counted = allocation_counter::measure(|| {
         answer = admit(engine, body.as_bytes(), endpoint, "2026-11-15T03:04:05Z", &labels)
@@ -165,7 +165,7 @@ fn two_thousand_controllers_are_answered_in_a_mebibyte() {
         body.as_bytes(),
         Endpoint::Validate,
         "2026-11-15T03:04:05Z",
-        &Labels::Unknown,
+        &LabelsIfKnown::Unknown,
     )
     .unwrap();
     let answer = String::from_utf8(answer).unwrap();
@@ -247,9 +247,14 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
         let body = format!(
             r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"UPDATE","object":{new},"oldObject":{stored}}}}}"#
         );
-        let answer =
-            admit(&engine, body.as_bytes(), Endpoint::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
-                .unwrap();
+        let answer = admit(
+            &engine,
+            body.as_bytes(),
+            Endpoint::Validate,
+            "2026-11-15T03:04:05Z",
+            &LabelsIfKnown::Unknown,
+        )
+        .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert_eq!(answer.contains(r#""allowed":true"#), allowed, "{}", answer.get(..400).unwrap_or(&answer));
         assert!(allowed || answer.contains("(and") || answer.matches("FieldValue").count() == 1);
@@ -289,7 +294,7 @@ fn expressions_need_no_more_memory_than_is_reserved() {
     let engine = engine("1.37").with_policies(std::sync::Arc::new(set));
     let labels = namespace_labels();
     let namespace = tollgate_document::doc::parse(&labels).expect("JSON");
-    let known = Labels::Known(namespace.root());
+    let known = LabelsIfKnown::Known(namespace.root());
     let mut wrong = Vec::new();
     for item in ["[]", "0", "{\"a\":{}}"] {
         for bytes in [300_usize, 30_000, 64_000, 450_000, 650_000, 900_000] {
@@ -336,7 +341,7 @@ fn a_review_that_is_too_dense_is_refused() {
         dense.as_bytes(),
         Endpoint::Validate,
         "2026-11-15T03:04:05Z",
-        &Labels::Unknown,
+        &LabelsIfKnown::Unknown,
     )
     .unwrap_err();
     assert!(error.detail.contains("too many for its length"), "{error}");

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use super::support::{RELEASES, corpus};
-use tollgate::conformance::{CorpusSet, served_kind_and_version};
+use tollgate::conformance::{CorpusSet, dra_kind_and_version_in_a_release};
 use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Generated cases, by how they were recorded.
@@ -25,7 +25,7 @@ const GENERATED: [&str; 6] = [
 /// 1.36, and a number in opaque parameters that is not a finite float cannot be printed. The check is wider
 /// than the recorded cases, because each of them was sent to one server only.
 fn is_dangerous(object: Value<'_>) -> bool {
-    object.descendants().any(|value| match value.kind() {
+    object.self_and_descendants().any(|value| match value.kind() {
         ValueKind::Number => value.text().parse::<f64>().is_ok_and(f64::is_infinite),
         ValueKind::Object => value
             .members()
@@ -48,7 +48,9 @@ fn has_plain_namespace(object: Value<'_>) -> bool {
     let namespace = object.get("metadata").get("namespace");
     let named = object.get("metadata").members().filter(|(key, _)| key.text() == "namespace").count();
     let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-    named <= 1 && (namespace.is_null() || namespace.kind() == ValueKind::String && is_plain(namespace.str()))
+    named <= 1
+        && (namespace.is_null_or_absent()
+            || namespace.kind() == ValueKind::String && is_plain(namespace.str()))
 }
 
 /// The cases of a set as they are shipped.
@@ -73,7 +75,7 @@ impl Shipped {
             return;
         }
         // Where it is to be sent must be certain, and what is sent must be new.
-        let Some((kind, _)) = served_kind_and_version(object) else { return };
+        let Some((kind, _)) = dra_kind_and_version_in_a_release(object) else { return };
         if kind.is_namespaced() && !has_plain_namespace(object) || !self.texts.insert(text.to_owned()) {
             return;
         }
@@ -101,7 +103,8 @@ fn written() -> Shipped {
     for line in corpus("cases.jsonl").lines() {
         let case = doc::parse(line).expect("JSON");
         let (id, operation) = (case.root().get("id").str(), case.root().get("operation").str());
-        let object = String::from_utf8(case.root().get("object").source_json().to_vec()).expect("UTF-8");
+        let object = String::from_utf8(case.root().get("object").unchanged_source_json_or_empty().to_vec())
+            .expect("UTF-8");
         shipped.add(id, operation, &object, panicked.contains(id));
     }
     shipped

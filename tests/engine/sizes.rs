@@ -7,7 +7,7 @@
 use super::support::corpus;
 use tollgate_api::profile::{ALL, Profile};
 use tollgate_document::{doc, source};
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::RuleSet;
 
 /// The violated size rules of a file.
@@ -24,7 +24,7 @@ fn violated_rules(profile: &'static Profile, text: &str) -> Vec<&'static str> {
             user: doc::Value::absent(),
             now: "2026-01-02T03:04:05Z".into(),
         },
-        Labels::Unknown,
+        LabelsIfKnown::Unknown,
     );
     let rules = verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.id);
     rules.filter(|rule| ["opaque-parameters", "oversized-taint-data"].contains(rule)).collect()
@@ -115,7 +115,7 @@ fn files_count_as_kubectl_sends_them() {
         let config =
             document.doc.root().get("spec").get("devices").get("config").items().next().expect("a config");
         let parameters = config.get("opaque").get("parameters");
-        assert!(!parameters.is_sent_longer_than(sent.len()), "{sent}\n{file}");
-        assert!(parameters.is_sent_longer_than(sent.len() - 1), "{sent}\n{file}");
+        assert!(!parameters.exceeds_bytes_when_sent_by_kubectl(sent.len()), "{sent}\n{file}");
+        assert!(parameters.exceeds_bytes_when_sent_by_kubectl(sent.len() - 1), "{sent}\n{file}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile;
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::RuleSet;
 
@@ -40,7 +40,7 @@ fn findings_of(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Diagnostic>
         user: Value::absent(),
         now: NOW.into(),
     };
-    engine.validate(&admission, Labels::Unknown).findings().to_vec()
+    engine.validate(&admission, LabelsIfKnown::Unknown).findings().to_vec()
 }
 
 fn admits(engine: &Engine, old: Option<&str>, new: &str) -> bool {

@@ -14,7 +14,12 @@ fn texts(release: &str, case: &str) -> Vec<String> {
         .iter()
         .map(|diagnostic| {
             let finding = &diagnostic.finding;
-            format!("{} | {}: {}", finding.user_path(), finding.server_path(), finding.server_message())
+            format!(
+                "{} | {}: {}",
+                finding.user_path(),
+                finding.server_path(),
+                finding.server_message_without_path()
+            )
         })
         .collect();
     texts.sort();

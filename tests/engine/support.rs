@@ -7,7 +7,7 @@ use std::io::Read as _;
 
 use tollgate_api::profile::{ALL, Profile};
 use tollgate_document::doc::Value;
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation, Verdict};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation, Verdict};
 use tollgate_engine::rules::RuleSet;
 
 /// The releases whose answers the corpus holds: all but the first one. A new release without its file fails.
@@ -52,7 +52,7 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
         RuleSet::parse(rules).expect("origins"),
     )
     .with_api_server_verdicts();
-    engine.validate(&attributes(case), Labels::Unknown)
+    engine.validate(&attributes(case), LabelsIfKnown::Unknown)
 }
 
 /// The request of a test case.

@@ -4,7 +4,7 @@
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
-use tollgate_engine::impact::{ProposedChange, Snapshot, TaintedDevicesQuery};
+use tollgate_engine::impact::{ProposedChange, RuleTaintedDevicesQuery, Snapshot};
 use tollgate_formats::gotime::Timestamp;
 
 /// A seeded pseudorandom number generator.
@@ -104,14 +104,14 @@ fn rules_together_taint_what_each_of_them_taints() {
             ProposedChange::from_rule_manifest(parsed.root(), None, &snapshot, profile, at).expect("a rule");
         rules.retain(|(name, ..)| *name != own_name);
         rules.push((own_name.clone(), own, "NoSchedule"));
-        let together = TaintedDevicesQuery {
+        let together = RuleTaintedDevicesQuery {
             snapshot: &snapshot,
             profile,
             without: &own_name,
             with: Some(&change),
             by_class: true,
         };
-        let tainted = together.tainted_devices();
+        let tainted = together.devices_tainted_by_rules();
         for driver in ["d0", "d1", "d2"] {
             let of_driver = devices.iter().filter(|[name, ..]| name == driver);
             let expected = of_driver.clone().filter(|[driver, pool, device]| {

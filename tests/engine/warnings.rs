@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate_api::profile;
 use tollgate_document::source::documents;
-use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
+use tollgate_engine::engine::{Endpoint, Engine, LabelsIfKnown, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
@@ -32,7 +32,8 @@ fn warnings(engine: &Engine, old: &Value, object: &Value) -> Vec<String> {
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "kind": {"group": group, "version": version, "kind": object["kind"]},
         "namespace": object["metadata"]["namespace"], "operation": operation, "object": object, "oldObject": old}});
-    let answer = admit(engine, review.to_string().as_bytes(), Endpoint::Validate, NOW, &Labels::Unknown);
+    let answer =
+        admit(engine, review.to_string().as_bytes(), Endpoint::Validate, NOW, &LabelsIfKnown::Unknown);
     let answer: Value = serde_json::from_slice(&answer.expect("an answer")).expect("JSON");
     answer["response"]["warnings"].as_array().into_iter().flatten().map(text).collect()
 }

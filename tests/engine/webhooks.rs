@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::Value;
 use tollgate_api::profile::{self, ApiKind};
 use tollgate_document::doc;
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::RuleSet;
 
@@ -304,7 +304,7 @@ fn conditions_hold(conditions: &[Value], object: &str) -> bool {
             user: doc::Value::absent(),
             now: "2026-01-02T03:04:05Z".into(),
         },
-        Labels::Unknown,
+        LabelsIfKnown::Unknown,
     );
     for diagnostic in verdict.findings() {
         assert!(diagnostic.finding.detail.contains("asked"), "{}", diagnostic.finding.detail);

@@ -8,7 +8,7 @@
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_document::source::{self, list};
-use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::RuleSet;
 
 /// Files that kubectl accepts and Tollgate rejects because of duplicate keys.
@@ -35,7 +35,7 @@ struct Outcome {
 
 fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
     let mut outcome = Outcome::default();
-    let text = match source::decode(file, bytes) {
+    let text = match source::decode_by_byte_order_mark(file, bytes) {
         Ok(text) => text,
         Err(error) => {
             outcome.refused.push(error.to_string());
@@ -53,7 +53,7 @@ fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
         };
         for item in list::objects(document.doc.root()) {
             outcome.objects += 1;
-            let object = item.value();
+            let object = item.typed_value();
             let verdict = engine().validate(
                 &Attributes {
                     operation: Operation::Create,
@@ -64,7 +64,7 @@ fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
                     user: Value::absent(),
                     now: "2026-01-02T03:04:05Z".into(),
                 },
-                Labels::Known(Value::absent()),
+                LabelsIfKnown::Known(Value::absent()),
             );
             for diagnostic in verdict.findings() {
                 let place = document.locate(

@@ -15,7 +15,7 @@ const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"DELETE"}}"#;
 
 fn panics_on_request(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
     assert!(request.uid != "panic", "a panic that was asked for");
-    respond(engine, request, decision).encode()
+    respond(engine, request, decision).encode_admission_review()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn waits(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8>
         HELD.1.notify_all();
         drop(HELD.1.wait_while(held, |held| !held.1).expect("not poisoned"));
     }
-    respond(engine, request, decision).encode()
+    respond(engine, request, decision).encode_admission_review()
 }
 
 #[test]

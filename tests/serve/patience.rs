@@ -96,7 +96,7 @@ fn who_says_nothing_on_the_plain_port_does_not_keep_probes_out() {
 }
 
 fn says_much(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
-    let mut answer = respond(engine, request, decision).encode();
+    let mut answer = respond(engine, request, decision).encode_admission_review();
     answer.resize(4 << 20, b' ');
     answer
 }
@@ -156,7 +156,7 @@ fn counts_and_waits(engine: &Engine, request: &Request<'_>, decision: &Decision)
     while !MAY_GO_ON.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    respond(engine, request, decision).encode()
+    respond(engine, request, decision).encode_admission_review()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! reason.
 
 use serde_json::{Value, json};
-use tollgate::{Endpoint, Labels, admit};
+use tollgate::{Endpoint, LabelsIfKnown, admit};
 
 use crate::client::{Client, request};
 use crate::reviews::{faults, recordings};
@@ -26,8 +26,9 @@ fn recordings_get_the_bytes_of_admit() {
         for (path, side) in
             [("/validate?timeout=10s", Endpoint::Validate), ("/mutate?timeout=10s", Endpoint::Mutate)]
         {
-            let ask =
-                |now: &str| admit(&engine, body.as_bytes(), side, now, &Labels::Unknown).expect("a review");
+            let ask = |now: &str| {
+                admit(&engine, body.as_bytes(), side, now, &LabelsIfKnown::Unknown).expect("a review")
+            };
             let before = ask(&now());
             let reply = link.post(path, body.as_bytes()).expect("an answer");
             let after = ask(&now());

@@ -27,7 +27,7 @@ impl Running {
         let running = Running {
             address: server.webhook_address().expect("an address"),
             ops: server.ops_address().expect("an address"),
-            authorities: server.ca_bundle().unwrap_or_default(),
+            authorities: server.self_signed_ca_bundle().unwrap_or_default(),
         };
         std::thread::spawn(move || server.run().expect("served"));
         running

@@ -56,7 +56,7 @@ impl<'d> Inventory<'d> {
     /// For each device of the inventory, the reason why no request can be allocated it. `None` means that a
     /// request can get the device, or that a claim already holds it. If `nodes` is `None`, every node named
     /// by a slice is assumed to exist, and every node selector to match some node.
-    pub fn device_obstacles(
+    pub fn obstacles_other_than_holders_and_taints(
         &self,
         usage: &DeviceUsage<'d>,
         nodes: Option<&[Node<'d>]>,
@@ -67,7 +67,8 @@ impl<'d> Inventory<'d> {
         for pool in &self.pools {
             let slices: Vec<(usize, &Slice<'d>)> =
                 pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
-            let selections = || slices.iter().flat_map(|(_, slice)| self.node_selections(slice));
+            let selections =
+                || slices.iter().flat_map(|(_, slice)| self.slice_and_device_node_selections(slice));
             let has_wide = selections().any(may_match_unnamed_nodes);
             let named = selections().filter_map(|selection| match selection {
                 NodeSelection::Name(name) => Some(name),
@@ -97,7 +98,10 @@ impl<'d> Inventory<'d> {
     }
 
     /// The node selections of a slice and of those devices that have their own.
-    fn node_selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
+    fn slice_and_device_node_selections<'s>(
+        &'s self,
+        slice: &'s Slice<'d>,
+    ) -> impl Iterator<Item = NodeSelection<'d>> + 's {
         let devices = if slice.has_nodes_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)
@@ -113,7 +117,7 @@ impl<'d> Inventory<'d> {
             } else {
                 continue;
             };
-            merge_obstacle(found, slice.devices.clone(), Some(obstacle));
+            merge_obstacle_keeping_available(found, slice.devices.clone(), Some(obstacle));
         }
     }
 
@@ -137,9 +141,9 @@ impl<'d> Inventory<'d> {
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
         old.for_each(|(_, slice)| {
-            merge_obstacle(found, slice.devices.clone(), Some(DeviceObstacle::Outdated))
+            merge_obstacle_keeping_available(found, slice.devices.clone(), Some(DeviceObstacle::Outdated))
         });
-        let pool = self.build_pool(&newest);
+        let pool = self.build_pool_unless_outdated(&newest);
         let unusable = match pool.as_ref().map(|pool| pool.state) {
             None => DeviceObstacle::Outdated,
             Some(PoolState::Incomplete) => DeviceObstacle::PoolIncomplete,
@@ -153,14 +157,16 @@ impl<'d> Inventory<'d> {
                         self.slices.get(device.slice).is_some_and(Slice::has_nodes_per_device);
                     if !owns_selection || reaches(device.nodes) {
                         let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
-                        merge_obstacle(found, index..index + 1, obstacle);
+                        merge_obstacle_keeping_available(found, index..index + 1, obstacle);
                     }
                 }
                 return;
             }
         };
         let current = reaching.iter().filter(|(index, _)| newest.contains(index));
-        current.for_each(|(_, slice)| merge_obstacle(found, slice.devices.clone(), Some(unusable)));
+        current.for_each(|(_, slice)| {
+            merge_obstacle_keeping_available(found, slice.devices.clone(), Some(unusable))
+        });
     }
 
     /// The reason why a device of a complete and valid pool cannot be allocated.
@@ -221,7 +227,7 @@ impl<'c> CountersLeft<'c> {
 
 /// Merges the obstacle that these devices have on one node into `found`. `None` means available; a device that is
 /// available on any node stays available.
-fn merge_obstacle(
+fn merge_obstacle_keeping_available(
     found: &mut [Option<DeviceObstacle>],
     devices: std::ops::Range<usize>,
     obstacle: Option<DeviceObstacle>,

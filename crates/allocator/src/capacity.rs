@@ -61,7 +61,7 @@ impl std::fmt::Display for CapacityError {
 }
 
 /// Error text for an amount of capacity that the scheduler's integer arithmetic cannot represent.
-type UnrepresentableAmount = String;
+type UnrepresentableAmountMessage = String;
 
 impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
@@ -85,7 +85,7 @@ impl<'d> Capacity<'d> {
         &self,
         requested: Option<&Quantity<'d>>,
         semantics: &AllocatorSemantics,
-    ) -> Result<Quantity<'d>, UnrepresentableAmount> {
+    ) -> Result<Quantity<'d>, UnrepresentableAmountMessage> {
         let Some(requested) = requested else {
             let default = self.policy.as_ref().and_then(|policy| policy.default.as_ref());
             return Ok(default.unwrap_or(&self.value).clone());
@@ -121,7 +121,7 @@ impl<'d> CapacityPolicy<'d> {
         min: &Quantity<'d>,
         step: &Quantity<'d>,
         semantics: &AllocatorSemantics,
-    ) -> Result<Quantity<'d>, UnrepresentableAmount> {
+    ) -> Result<Quantity<'d>, UnrepresentableAmountMessage> {
         // The format of the result, where it is not that of the step.
         static BINARY_FORMAT: LazyLock<Quantity<'static>> =
             LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
@@ -131,7 +131,7 @@ impl<'d> CapacityPolicy<'d> {
         if milli && !requested.fits_milli() {
             return Err(format!("request {} is not a representable milli value", requested.text()));
         }
-        if !milli && strict && requested.exceeds_i64() {
+        if !milli && strict && requested.exceeds_i64_max() {
             return Err(format!("request {} exceeds MaxInt64", requested.text()));
         }
         let (wanted, min, by) = (read(requested), read(min), read(step));

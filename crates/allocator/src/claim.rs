@@ -172,7 +172,7 @@ impl<'d> RequestAlternative<'d> {
     }
 
     /// Name of the alternative if there is one, otherwise of the request.
-    pub(crate) fn name(&self) -> &'d str {
+    pub(crate) fn alternative_or_request_name(&self) -> &'d str {
         self.alternative.unwrap_or(self.request)
     }
 

@@ -18,7 +18,7 @@ pub enum PostFilterResult {
 }
 
 impl PostFilterResult {
-    fn message_part(self) -> &'static str {
+    fn post_filter_message(self) -> &'static str {
         match self {
             PostFilterResult::NothingChanged => "still not schedulable",
             PostFilterResult::NoClaims => "no new claims to deallocate",
@@ -53,7 +53,7 @@ fn condition_message(
     reasons: &str,
     post_filter: PostFilterResult,
 ) -> String {
-    let post_filter = if semantics.message_has_post_filter { post_filter.message_part() } else { "" };
+    let post_filter = if semantics.message_has_post_filter { post_filter.post_filter_message() } else { "" };
     let separated = if post_filter.is_empty() { String::new() } else { format!(" {post_filter},") };
     format!("0/{nodes} nodes are available: {reasons}.{separated}")
 }

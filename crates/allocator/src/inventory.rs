@@ -175,8 +175,11 @@ impl<'d> Inventory<'d> {
             .iter()
             .map(|set| CounterAmounts { name: set.name(), counters: counter_amounts(set.counters()) })
             .collect();
-        let nodes =
-            NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector());
+        let nodes = NodeSelection::new(
+            spec.node_name_if_set_in_version(version),
+            spec.all_nodes_if_set_in_version(version),
+            spec.node_selector(),
+        );
         match nodes {
             NodeSelection::Name(_) if self.slice_reaches_every_node(&counters) => self.shared.push(index),
             NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),

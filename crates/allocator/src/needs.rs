@@ -25,13 +25,13 @@ pub(crate) struct DeviceNeed {
 impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
-    pub(crate) fn compute_needs(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn compute_needs_and_check_device_limit(&mut self) -> Result<(), Stopped> {
         for (index, claim) in self.claims.iter().enumerate() {
             let mut least = 0_usize;
             for request in &claim.requests {
                 let mut fewest = None;
                 for details in &request.alternatives {
-                    let devices = self.add_request_need(ClaimRequest { claim: index, details })?;
+                    let devices = self.add_need_and_count_devices(ClaimRequest { claim: index, details })?;
                     fewest = Some(fewest.map_or(devices, |fewest: usize| fewest.min(devices)));
                 }
                 least = least.saturating_add(fewest.unwrap_or(0));
@@ -51,9 +51,11 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Computes the devices that one request or alternative needs, and adds them to the needs of the search. Returns
     /// their number.
-    fn add_request_need(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
-        let (claim, request) =
-            (|| self.claim_name(claim_request), || claim_request.details.name().to_owned());
+    fn add_need_and_count_devices(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
+        let (claim, request) = (
+            || self.claim_name(claim_request),
+            || claim_request.details.alternative_or_request_name().to_owned(),
+        );
         if let Some(detail) = claim_request.details.unsupported_reason(&self.allocator.inventory.semantics) {
             return Err(AllocationError::Refused { claim: claim(), request: request(), detail }.into());
         }
@@ -76,7 +78,10 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     fn devices_for_all_mode(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<Vec<usize>, Stopped> {
         let mut all = Vec::new();
         for pool in &self.pools.pools {
-            let (claim, request) = (self.claim_name(claim_request), claim_request.details.name().to_owned());
+            let (claim, request) = (
+                self.claim_name(claim_request),
+                claim_request.details.alternative_or_request_name().to_owned(),
+            );
             let name = || format!("{}/{}", pool.driver, pool.name);
             match pool.state {
                 PoolState::Usable => {}
@@ -131,7 +136,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if let Some(Some(selected)) = need.and_then(|need| need.selected.get(node_device).copied()) {
             return Ok(selected);
         }
-        let selected = self.evaluate_selectors(claim_request, node_device)?;
+        let selected = self.evaluate_selectors_and_reachability(claim_request, node_device)?;
         let node_devices = self.pools.node_devices.len();
         if let Some(need) = self.needs.get_mut(claim_request.details.number) {
             need.selected.resize(node_devices, None);
@@ -142,7 +147,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         Ok(selected)
     }
 
-    fn evaluate_selectors(
+    fn evaluate_selectors_and_reachability(
         &self,
         claim_request: ClaimRequest<'a, 'd>,
         node_device: usize,

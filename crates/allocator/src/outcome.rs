@@ -54,7 +54,7 @@ pub struct AllocatedDevice<'d> {
 
 impl AllocatedDevice<'_> {
     /// The request in the format of allocation results: `request` or `request/alternative`.
-    pub fn request_name(&self) -> String {
+    pub fn request_name_with_alternative(&self) -> String {
         match self.alternative {
             Some(alternative) => format!("{}/{alternative}", self.request),
             None => self.request.to_owned(),

@@ -21,7 +21,7 @@ pub(crate) struct AllocatedShares<'d> {
 
 /// The shared counters of a pool, in billionths.
 #[derive(Debug)]
-pub(crate) struct SearchCounters {
+pub(crate) struct SharedCountersDuringSearch {
     /// Amounts that remain after allocated claims. Below zero if claims consume more than the slices publish.
     available: Vec<i128>,
     /// Amounts consumed by devices of the current search.
@@ -47,7 +47,11 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
 
     /// True if neither a claim nor this search holds the device exclusively. A request with adminAccess can get devices
     /// in use, but not the same device twice in one claim.
-    pub(crate) fn is_free(&self, claim_request: ClaimRequest<'a, 'd>, device: DeviceKey) -> bool {
+    pub(crate) fn has_no_conflicting_exclusive_holder(
+        &self,
+        claim_request: ClaimRequest<'a, 'd>,
+        device: DeviceKey,
+    ) -> bool {
         if claim_request.details.admin_access {
             return !self.taking.contains(&(device, claim_request.claim));
         }
@@ -86,7 +90,8 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         device: String,
         error: CapacityError,
     ) -> AllocationError {
-        let (claim, request) = (self.claim_name(claim_request), claim_request.details.name().to_owned());
+        let (claim, request) =
+            (self.claim_name(claim_request), claim_request.details.alternative_or_request_name().to_owned());
         AllocationError::Capacity { claim, request, device, error }
     }
 
@@ -102,7 +107,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         let Some((at, device)) = self.device_at(node_device) else { return Ok(None) };
         let features = self.allocator.inventory.semantics.features;
         let is_share = device.is_shareable && features.consumable_capacity;
-        if !self.is_free(claim_request, device.key) {
+        if !self.has_no_conflicting_exclusive_holder(claim_request, device.key) {
             return Ok(None);
         }
         let consumes_counters = !device.consumes.is_empty();
@@ -115,7 +120,12 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         }
         let mut taken =
             TakenDevice { claim_request, node_device, consumed: Vec::new(), is_share, has_counters };
-        let tolerated = || tolerance::all_tolerated(&device.taints, claim_request.details.body.tolerations());
+        let tolerated = || {
+            tolerance::all_noschedule_and_noexecute_tolerated(
+                &device.taints,
+                claim_request.details.body.tolerations(),
+            )
+        };
         if features.device_taints && !tolerated() {
             self.release_counters_and_constraints(&taken, 0);
             return Ok(None);
@@ -123,8 +133,10 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if let Some(broken) = self.add_until_constraint_violated(claim_request, node_device, device) {
             self.release_counters_and_constraints(&taken, broken);
             if must {
-                let (claim, request) =
-                    (self.claim_name(claim_request), claim_request.details.name().to_owned());
+                let (claim, request) = (
+                    self.claim_name(claim_request),
+                    claim_request.details.alternative_or_request_name().to_owned(),
+                );
                 let device = self.device_name(node_device);
                 return Err(AllocationError::ConstraintBroken { claim, request, device }.into());
             }
@@ -206,7 +218,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         let (inventory, usage) = (self.allocator.inventory, self.allocator.usage);
         let counters = slot.get_or_insert_with(|| {
             let available = pool.counters.left_after_claims(inventory, usage);
-            SearchCounters { taken: vec![0; available.len()], available }
+            SharedCountersDuringSearch { taken: vec![0; available.len()], available }
         });
         let taken = pool.counters.consumed_by_device(node_device.device);
         add_counters(&mut counters.taken, taken, 1);

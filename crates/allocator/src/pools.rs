@@ -101,7 +101,7 @@ impl<'d> Inventory<'d> {
             }
         }
         let mut pools: Vec<UnsortedPool> =
-            found.iter().filter_map(|slices| self.build_pool(slices)).collect();
+            found.iter().filter_map(|slices| self.build_pool_unless_outdated(slices)).collect();
         pools.sort_by(|one, other| one.sort_key(self).cmp(&other.sort_key(self)));
         self.merge_into_node_pools(node, pools)
     }
@@ -153,43 +153,47 @@ impl<'d> Inventory<'d> {
 
     /// The slices of a pool that are not available on the node, if their counters matter.
     // upstream v1.37 checkSlicesInPool
-    fn slices_on_other_nodes(&self, first: &Slice<'_>, reaching: &[usize]) -> SlicesOnOtherNodes {
+    fn other_nodes_counter_slices_if_complete(
+        &self,
+        first: &Slice<'_>,
+        reaching: &[usize],
+    ) -> CounterSlicesOrPoolDefect {
         let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced_slices);
         if is_complete(reaching.len()) {
-            return SlicesOnOtherNodes::Slices(Vec::new());
+            return CounterSlicesOrPoolDefect::Slices(Vec::new());
         }
         if self.semantics.slices_stand_alone {
-            return SlicesOnOtherNodes::Missing;
+            return CounterSlicesOrPoolDefect::Missing;
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
-            return SlicesOnOtherNodes::Replaced;
+            return CounterSlicesOrPoolDefect::Replaced;
         }
         let counted = |slice: &Slice<'_>| {
             slice.generation == first.generation && !self.ignores_for_compatibility_groups(slice)
         };
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
-            return SlicesOnOtherNodes::Missing;
+            return CounterSlicesOrPoolDefect::Missing;
         }
         let mut known = reaching.to_vec();
         known.sort_unstable();
         let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
         let others = slices()
             .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
-        SlicesOnOtherNodes::Slices(others.map(|(index, _)| index).collect())
+        CounterSlicesOrPoolDefect::Slices(others.map(|(index, _)| index).collect())
     }
 
     /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
     /// exists that is not available on the node.
-    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<UnsortedPool> {
+    pub(crate) fn build_pool_unless_outdated(&self, reaching: &[usize]) -> Option<UnsortedPool> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
-        let others = match self.slices_on_other_nodes(first, reaching) {
-            SlicesOnOtherNodes::Slices(others) => others,
-            SlicesOnOtherNodes::Missing => {
+        let others = match self.other_nodes_counter_slices_if_complete(first, reaching) {
+            CounterSlicesOrPoolDefect::Slices(others) => others,
+            CounterSlicesOrPoolDefect::Missing => {
                 return Some(UnsortedPool::unusable(first.pool, PoolState::Incomplete));
             }
-            SlicesOnOtherNodes::Replaced => return None,
+            CounterSlicesOrPoolDefect::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
@@ -205,7 +209,7 @@ impl<'d> Inventory<'d> {
         let sets =
             sets.filter_map(|index| Some((self.slice_if_counters_per_slice(index), self.slices.get(index)?)));
         let devices = self.devices_in_slices(&reaching);
-        let counters = self.pool_counters(sets, &devices, &self.devices_in_slices(&others));
+        let counters = self.pool_counters_if_valid(sets, &devices, &self.devices_in_slices(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
             None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
@@ -237,7 +241,7 @@ impl<'d> Inventory<'d> {
 
     /// The counters of a pool. Returns `None` if a counter set is duplicated or a device consumes a counter
     /// that does not exist.
-    fn pool_counters<'a>(
+    fn pool_counters_if_valid<'a>(
         &'a self,
         slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
         devices: &[usize],
@@ -301,7 +305,7 @@ impl<'d> Inventory<'d> {
 }
 
 /// The slices of a pool that are not available on the node, or the reason why the pool cannot be used.
-enum SlicesOnOtherNodes {
+enum CounterSlicesOrPoolDefect {
     Slices(Vec<usize>),
     /// The number of slices differs from `resourceSliceCount`.
     Missing,

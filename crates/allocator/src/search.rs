@@ -10,7 +10,7 @@ use crate::constraint::ConstraintState;
 use crate::inventory::{DeviceKey, Inventory};
 use crate::needs::DeviceNeed;
 use crate::outcome::{AllocationError, AllocationOutcome, MAX_DEVICES_PER_CLAIM, UnschedulableReason};
-use crate::placing::{AllocatedShares, SearchCounters, TakenDevice};
+use crate::placing::{AllocatedShares, SharedCountersDuringSearch, TakenDevice};
 use crate::pools::{NodePools, PoolState};
 use crate::selector::{SelectorError, SelectorEvaluator};
 use crate::usage::DeviceUsage;
@@ -52,7 +52,7 @@ impl<'d, S: SelectorEvaluator + ?Sized> Allocator<'_, 'd, S> {
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &ClaimsToAllocate<'d>) -> AllocationOutcome<'d> {
         let mut search = PodSearch::new(self, pools, &claims.claims);
-        let found = search.compute_needs().and_then(|()| search.find_solution());
+        let found = search.compute_needs_and_check_device_limit().and_then(|()| search.find_solution());
         match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
                 AllocationOutcome::Unschedulable(UnschedulableReason::ClaimElsewhere)
@@ -85,7 +85,7 @@ pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     /// Devices of which this search has allocated shares.
     pub(crate) shares: HashMap<DeviceKey, AllocatedShares<'d>, RandomState>,
     /// The counters of each pool, computed on first use.
-    pub(crate) counters: Vec<Option<SearchCounters>>,
+    pub(crate) counters: Vec<Option<SharedCountersDuringSearch>>,
     /// Number of devices allocated so far, for each claim.
     devices: Vec<usize>,
     stack: Vec<Frame<'a, 'd>>,
@@ -259,9 +259,9 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     ) -> Result<NextAction, Stopped> {
         for node_device in from..self.pools.node_devices.len() {
             self.count_step()?;
-            let is_free = self
-                .device_at(node_device)
-                .is_some_and(|(_, device)| self.is_free(claim_request, device.key));
+            let is_free = self.device_at(node_device).is_some_and(|(_, device)| {
+                self.has_no_conflicting_exclusive_holder(claim_request, device.key)
+            });
             if !is_free
                 || !self.is_selectable(claim_request, node_device)?
                 || self.capacity_to_consume(claim_request, node_device)?.is_none()

@@ -6,7 +6,10 @@ use tollgate_api::view::{List, Taint, Toleration};
 
 /// True if the tolerations match every taint with the effect NoSchedule or NoExecute. Other effects do not
 /// prevent allocation.
-pub(crate) fn all_tolerated(taints: &[Taint<'_>], tolerations: List<'_, Toleration<'_>>) -> bool {
+pub(crate) fn all_noschedule_and_noexecute_tolerated(
+    taints: &[Taint<'_>],
+    tolerations: List<'_, Toleration<'_>>,
+) -> bool {
     let mut preventing = taints.iter().filter(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"));
     preventing.all(|taint| {
         let (key, value, effect) = (taint.key(), taint.value(), taint.effect());

@@ -94,15 +94,15 @@ pub struct DecodeResult<'d> {
 pub fn decode_by_schema(value: Value<'_>, schema: Schema) -> DecodeResult<'_> {
     let mut walk = SchemaWalk {
         schema,
-        errors: ErrorList::default(),
-        strict: ErrorList::default(),
+        errors: BoundedErrorList::default(),
+        strict: BoundedErrorList::default(),
         known: HashSet::new(),
     };
     let frame = FieldContext { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
-    let changed =
-        (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::decoded_copy(value, schema));
+    let changed = (!strict.list.is_empty() && errors.list.is_empty())
+        .then(|| merge::copy_dropping_unknown_merging_duplicates(value, schema));
     let left_out = [errors.left_out, strict.left_out];
     DecodeResult { errors: errors.list, strict: strict.list, left_out, changed }
 }
@@ -116,13 +116,13 @@ const MAX_SHOWN_NUMBER_BYTES: usize = 4 << 10;
 
 /// The errors that are kept, and how many more there were.
 #[derive(Default)]
-struct ErrorList {
+struct BoundedErrorList {
     list: Vec<DecodeError>,
     bytes: usize,
     left_out: usize,
 }
 
-impl ErrorList {
+impl BoundedErrorList {
     /// Returns true if there is capacity for another error; otherwise counts one more omitted error and returns false.
     fn has_capacity_or_count_omitted(&mut self) -> bool {
         let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_ERROR_BYTES;
@@ -142,8 +142,8 @@ impl ErrorList {
 /// Walks a document with its schema and collects errors.
 struct SchemaWalk {
     schema: Schema,
-    errors: ErrorList,
-    strict: ErrorList,
+    errors: BoundedErrorList,
+    strict: BoundedErrorList,
     /// The details of the strict errors so far: the server reports each text once.
     known: HashSet<String>,
 }
@@ -177,7 +177,7 @@ impl SchemaWalk {
                 }
             }
             (FieldType::Quantity, _) => {
-                if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
+                if let Err(error) = quantity::Quantity::parse(raw_quantity_text(value)) {
                     self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
                         detail: error.message().to_owned(),
                         help: Some(suggest::hint_for_quantity(value.text())),
@@ -212,7 +212,7 @@ impl SchemaWalk {
     }
 
     fn check_map(&mut self, value: Value<'_>, inner: &'static FieldType, frame: FieldContext<'_>) {
-        let mut seen = SeenKeys::for_object(value);
+        let mut seen = SeenKeys::with_no_keys_seen(value);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
             if seen.record_and_check_repeated(key.text(), position) {
@@ -231,11 +231,11 @@ impl SchemaWalk {
             let name = key.as_key();
             let Some((row, field)) = ty.field_for_key(name, self.schema.fields, next_row) else {
                 let again = unknown
-                    .get_or_insert_with(|| SeenKeys::for_object(value))
+                    .get_or_insert_with(|| SeenKeys::with_no_keys_seen(value))
                     .record_and_check_repeated(key.text(), position);
                 let unknown =
                     UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
-                self.report_unknown_field(unknown, again);
+                self.report_unknown_field_unless_allowed(unknown, again);
                 continue;
             };
             if rows & (1 << row) != 0 {
@@ -253,7 +253,7 @@ impl SchemaWalk {
     /// Reports a field that the schema does not contain, unless its type allows unlisted fields. `again` is
     /// true if the key is a duplicate.
     #[cold]
-    fn report_unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
+    fn report_unknown_field_unless_allowed(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
         let is_let_be = match ty.unlisted {
             UnlistedFields::Dropped => false,
@@ -336,7 +336,7 @@ fn type_error(value: Value<'_>, ty: &FieldType, schema: Schema, frame: FieldCont
         ValueKind::Number if matches!(ty, FieldType::Int) => {
             format!("number {}", gofmt::byte_prefix(value.text(), MAX_SHOWN_NUMBER_BYTES))
         }
-        kind => kind.go_name().to_owned(),
+        kind => kind.name_in_go_decode_errors().to_owned(),
     };
     let (owner, names, go) = (frame.owner.name, go_path(frame.at, schema), ty.go_name(schema.version));
     format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
@@ -359,7 +359,7 @@ fn go_path(at: &Path<'_>, schema: Schema) -> String {
 
 /// The text that Go parses as a quantity: the raw bytes between the quotes, with escapes as they are. Empty for values
 /// that are neither a string nor a number.
-pub fn quantity_text(value: Value<'_>) -> &str {
+pub fn raw_quantity_text(value: Value<'_>) -> &str {
     match value.kind() {
         ValueKind::String if value.doc().syntax() == Syntax::Json => {
             let span = value.span();
@@ -385,7 +385,7 @@ struct SeenKeys<'d> {
 
 impl<'d> SeenKeys<'d> {
     /// Creates a detector that has seen no key of `object`.
-    fn for_object(object: Value<'d>) -> SeenKeys<'d> {
+    fn with_no_keys_seen(object: Value<'d>) -> SeenKeys<'d> {
         SeenKeys { object, last: None, unordered: None }
     }
 

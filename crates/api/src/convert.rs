@@ -9,19 +9,27 @@ use crate::profile::{ApiKind, Version};
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
 /// A copy of an object in the shape of the version `to`; `None` if the versions have the same shape for its kind.
-pub fn convert_to_version(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
+pub fn convert_if_shape_differs(
+    value: Value<'_>,
+    kind: ApiKind,
+    from: Version,
+    to: Version,
+) -> Option<Doc<'_>> {
     let way: &[&str] = match kind {
         ApiKind::ResourceSlice => &["spec", "devices"],
         ApiKind::ResourceClaim => &["spec", "devices", "requests"],
         ApiKind::ResourceClaimTemplate => &["spec", "spec", "devices", "requests"],
         _ => return None,
     };
-    if from.is_before_v1beta2() == to.is_before_v1beta2() {
+    if from.is_v1alpha3_or_v1beta1() == to.is_v1alpha3_or_v1beta1() {
         return None;
     }
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     let is_slice = kind == ApiKind::ResourceSlice;
-    copy_changing_list_items(&mut out, value, way, &|out, item| match (is_slice, from.is_before_v1beta2()) {
+    copy_changing_list_items(&mut out, value, way, &|out, item| match (
+        is_slice,
+        from.is_v1alpha3_or_v1beta1(),
+    ) {
         (true, true) => write_inlining_member(out, item, "basic"),
         (true, false) => write_nesting_members(out, item, "basic", &["name"]),
         (false, true) if Request::of(item).exactly(from).is_none() => out.copy(item),
@@ -97,7 +105,7 @@ fn copy_members(out: &mut Builder<'_>, object: Value<'_>, wanted: impl Fn(&str) 
 
 #[cfg(test)]
 mod tests {
-    use super::convert_to_version;
+    use super::convert_if_shape_differs;
     use crate::profile::{ApiKind, Version};
     use tollgate_document::doc::parse;
 
@@ -116,11 +124,11 @@ mod tests {
             ),
         ] {
             let (old, new) = (parse(flat).unwrap(), parse(nested).unwrap());
-            let there = convert_to_version(old.root(), kind, Version::V1beta1, Version::V1).unwrap();
+            let there = convert_if_shape_differs(old.root(), kind, Version::V1beta1, Version::V1).unwrap();
             assert_eq!(there.root().to_json(), nested);
-            let back = convert_to_version(new.root(), kind, Version::V1, Version::V1beta1).unwrap();
+            let back = convert_if_shape_differs(new.root(), kind, Version::V1, Version::V1beta1).unwrap();
             assert_eq!(back.root().to_json(), flat);
-            assert!(convert_to_version(new.root(), kind, Version::V1, Version::V1beta2).is_none());
+            assert!(convert_if_shape_differs(new.root(), kind, Version::V1, Version::V1beta2).is_none());
         }
     }
 }

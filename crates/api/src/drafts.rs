@@ -55,7 +55,7 @@ pub enum DraftPart {
 
 /// A struct with fields that no release has in some version of a kind.
 #[derive(Debug)]
-struct DraftStruct {
+struct StructWithDraftFields {
     /// The steps of the path.
     steps: Vec<PathStep>,
     fields: Vec<&'static Field>,
@@ -64,18 +64,23 @@ struct DraftStruct {
 /// The fields of a version of a kind that none of the releases serving it has.
 struct DraftFields {
     of: (ApiKind, Version),
-    structs: Vec<DraftStruct>,
+    structs: Vec<StructWithDraftFields>,
 }
 
 /// The draft fields of each version of a kind that some release serves.
 static DRAFT_FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
-    let all = ApiKind::ALL.into_iter().filter(|kind| kind.version_in_all_profiles().is_none());
+    let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version_if_profile_independent().is_none());
     let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
     versions
         .filter_map(|(kind, version)| {
             let releases = releases_until_removal(kind, version)?;
             let mut found = Vec::new();
-            collect_draft_structs(fields::root_struct(kind, version), releases, &mut Vec::new(), &mut found);
+            collect_structs_with_draft_fields(
+                fields::root_struct(kind, version),
+                releases,
+                &mut Vec::new(),
+                &mut found,
+            );
             Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
@@ -98,11 +103,11 @@ fn releases_until_removal(kind: ApiKind, version: Version) -> Option<Availabilit
 
 /// Adds the struct `of`, and structs below it, if they have fields that no release has; `way` leads to it. Structs are
 /// a few levels deep, and none contains itself.
-fn collect_draft_structs(
+fn collect_structs_with_draft_fields(
     of: &'static StructSchema,
     releases: Availability,
     way: &mut Vec<PathStep>,
-    found: &mut Vec<DraftStruct>,
+    found: &mut Vec<StructWithDraftFields>,
 ) {
     // A field that changed its type has a row for each.
     let is_released = |field: &Field| {
@@ -111,7 +116,7 @@ fn collect_draft_structs(
     let is_draft = |field: &&Field| !is_released(field);
     let fields: Vec<&'static Field> = of.fields.iter().filter(is_draft).collect();
     if !fields.is_empty() {
-        found.push(DraftStruct { steps: way.clone(), fields });
+        found.push(StructWithDraftFields { steps: way.clone(), fields });
     }
     for field in of.fields.iter().filter(|field| !is_draft(field)) {
         let depth = way.len();
@@ -127,7 +132,9 @@ fn collect_draft_structs(
                     way.push(PathStep::Values);
                     ty = value;
                 }
-                FieldType::Struct(inner) => break collect_draft_structs(inner, releases, way, found),
+                FieldType::Struct(inner) => {
+                    break collect_structs_with_draft_fields(inner, releases, way, found);
+                }
                 _ => break,
             }
         }
@@ -138,7 +145,7 @@ fn collect_draft_structs(
 /// The parts of an object that no release serves: its kind, its version, or fields.
 pub fn draft_only_parts(object: Object<'_>) -> Vec<DraftOnlyPart> {
     let (kind, version) = (object.kind(), object.version);
-    if kind.version_in_all_profiles().is_some() {
+    if kind.only_version_if_profile_independent().is_some() {
         return Vec::new();
     }
     let whole = |name: &str, what| {
@@ -158,7 +165,9 @@ pub fn draft_only_parts(object: Object<'_>) -> Vec<DraftOnlyPart> {
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
         steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
-            for field in draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null()) {
+            for field in
+                draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null_or_absent())
+            {
                 let draft = Profile::drafts().find(|draft| draft.fields.drafts_only().overlaps(field.known));
                 let at = at.field(field.json).owned();
                 found.push(DraftOnlyPart { at, what: DraftPart::Field(field.json), draft });

@@ -42,7 +42,7 @@ pub fn same_struct_list(new: Value<'_>, old: Value<'_>, ty: &'static StructSchem
 /// True if a field has semantically equal values in two structs.
 fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
     // A device without `basic` is converted like one whose `basic` is empty.
-    if field.pointer && field.json != "basic" && new.is_null() != old.is_null() {
+    if field.pointer && field.json != "basic" && new.is_null_or_absent() != old.is_null_or_absent() {
         return false;
     }
     same_value(new, old, &field.ty)

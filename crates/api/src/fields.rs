@@ -52,12 +52,12 @@ pub fn device_body(version: Version) -> &'static StructSchema {
 
 /// DeviceRequest in a version.
 pub fn device_request_struct(version: Version) -> &'static StructSchema {
-    if version.is_before_v1beta2() { &REQUEST_FLAT } else { &REQUEST }
+    if version.is_v1alpha3_or_v1beta1() { &REQUEST_FLAT } else { &REQUEST }
 }
 
 /// DeviceClaim in a version.
 pub fn device_claim(version: Version) -> &'static StructSchema {
-    if version.is_before_v1beta2() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
+    if version.is_v1alpha3_or_v1beta1() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
 }
 
 const SINCE_1_34: Availability = Availability::since(34);

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use super::steps::{self, PathStep};
 use super::view::{Object, ObjectBody};
 use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
+use tollgate_document::doc::{DocChange, FieldName, OwnedJsonValue, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
@@ -235,7 +235,7 @@ pub fn dropped_fields(
         ObjectBody::Template(_) => (&CLAIM_SPEC_FIELDS, &["spec", "spec"]),
         _ => return Vec::new(),
     };
-    let off: Vec<Gate> = profile.gates_off().collect();
+    let off: Vec<Gate> = profile.gates_off_by_setting_or_default().collect();
     if off.is_empty() {
         return Vec::new();
     }
@@ -255,13 +255,14 @@ pub fn dropped_fields(
             continue;
         }
         let mut own = Vec::new();
-        Path::ROOT.visit_with_fields(way, &mut |at| {
+        Path::ROOT.call_with_nested_field_path(way, &mut |at| {
             for steps in drops {
                 // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-                let keeps_empty = object.version.is_before_v1beta2() && steps.contains(&PathStep::Exactly);
+                let keeps_empty =
+                    object.version.is_v1alpha3_or_v1beta1() && steps.contains(&PathStep::Exactly);
                 let value = value_below(object.value(), way);
                 steps::visit(value, steps, object.version, at, &mut |value, at| {
-                    if value.is_null() {
+                    if value.is_null_or_absent() {
                         return;
                     }
                     let node = value.index();
@@ -275,7 +276,8 @@ pub fn dropped_fields(
                             node,
                             node.saturating_add(u32::try_from(value.node_count()).unwrap_or(u32::MAX)),
                         ));
-                        let empty = if keeps_empty { empty_value(value.kind()) } else { ChangeValue::Null };
+                        let empty =
+                            if keeps_empty { empty_value(value.kind()) } else { OwnedJsonValue::Null };
                         let change = DocChange::Replace { node, value: empty };
                         dropped.push(DroppedField { at: at.owned(), gate, change });
                     }
@@ -297,16 +299,16 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
 fn is_any_field_set(value: Value<'_>, steps: &[PathStep], version: Version) -> bool {
     let mut used = false;
     steps::visit(value, steps, version, &Path::ROOT, &mut |value, _| {
-        used |= !value.is_null() && (value.kind() != ValueKind::Array || !value.is_empty());
+        used |= !value.is_null_or_absent() && (value.kind() != ValueKind::Array || !value.is_empty());
     });
     used
 }
 
 /// A value of this type that contains nothing.
-fn empty_value(kind: ValueKind) -> ChangeValue {
+fn empty_value(kind: ValueKind) -> OwnedJsonValue {
     match kind {
-        ValueKind::Array => ChangeValue::List(Vec::new()),
-        ValueKind::Object => ChangeValue::Object(Vec::new()),
-        _ => ChangeValue::Null,
+        ValueKind::Array => OwnedJsonValue::List(Vec::new()),
+        ValueKind::Object => OwnedJsonValue::Object(Vec::new()),
+        _ => OwnedJsonValue::Null,
     }
 }

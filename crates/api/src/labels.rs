@@ -31,7 +31,7 @@ pub fn read_selector<'d, S>(
     selector: Value<'d>,
     mut text: impl FnMut(&'d str) -> S,
 ) -> Option<Vec<LabelRequirement<S>>> {
-    if selector.is_null() {
+    if selector.is_null_or_absent() {
         return None;
     }
     let labels = selector.get("matchLabels").members();

@@ -38,7 +38,7 @@ fn write_struct(
         }
         let member = value.get(field.json);
         let left_out = if field.pointer {
-            member.is_null()
+            member.is_null_or_absent()
         } else {
             !field.always && is_omitted_when_empty(member, &field.ty)
         };
@@ -72,7 +72,7 @@ fn is_omitted_when_empty(value: Value<'_>, ty: &FieldType) -> bool {
 
 /// The time that a value holds; `None` if it is not one, or is Go's zero time.
 fn nonzero_time(value: Value<'_>) -> Option<gotime::Timestamp> {
-    time(value).filter(|time| !time.is_zero())
+    time(value).filter(|time| !time.is_go_zero_time())
 }
 
 /// Appends a value of that type. The text may end anywhere after `max_bytes` bytes.
@@ -96,7 +96,7 @@ pub fn write_value(
             Some(time) => gofmt::push_json_string(out, &gotime::rfc3339(time)),
             None => out.push_str("null"),
         },
-        FieldType::Raw | FieldType::List(_) | FieldType::Map { .. } if value.is_null() => {
+        FieldType::Raw | FieldType::List(_) | FieldType::Map { .. } if value.is_null_or_absent() => {
             out.push_str("null")
         }
         FieldType::Raw => gofmt::push_compact_json(out, gofmt::byte_prefix(&value.raw_json(), max_bytes)),

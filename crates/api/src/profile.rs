@@ -140,7 +140,7 @@ pub enum CounterRules {
 
 /// How an API server prints the identity of a device in errors about a claim's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DeviceIdFormat {
+pub enum DeviceIdFormatInErrors {
     /// 1.33: `driver/pool/device`, without quotes.
     Slashes,
     /// 1.34: an object of empty objects; the encoder did not know the type.
@@ -184,7 +184,7 @@ pub struct Profile {
     /// CEL environment of stored selectors, which may use features that the previous release does not know.
     pub stored_cel: CelEnv,
     /// How the scheduler and the controllers evaluate device selectors, with feature gates applied.
-    pub selectors: evaluate::Behaviour,
+    pub selectors: evaluate::ReleaseBehaviour,
     /// How the scheduler allocates devices, with feature gates applied.
     pub allocation: AllocatorSemantics,
     /// The release whose allocator is used instead, because the allocator of this release chooses devices at
@@ -255,7 +255,7 @@ pub struct Profile {
     /// True if the length of a DeviceClass name is counted in bytes and its generateName is not checked (≥1.35).
     pub class_names_in_bytes: Behaviour,
     /// How Go prints the identity of a device.
-    pub device_id_format: DeviceIdFormat,
+    pub device_id_format: DeviceIdFormatInErrors,
     /// True if tolerations of allocation results are validated (1.37).
     pub judges_result_tolerations: Behaviour,
     /// True if type and status of a condition are "required", and a second condition of a type is reported as a whole
@@ -319,7 +319,7 @@ impl Profile {
 
     /// The versions of a kind that the release can serve, oldest first; empty if it does not have the kind.
     pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
-        if let Some(version) = kind.version_in_all_profiles() {
+        if let Some(version) = kind.only_version_if_profile_independent() {
             return version;
         }
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
@@ -335,7 +335,7 @@ impl Profile {
     /// otherwise by default.
     pub fn is_served(&self, kind: ApiKind, version: Version) -> bool {
         match self.discovered {
-            Some(served) if kind.version_in_all_profiles().is_none() => served.has(kind, version),
+            Some(served) if kind.only_version_if_profile_independent().is_none() => served.has(kind, version),
             _ => self.serves_by_default(kind, version),
         }
     }
@@ -343,13 +343,13 @@ impl Profile {
     /// True if an API server of this release serves this version by default. For `resource.k8s.io`, only v1
     /// is enabled by default.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
-        kind.version_in_all_profiles().is_some()
+        kind.only_version_if_profile_independent().is_some()
             || version == Version::V1 && self.versions(kind).contains(&version)
     }
 
     /// The name of the next release, such as `1.38`, if it no longer serves this version of a kind; `None` if it does,
     /// if this release does not, or for drafts.
-    pub fn next_release_without(&self, kind: ApiKind, version: Version) -> Option<String> {
+    pub fn next_release_if_dropping_version(&self, kind: ApiKind, version: Version) -> Option<String> {
         let next = Availability(self.fields.0 << 1);
         let is_last = self.is_release
             && self.versions(kind).contains(&version)
@@ -360,7 +360,8 @@ impl Profile {
 
     /// True if the release can serve this version of a kind; with `status`, also its status subresource.
     pub fn can_serve(&self, kind: ApiKind, version: Version, status: bool) -> bool {
-        let has_status = || kind.version_in_all_profiles().is_some() || self.status_of.contains(&kind);
+        let has_status =
+            || kind.only_version_if_profile_independent().is_some() || self.status_of.contains(&kind);
         self.versions(kind).contains(&version) && (!status || has_status())
     }
 }
@@ -386,7 +387,7 @@ mod tests {
                 for version in *versions {
                     let removed = kind.releases_without(*version);
                     assert!(!removed.overlaps(profile.fields), "{} {kind:?} {version:?}", profile.name);
-                    if let Some(next) = profile.next_release_without(*kind, *version) {
+                    if let Some(next) = profile.next_release_if_dropping_version(*kind, *version) {
                         removed_in.push(format!("{next} {} {}", kind.resource(), version.name()));
                     }
                 }

@@ -101,7 +101,7 @@ impl<'d> Request<'d> {
         if review.kind() != ValueKind::Object {
             return Err(bad_review("", review, "an AdmissionReview must be a JSON object".to_owned()));
         }
-        let [request, kind, api_version] = review.fields([REQUEST, KIND, VERSION_OF_API]);
+        let [request, kind, api_version] = review.fields_last_duplicate_wins([REQUEST, KIND, VERSION_OF_API]);
         let [
             uid,
             kind_of,
@@ -114,7 +114,7 @@ impl<'d> Request<'d> {
             object,
             old_object,
             dry_run,
-        ] = request.fields(REQUEST_FIELDS);
+        ] = request.fields_last_duplicate_wins(REQUEST_FIELDS);
         let told = uid.str();
         // It is sent back; the API server's are 36 bytes.
         if told.len() > MAX_UID_BYTES {
@@ -123,12 +123,12 @@ impl<'d> Request<'d> {
         for (name, value, expected) in
             [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
         {
-            if !value.is_null() && value.str() != expected {
+            if !value.is_null_or_absent() && value.str() != expected {
                 let detail = format!("{} is {}, expected \"{expected}\"", name.text, describe_value(value));
                 return Err(bad_review(told, value, detail));
             }
         }
-        if request.is_null() {
+        if request.is_null_or_absent() {
             return Err(bad_review("", review, "the AdmissionReview has no request".to_owned()));
         }
         if request.kind() != ValueKind::Object {
@@ -147,8 +147,8 @@ impl<'d> Request<'d> {
                 format!("{name} is {}, expected a string", describe_value(value)),
             )),
         };
-        let [group, version, kind] = kind_of.fields([GROUP, VERSION, KIND]);
-        let [resource] = resource.fields([RESOURCE]);
+        let [group, version, kind] = kind_of.fields_last_duplicate_wins([GROUP, VERSION, KIND]);
+        let [resource] = resource.fields_last_duplicate_wins([RESOURCE]);
         Ok(Request {
             uid: text(uid, "request.uid")?,
             kind: GroupVersionKind {
@@ -163,7 +163,7 @@ impl<'d> Request<'d> {
             namespace: text(namespace, "request.namespace")?,
             user,
             object,
-            old_object: (!old_object.is_null()).then_some(old_object),
+            old_object: (!old_object.is_null_or_absent()).then_some(old_object),
             dry_run: dry_run.bool().unwrap_or_default(),
         })
     }
@@ -174,7 +174,7 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
     if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
         return Ok(known);
     }
-    let what = if given.is_null() { "missing".to_owned() } else { describe_value(given) };
+    let what = if given.is_null_or_absent() { "missing".to_owned() } else { describe_value(given) };
     let value = if given.exists() { given } else { request };
     let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
     Err(bad_review(uid, value, detail))
@@ -338,7 +338,7 @@ impl Response {
     }
 
     /// Returns the response as the JSON of an AdmissionReview.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode_admission_review(&self) -> Vec<u8> {
         if self.is_plain_allow() {
             let before = concat!(
                 r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","#,
@@ -393,7 +393,7 @@ impl Status {
 
     /// Encodes the status as the body of an HTTP error. The API server shows its message to the user, but not
     /// a plain-text body.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode_status_document(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct StatusDocument<'s> {
@@ -451,19 +451,19 @@ mod tests {
     fn a_plain_answer_is_what_the_long_way_writes() {
         for uid in ["d3a97c0e-f002-464d-9a3a-f1ca25586797", "", "u\"x", "\u{7}", "\\", "ü"] {
             let response = Response::allowed(uid);
-            let (short, long) = (response.encode(), response.encode_with_serde());
+            let (short, long) = (response.encode_admission_review(), response.encode_with_serde());
             assert_eq!(String::from_utf8(short), String::from_utf8(long), "{uid}");
         }
     }
 
     #[test]
     fn patch_and_its_type_come_together() {
-        let plain = String::from_utf8(Response::allowed("u").encode()).unwrap();
+        let plain = String::from_utf8(Response::allowed("u").encode_admission_review()).unwrap();
         assert_eq!(
             plain,
             r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u","allowed":true}}"#
         );
-        let patched = String::from_utf8(Response::patched("u", "[]").encode()).unwrap();
+        let patched = String::from_utf8(Response::patched("u", "[]").encode_admission_review()).unwrap();
         assert!(patched.contains(r#""allowed":true,"patch":"W10=","patchType":"JSONPatch"}"#), "{patched}");
     }
 }

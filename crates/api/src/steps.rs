@@ -44,10 +44,10 @@ pub(super) fn visit<'d>(
                 visit(member, rest, version, &at.key(key.text()), found);
             }
         }
-        PathStep::Body if version.is_before_v1beta2() => {
+        PathStep::Body if version.is_v1alpha3_or_v1beta1() => {
             visit(value.get("basic"), rest, version, &at.field("basic"), found)
         }
-        PathStep::Exactly if !version.is_before_v1beta2() => {
+        PathStep::Exactly if !version.is_v1alpha3_or_v1beta1() => {
             visit(value.get("exactly"), rest, version, &at.field("exactly"), found);
         }
         PathStep::Body | PathStep::Exactly => visit(value, rest, version, at, found),

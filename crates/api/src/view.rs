@@ -76,7 +76,7 @@ macro_rules! view {
         $(#[$d])* pub fn $a(self) -> &'d str { $crate::view::view!(@value self $json).str() }
     };
     (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = $crate::view::view!(@value self $json); (!v.is_null()).then(|| v.str()) }
+        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = $crate::view::view!(@value self $json); (!v.is_null_or_absent()).then(|| v.str()) }
     };
     (@field $(#[$d:meta])* $a:ident int $json:literal) => {
         $(#[$d])* pub fn $a(self) -> i64 { $crate::view::view!(@value self $json).int().unwrap_or_default() }
@@ -109,7 +109,7 @@ macro_rules! view {
     (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<$inner<'d>> {
             let v = $crate::view::view!(@value self $json);
-            (!v.is_null()).then(|| $crate::view::View::of(v))
+            (!v.is_null_or_absent()).then(|| $crate::view::View::of(v))
         }
     };
     (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
@@ -127,10 +127,10 @@ pub(crate) use view;
 
 /// The quantity that a value holds; `None` if it is absent, `null` or not a quantity.
 pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity<'_>> {
-    if value.is_null() {
+    if value.is_null_or_absent() {
         return None;
     }
-    tollgate_formats::quantity::Quantity::parse(super::conform::quantity_text(value)).ok()
+    tollgate_formats::quantity::Quantity::parse(super::conform::raw_quantity_text(value)).ok()
 }
 
 /// The time that a value holds; `None` if it is not a string or not a time.
@@ -206,7 +206,7 @@ impl<'d> Object<'d> {
         self.kind
     }
 
-    /// The root value of the document.
+    /// The JSON value of the whole object, after decoding.
     pub fn value(self) -> Value<'d> {
         self.value
     }

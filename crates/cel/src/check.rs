@@ -10,7 +10,7 @@ mod message;
 use super::functions;
 use super::issue::Issues;
 use super::names;
-use super::outcome::{CelEnv, Scope};
+use super::outcome::{CelEnv, VariableScope};
 use super::overload::{CallStyle, Overload};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
@@ -54,7 +54,11 @@ impl TypeCheckResult {
 
 /// Assigns a type to every node and overloads to every call, and reports errors. Returns `None` if the types
 /// become too large to compare.
-pub(super) fn check_types(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<TypeCheckResult> {
+pub(super) fn check_types_unless_too_large(
+    tree: &Tree,
+    env: CelEnv,
+    issues: &mut Issues<'_>,
+) -> Option<TypeCheckResult> {
     let mut checker = Checker {
         tree,
         env,
@@ -138,7 +142,7 @@ impl<'t> Checker<'t, '_> {
             Some(plain) => self.loop_variable_type(plain),
             None => self.loop_variable_type(name),
         };
-        local.or_else(|| names::declared_type(name, self.env))
+        local.or_else(|| names::declared_identifier_type(name, self.env))
     }
 
     /// The type of a dotted name if it is declared as a whole; `None` if it is not, or if it selects from a variable.
@@ -176,14 +180,14 @@ impl<'t> Checker<'t, '_> {
         let found = match &target {
             Type::Map(_, value) => (**value).clone(),
             Type::Param(_) => {
-                self.unifier.is_assignable(&Type::Dyn, &target);
+                self.unifier.bind_if_assignable(&Type::Dyn, &target);
                 Type::Dyn
             }
             Type::Named(name) if target.is_object() => {
                 self.message_field_type(self.tree.error_offset(id), name, field)
             }
             other => {
-                if !other.is_dyn_or_error() {
+                if !other.is_dyn_any_or_error() {
                     self.report(
                         id,
                         format!("type '{}' does not support field selection", other.compile_error_spelling()),
@@ -228,7 +232,7 @@ impl<'t> Checker<'t, '_> {
     fn check_logic(&mut self, id: NodeId, function: &str, args: &[NodeId], found: &[Type]) -> Type {
         let mut result = Type::Bool;
         for (arg, found) in args.iter().zip(found) {
-            if !self.unifier.is_assignable(found, &Type::Bool) {
+            if !self.unifier.bind_if_assignable(found, &Type::Bool) {
                 self.report_type_mismatch(*arg, &Type::Bool, found);
                 result = Type::Error;
             }
@@ -250,21 +254,21 @@ impl<'t> Checker<'t, '_> {
             }
             // Before the number of arguments is compared: messages show the numbers of type parameters.
             let (params, returned) = overload.instantiate(&mut self.unifier);
-            if !self.unifier.are_assignable(found, &params) {
+            if !self.unifier.bind_if_all_assignable(found, &params) {
                 continue;
             }
             matching.push(overload);
             let returned = self.unifier.resolve_bound(&returned);
             result = Some(match result {
                 None => returned,
-                Some(earlier) if earlier.is_dyn() || earlier == returned => earlier,
+                Some(earlier) if earlier.is_dyn_or_any() || earlier == returned => earlier,
                 Some(_) => Type::Dyn,
             });
         }
         self.set_overloads(id, matching);
         result.unwrap_or_else(|| {
             // Of what has an error already, policies have no second one: `authorizer.group('').resource('pods')`.
-            let is_known = self.env.scope == Scope::Request && found.first() == Some(&Type::Error);
+            let is_known = self.env.scope == VariableScope::Request && found.first() == Some(&Type::Error);
             if is_declared {
                 let message = self.no_overload_message(name, style, found);
                 self.report(id, message);
@@ -322,7 +326,7 @@ impl<'t> Checker<'t, '_> {
         if let Type::Optional(inner) = found {
             return (**inner).clone();
         }
-        if !found.is_dyn() {
+        if !found.is_dyn_or_any() {
             self.report_type_mismatch(id, &Type::optional(found.clone()), found);
         }
         found.clone()
@@ -332,7 +336,7 @@ impl<'t> Checker<'t, '_> {
     /// types are rejected later, except in `format`.
     fn join_types(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
-        if self.unifier.is_assignable(&previous, &current) {
+        if self.unifier.bind_if_assignable(&previous, &current) {
             most_general(&previous, &current)
         } else {
             Type::Dyn
@@ -368,7 +372,7 @@ impl<'t> Checker<'t, '_> {
             Type::List(element) => ((**element).clone(), Type::Dyn),
             Type::Map(key, value) => ((**key).clone(), (**value).clone()),
             Type::Dyn | Type::Error | Type::Param(_) => {
-                self.unifier.is_assignable(&Type::Dyn, &range);
+                self.unifier.bind_if_assignable(&Type::Dyn, &range);
                 (Type::Dyn, Type::Dyn)
             }
             other => {
@@ -384,7 +388,7 @@ impl<'t> Checker<'t, '_> {
 
     /// Reports an error if `expected` is not assignable to `found`.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
-        if !self.unifier.is_assignable(expected, found) {
+        if !self.unifier.bind_if_assignable(expected, found) {
             self.report_type_mismatch(id, expected, found);
         }
     }

@@ -76,7 +76,7 @@ struct Estimator<'t> {
 }
 
 /// Stores a fact about a node. Keeps the earlier one if `value` is `None`.
-fn set_known<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
+fn set_if_some<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
     if let Some(slot) = slots.get_mut(id.index())
         && value.is_some()
     {
@@ -114,7 +114,7 @@ impl<'t> Estimator<'t> {
             ExprKind::Loop(body) if body.is_bind => self.cost_of_bind(id, body),
             ExprKind::Loop(body) => self.cost_of_loop(id, body),
         };
-        set_known(&mut self.costs, id, Some(cost));
+        set_if_some(&mut self.costs, id, Some(cost));
         cost
     }
 
@@ -126,7 +126,7 @@ impl<'t> Estimator<'t> {
             (None, Some(plain)) => DevicePath::of_variable(plain),
             (None, None) => DevicePath::of_variable(name),
         };
-        set_known(&mut self.paths, id, Some(path));
+        set_if_some(&mut self.paths, id, Some(path));
         IDENT_OR_SELECT_COST
     }
 
@@ -135,8 +135,8 @@ impl<'t> Estimator<'t> {
         if presence_test {
             return cost;
         }
-        let path = self.device_path(operand).extended(field);
-        set_known(&mut self.paths, id, Some(path));
+        let path = self.device_path(operand).append_with_go_slice_aliasing(field);
+        set_if_some(&mut self.paths, id, Some(path));
         let is_lookup = matches!(self.checked.type_of(operand), Type::Map(..))
             || self.checked.type_of(operand).is_object();
         cost.saturating_add(if is_lookup { IDENT_OR_SELECT_COST } else { 0 })
@@ -151,7 +151,7 @@ impl<'t> Estimator<'t> {
             value = Some(value.map_or(size, |value| value.union(size)));
         }
         let value = value.unwrap_or(SizeRange::exactly(0));
-        set_known(
+        set_if_some(
             &mut self.contents,
             id,
             Some(ContentSizes { is_list: true, key: SizeRange::exactly(1), value }),
@@ -169,7 +169,7 @@ impl<'t> Estimator<'t> {
             inside = Some(inside.map_or(entry, |inside| inside.union(entry)));
         }
         let empty = ContentSizes { is_list: false, key: SizeRange::exactly(0), value: SizeRange::exactly(0) };
-        set_known(&mut self.contents, id, Some(inside.unwrap_or(empty)));
+        set_if_some(&mut self.contents, id, Some(inside.unwrap_or(empty)));
         cost
     }
 
@@ -197,12 +197,12 @@ impl<'t> Estimator<'t> {
         match self.tree.kind(body.init) {
             ExprKind::Literal(_) => {
                 let size = self.node_size(body.init);
-                set_known(&mut self.sizes, id, size);
+                set_if_some(&mut self.sizes, id, size);
             }
             ExprKind::List { .. } | ExprKind::Map { .. } => {
-                set_known(&mut self.sizes, id, Some(times));
+                set_if_some(&mut self.sizes, id, Some(times));
                 let inside = self.content_sizes(body.step);
-                set_known(&mut self.contents, id, inside);
+                set_if_some(&mut self.contents, id, inside);
             }
             _ => {}
         }
@@ -226,7 +226,7 @@ impl<'t> Estimator<'t> {
         let path = self.device_path(body.range);
         let variable = |name: &'t str, step: &'t str, size: Option<SizeRange>| LoopVariable {
             name,
-            path: path.extended(step),
+            path: path.append_with_go_slice_aliasing(step),
             size,
             contents: None,
         };
@@ -272,7 +272,7 @@ impl<'t> Estimator<'t> {
             return Some(known);
         }
         if let Some(limit) = self.device_path(id).size() {
-            set_known(&mut self.sizes, id, Some(limit));
+            set_if_some(&mut self.sizes, id, Some(limit));
             return Some(limit);
         }
         let of_type = is_scalar(self.checked.type_of(id)).then_some(SizeRange::exactly(1));
@@ -304,8 +304,8 @@ impl<'t> Estimator<'t> {
     /// Copies what is known about the size of one node and of its contents to another node.
     fn copy_sizes(&mut self, to: NodeId, from: NodeId) {
         let (size, contents) = (self.node_size(from), self.content_sizes(from));
-        set_known(&mut self.sizes, to, size);
-        set_known(&mut self.contents, to, contents);
+        set_if_some(&mut self.sizes, to, size);
+        set_if_some(&mut self.contents, to, contents);
     }
 }
 

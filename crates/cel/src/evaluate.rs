@@ -2,7 +2,7 @@
 //!
 //! A program is compiled from an expression with the same type checker that decides whether it is accepted. A device is
 //! given by its driver, attributes and capacity, not as an API object. Differences between releases are data in
-//! [`Behaviour`].
+//! [`ReleaseBehaviour`].
 //!
 //! Invariant: results, error texts and costs are those of upstream. Every evaluation ends: work that upstream does not
 //! count as cost has a limit here.
@@ -32,14 +32,14 @@ use plan::Plan;
 use run::Evaluation;
 use value::{EvalFailure, Value};
 
-use super::outcome::{CelEnv, ExpressionPurpose, Outcome};
+use super::outcome::{CelEnv, CheckOutcome, ExpressionPurpose};
 use super::tree::Literal;
 use super::{DEEP_STACK, check_result_type, needs_deep_stack};
 
 /// Behaviors of the evaluation that differ between releases.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Behaviour {
+pub struct ReleaseBehaviour {
     /// The environment for type checking. A scheduler evaluates stored expressions, so all libraries of its
     /// release are available.
     pub env: CelEnv,
@@ -62,22 +62,22 @@ pub struct Behaviour {
     pub affix_costs_its_own_size: bool,
 }
 
-impl Behaviour {
+impl ReleaseBehaviour {
     /// The behavior with the feature DRAListTypeAttributes enabled or disabled.
     #[must_use]
-    pub const fn with_list_attributes(self, is_on: bool) -> Behaviour {
+    pub const fn with_list_attributes_feature_gate(self, is_on: bool) -> ReleaseBehaviour {
         if !self.lists_need_feature {
             return self;
         }
         let env = CelEnv { list_attributes: is_on, ..self.env };
-        Behaviour { env, refuses_list_attributes: !is_on, ..self }
+        ReleaseBehaviour { env, refuses_list_attributes: !is_on, ..self }
     }
 }
 
 /// Behaviors of the evaluation in Kubernetes 1.33, which differs from 1.34 only in the libraries.
-pub const BEHAVIOUR_V1_33: Behaviour = Behaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
+pub const BEHAVIOUR_V1_33: ReleaseBehaviour = ReleaseBehaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
 /// Behaviors of the evaluation in Kubernetes 1.34.
-pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
+pub const BEHAVIOUR_V1_34: ReleaseBehaviour = ReleaseBehaviour {
     env: CelEnv { ext_lists: true, ..super::V1_34 },
     refuses_list_attributes: true,
     lists_need_feature: false,
@@ -89,12 +89,13 @@ pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
     affix_costs_its_own_size: false,
 };
 /// Behaviors of the evaluation in Kubernetes 1.35.
-pub const BEHAVIOUR_V1_35: Behaviour = Behaviour { env: super::V1_35, ..BEHAVIOUR_V1_34 };
+pub const BEHAVIOUR_V1_35: ReleaseBehaviour = ReleaseBehaviour { env: super::V1_35, ..BEHAVIOUR_V1_34 };
 /// Behaviors of the evaluation in Kubernetes 1.36 without the feature DRAListTypeAttributes.
-pub const BEHAVIOUR_V1_36: Behaviour =
-    Behaviour { env: super::V1_36, lists_need_feature: true, ..BEHAVIOUR_V1_35 }.with_list_attributes(false);
+pub const BEHAVIOUR_V1_36: ReleaseBehaviour =
+    ReleaseBehaviour { env: super::V1_36, lists_need_feature: true, ..BEHAVIOUR_V1_35 }
+        .with_list_attributes_feature_gate(false);
 /// Behaviors of the evaluation in Kubernetes 1.37.
-pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
+pub const BEHAVIOUR_V1_37: ReleaseBehaviour = ReleaseBehaviour {
     env: super::V1_37,
     refuses_list_attributes: false,
     lists_need_feature: false,
@@ -110,7 +111,7 @@ pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
 #[derive(Debug)]
 pub struct Program {
     plan: Plan,
-    behaviour: Behaviour,
+    behaviour: ReleaseBehaviour,
     /// True if the expression may read the device's capacity.
     needs_capacity: bool,
     is_deep: bool,
@@ -120,12 +121,14 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
-impl From<Outcome> for CompileError {
-    fn from(outcome: Outcome) -> CompileError {
+impl From<CheckOutcome> for CompileError {
+    fn from(outcome: CheckOutcome) -> CompileError {
         CompileError(match outcome {
-            Outcome::CompileError(text) | Outcome::WrongType(text) | Outcome::ProgramError(text) => text,
-            Outcome::Unchecked(reason) => reason.to_owned(),
-            Outcome::Accepted { .. } | Outcome::TooComplex { .. } => String::new(),
+            CheckOutcome::CompileError(text)
+            | CheckOutcome::WrongType(text)
+            | CheckOutcome::ProgramError(text) => text,
+            CheckOutcome::Unchecked(reason) => reason.to_owned(),
+            CheckOutcome::Accepted { .. } | CheckOutcome::TooComplex { .. } => String::new(),
         })
     }
 }
@@ -150,7 +153,7 @@ impl std::fmt::Display for EvaluationError {
 
 impl Program {
     /// Compiles a device selector.
-    pub fn compile(expression: &str, behaviour: &Behaviour) -> Result<Program, CompileError> {
+    pub fn compile(expression: &str, behaviour: &ReleaseBehaviour) -> Result<Program, CompileError> {
         let is_deep = needs_deep_stack(expression, behaviour.env, usize::MAX)?;
         let compile = || compile_on_current_stack(expression, behaviour, is_deep);
         if is_deep { stacker::grow(DEEP_STACK, compile) } else { compile() }
@@ -168,7 +171,7 @@ impl Program {
     fn evaluate_on_current_stack(&self, device: &Device) -> Result<bool, EvaluationError> {
         let failed = |text: String| Err(EvaluationError::Failed(text));
         if self.behaviour.refuses_list_attributes
-            && let Some(name) = device.list_attribute_name()
+            && let Some(name) = device.first_list_valued_attribute_name()
         {
             return failed(format!("attribute {name}: unsupported attribute value"));
         }
@@ -184,7 +187,7 @@ impl Program {
 
 fn compile_on_current_stack(
     expression: &str,
-    behaviour: &Behaviour,
+    behaviour: &ReleaseBehaviour,
     is_deep: bool,
 ) -> Result<Program, CompileError> {
     let selector = ExpressionPurpose::Selector;

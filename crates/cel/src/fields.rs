@@ -60,7 +60,7 @@ impl<S: FieldSchema> UndefinedFieldFinder<'_, S> {
             }
             ExprKind::Select { operand, field, .. } => {
                 let operand = self.visit(*operand)?;
-                self.select(id, &operand, field)
+                self.select_field_or_report_undefined(id, &operand, field)
             }
             ExprKind::Call { function, target, args } => self.visit_call(id, function, *target, args),
             ExprKind::Loop(body) => {
@@ -101,7 +101,9 @@ impl<S: FieldSchema> UndefinedFieldFinder<'_, S> {
             ("_?._" | "_[_]" | "_[?_]", [_, index]) => {
                 let operand = args_found.into_iter().next()??;
                 match tree.kind(*index) {
-                    ExprKind::Literal(Literal::String(field)) => self.select(id, &operand, field),
+                    ExprKind::Literal(Literal::String(field)) => {
+                        self.select_field_or_report_undefined(id, &operand, field)
+                    }
                     _ => operand.items(),
                 }
             }
@@ -111,7 +113,7 @@ impl<S: FieldSchema> UndefinedFieldFinder<'_, S> {
         }
     }
 
-    fn select(&mut self, id: NodeId, operand: &S, field: &str) -> Option<S> {
+    fn select_field_or_report_undefined(&mut self, id: NodeId, operand: &S, field: &str) -> Option<S> {
         match operand.field(field) {
             SchemaFieldLookup::Known(schema) => Some(schema),
             SchemaFieldLookup::Unknown => None,

@@ -12,7 +12,7 @@ use super::outcome::CelEnv;
 use super::overload::Overload;
 
 /// The names of the functions and operators that the environment declares, once for each overload.
-pub fn functions(env: CelEnv) -> impl Iterator<Item = &'static str> {
+pub fn function_names_per_overload(env: CelEnv) -> impl Iterator<Item = &'static str> {
     declared_overloads(env).map(|overload| overload.name)
 }
 

@@ -105,7 +105,7 @@ impl<'t> Issues<'t> {
             if position > 0 {
                 text.push('\n');
             }
-            self.print(issue, &mut text);
+            self.append_issue_with_caret(issue, &mut text);
         }
         if self.truncated > 0 {
             // Writing to a string does not fail.
@@ -115,7 +115,7 @@ impl<'t> Issues<'t> {
     }
 
     /// Appends an issue with its position, its source line and a caret.
-    fn print(&self, issue: &Issue, text: &mut String) {
+    fn append_issue_with_caret(&self, issue: &Issue, text: &mut String) {
         // A line has characters from column 1 on.
         let (at, first_column) = match issue.at {
             Position::Nowhere => {

@@ -33,18 +33,18 @@ mod unify;
 mod tests;
 
 pub use fields::{FieldSchema, SchemaFieldLookup};
-pub use functions::functions;
+pub use functions::function_names_per_overload;
 pub use issue::ExpressionError;
-pub use macros::expression_weight;
+pub use macros::estimated_size_after_macro_copies;
 pub use outcome::{
-    ADMISSION_POLICY_ENV, CelEnv, ExpressionPurpose, Outcome, POLICY_ENV, Scope, V1_33, V1_34, V1_35, V1_36,
-    V1_37,
+    ADMISSION_POLICY_ENV, CelEnv, CheckOutcome, ExpressionPurpose, POLICY_ENV, V1_33, V1_34, V1_35, V1_36,
+    V1_37, VariableScope,
 };
 
 use check::TypeCheckResult;
 use evaluate::program_error_message;
 use issue::Issues;
-use scan::ParseNeeds;
+use scan::ParseStackNeeds;
 use tree::Tree;
 
 /// The worst-case cost above which the server refuses an expression.
@@ -60,15 +60,27 @@ const DEEP_STACK: usize = 64 << 20;
 /// Checks expressions for the rules. Implementations can compile each expression or use a cache.
 pub trait Checker: std::fmt::Debug + Sync {
     /// Like [`check`], but the text of an error can be cut off after `max_detail` bytes.
-    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome;
+    fn check(
+        &self,
+        expression: &str,
+        target: ExpressionPurpose,
+        env: &CelEnv,
+        max_detail: usize,
+    ) -> CheckOutcome;
 }
 
 /// The [`Checker`] that compiles every expression.
 #[derive(Clone, Copy, Debug)]
-pub struct Compiler;
+pub struct UncachedChecker;
 
-impl Checker for Compiler {
-    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome {
+impl Checker for UncachedChecker {
+    fn check(
+        &self,
+        expression: &str,
+        target: ExpressionPurpose,
+        env: &CelEnv,
+        max_detail: usize,
+    ) -> CheckOutcome {
         check_with_max_detail(expression, target, *env, max_detail)
     }
 }
@@ -76,7 +88,7 @@ impl Checker for Compiler {
 /// Checks one expression the way the API server of `env` does.
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
-pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> Outcome {
+pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> CheckOutcome {
     check_with_max_detail(expression, target, *env, usize::MAX)
 }
 
@@ -86,7 +98,7 @@ fn check_with_max_detail(
     target: ExpressionPurpose,
     env: CelEnv,
     max_detail: usize,
-) -> Outcome {
+) -> CheckOutcome {
     let check = || check_and_estimate_cost(expression, target, env, max_detail);
     let cost = needs_deep_stack(expression, env, max_detail).and_then(|is_deep| {
         if !is_deep {
@@ -94,41 +106,43 @@ fn check_with_max_detail(
         }
         // Whatever code that was not made for this depth does, the caller goes on.
         let checked = std::panic::catch_unwind(|| stacker::grow(DEEP_STACK, check));
-        checked.unwrap_or(Err(Outcome::Unchecked("the checker failed")))
+        checked.unwrap_or(Err(CheckOutcome::Unchecked("the checker failed")))
     });
     match cost {
-        Ok(cost) if cost > MAX_COST => Outcome::TooComplex { cost },
-        Ok(cost) => Outcome::Accepted { cost },
+        Ok(cost) if cost > MAX_COST => CheckOutcome::TooComplex { cost },
+        Ok(cost) => CheckOutcome::Accepted { cost },
         Err(outcome) => outcome,
     }
 }
 
 /// True if an expression is within the server's limits, but requires a stack of [`DEEP_STACK`] bytes. Fails with the
 /// outcome of the check if it exceeds the limits.
-fn needs_deep_stack(expression: &str, env: CelEnv, max_detail: usize) -> Result<bool, Outcome> {
-    match scan::find_parse_needs(expression) {
-        ParseNeeds::Flat => Ok(false),
-        ParseNeeds::Deep => Ok(true),
-        ParseNeeds::TooLong => {
-            Err(Outcome::Unchecked("longer than any expression that the API server reads"))
+fn needs_deep_stack(expression: &str, env: CelEnv, max_detail: usize) -> Result<bool, CheckOutcome> {
+    match scan::find_parse_stack_needs(expression) {
+        ParseStackNeeds::Flat => Ok(false),
+        ParseStackNeeds::Deep => Ok(true),
+        ParseStackNeeds::TooLong => {
+            Err(CheckOutcome::Unchecked("longer than any expression that the API server reads"))
         }
-        ParseNeeds::Refused(reason) => {
+        ParseStackNeeds::Refused(reason) => {
             let mut issues = syntax::parse(expression, env).err().unwrap_or_else(|| Issues::new(expression));
             if issues.is_empty() {
                 issues.report_unpositioned(reason);
             }
-            Err(Outcome::CompileError(issues.into_message(max_detail)))
+            Err(CheckOutcome::CompileError(issues.into_message(max_detail)))
         }
     }
 }
 
 /// The reason why an expression is too long or nested too deeply to be evaluated on any thread; `None` if it is not.
-pub fn too_deep_reason(expression: &str) -> Option<&'static str> {
-    match scan::find_parse_needs(expression) {
-        ParseNeeds::Flat => None,
-        ParseNeeds::Deep => Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels"),
-        ParseNeeds::Refused(reason) => Some(reason),
-        ParseNeeds::TooLong => Some("is too long: the limit is 4096 bytes"),
+pub fn too_deep_or_long_reason(expression: &str) -> Option<&'static str> {
+    match scan::find_parse_stack_needs(expression) {
+        ParseStackNeeds::Flat => None,
+        ParseStackNeeds::Deep => {
+            Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels")
+        }
+        ParseStackNeeds::Refused(reason) => Some(reason),
+        ParseStackNeeds::TooLong => Some("is too long: the limit is 4096 bytes"),
     }
 }
 
@@ -139,10 +153,10 @@ fn check_and_estimate_cost(
     target: ExpressionPurpose,
     env: CelEnv,
     max_detail: usize,
-) -> Result<u64, Outcome> {
+) -> Result<u64, CheckOutcome> {
     let (tree, checked) = check_result_type(expression, target, env, max_detail)?;
     match program_error_message(&tree, &checked, env) {
-        Some(detail) => Err(Outcome::ProgramError(detail)),
+        Some(detail) => Err(CheckOutcome::ProgramError(detail)),
         None => Ok(cost::estimate(&tree, &checked, env)),
     }
 }
@@ -153,21 +167,24 @@ fn check_result_type(
     target: ExpressionPurpose,
     env: CelEnv,
     max_detail: usize,
-) -> Result<(Tree, TypeCheckResult), Outcome> {
-    let typed = check_types(expression, env)
-        .map_err(|issues| Outcome::CompileError(issues.into_message(max_detail)))?;
-    let (tree, checked) = typed.ok_or(Outcome::Unchecked(TYPES_TOO_LARGE))?;
+) -> Result<(Tree, TypeCheckResult), CheckOutcome> {
+    let typed = check_types_unless_too_large(expression, env)
+        .map_err(|issues| CheckOutcome::CompileError(issues.into_message(max_detail)))?;
+    let (tree, checked) = typed.ok_or(CheckOutcome::Unchecked(TYPES_TOO_LARGE))?;
     match outcome::wrong_type_message(checked.type_of(tree.root()), target, env) {
-        Some(detail) => Err(Outcome::WrongType(detail)),
+        Some(detail) => Err(CheckOutcome::WrongType(detail)),
         None => Ok((tree, checked)),
     }
 }
 
 /// The tree with its types, after checking literals; `None` if the types are too large.
-fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, TypeCheckResult)>, Issues<'_>> {
+fn check_types_unless_too_large(
+    expression: &str,
+    env: CelEnv,
+) -> Result<Option<(Tree, TypeCheckResult)>, Issues<'_>> {
     let tree = syntax::parse(expression, env)?;
     let mut issues = Issues::new(expression);
-    let Some(checked) = check::check_types(&tree, env, &mut issues) else { return Ok(None) };
+    let Some(checked) = check::check_types_unless_too_large(&tree, env, &mut issues) else { return Ok(None) };
     if issues.is_empty() {
         literals::check_literals(&tree, &checked, env, &mut issues);
     }
@@ -189,15 +206,15 @@ impl Expression {
         env: &CelEnv,
     ) -> Result<Expression, Vec<ExpressionError>> {
         let whole = |message: String| vec![ExpressionError { at: 0, message }];
-        if let Some(reason) = too_deep_reason(text) {
+        if let Some(reason) = too_deep_or_long_reason(text) {
             return Err(whole(reason.to_owned()));
         }
-        let typed = check_types(text, *env).map_err(Issues::into_errors)?;
+        let typed = check_types_unless_too_large(text, *env).map_err(Issues::into_errors)?;
         let (tree, checked) = typed.ok_or_else(|| whole(TYPES_TOO_LARGE.to_owned()))?;
         let result = checked.type_of(tree.root());
         let failure = outcome::wrong_type_message(result, target, *env)
             .or_else(|| program_error_message(&tree, &checked, *env));
-        let has_unknown_type = result.is_dyn_or_error();
+        let has_unknown_type = result.is_dyn_any_or_error();
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 

@@ -7,7 +7,7 @@
 use super::check::TypeCheckResult;
 use super::evaluate;
 use super::issue::Issues;
-use super::outcome::{CelEnv, Scope};
+use super::outcome::{CelEnv, VariableScope};
 use super::regex;
 use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
 use super::types::Type;
@@ -30,7 +30,9 @@ pub(super) fn check_literals(tree: &Tree, checked: &TypeCheckResult, env: CelEnv
             ExprKind::List { elements } if !is_exempt(id) => {
                 check_elements_have_one_type(tree, checked, elements, issues)
             }
-            ExprKind::Map { entries } if !is_exempt(id) => check_entry_types(tree, checked, entries, issues),
+            ExprKind::Map { entries } if !is_exempt(id) => {
+                check_entries_have_uniform_types(tree, checked, entries, issues)
+            }
             _ => {}
         }
     }
@@ -59,7 +61,9 @@ fn invalid_literal_argument(
     let is_bad = match (function, literal) {
         ("duration" | "timestamp", _) => evaluate::conversion_fails(function, literal),
         // Policies have an engine of their own, with other limits. It checks their patterns.
-        ("matches", Literal::String(pattern)) if env.scope == Scope::Device => !regex::is_valid(pattern),
+        ("matches", Literal::String(pattern)) if env.scope == VariableScope::Device => {
+            !regex::is_valid_go_pattern(pattern)
+        }
         _ => false,
     };
     is_bad.then(|| (tree.error_offset(first), format!("invalid {function} argument")))
@@ -77,23 +81,28 @@ fn check_elements_have_one_type(
         .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
-    if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
+    if let Some((id, found)) = types.find(|(_, found)| !is_equal_ignoring_nullability(expected, found)) {
         issues.report(tree.error_offset(id), expected.mismatch_message(found));
     }
 }
 
 /// Reports every key and every value of a map that has another type than the first one.
-fn check_entry_types(tree: &Tree, checked: &TypeCheckResult, entries: &[MapEntry], issues: &mut Issues<'_>) {
+fn check_entries_have_uniform_types(
+    tree: &Tree,
+    checked: &TypeCheckResult,
+    entries: &[MapEntry],
+    issues: &mut Issues<'_>,
+) {
     let types = |entry: &MapEntry| {
         (checked.type_of(entry.key), without_optional(checked.type_of(entry.value), entry.optional))
     };
     let Some((key, value)) = entries.first().map(types) else { return };
     for entry in entries {
         let (found_key, found_value) = types(entry);
-        if !is_equivalent(key, found_key) {
+        if !is_equal_ignoring_nullability(key, found_key) {
             issues.report(tree.error_offset(entry.key), key.mismatch_message(found_key));
         }
-        if !is_equivalent(value, found_value) {
+        if !is_equal_ignoring_nullability(value, found_value) {
             issues.report(tree.error_offset(entry.value), value.mismatch_message(found_value));
         }
     }
@@ -108,7 +117,7 @@ fn without_optional(found: &Type, is_optional: bool) -> &Type {
 }
 
 /// True if the types are equal, ignoring nullability of scalars.
-fn is_equivalent(left: &Type, right: &Type) -> bool {
+fn is_equal_ignoring_nullability(left: &Type, right: &Type) -> bool {
     // A type can be exponentially larger than its expression, and then it shares its parts.
     if std::ptr::eq(left, right) {
         return true;
@@ -116,9 +125,10 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
     match (left.without_wrapper(), right.without_wrapper()) {
         (Type::List(left), Type::List(right))
         | (Type::Optional(left), Type::Optional(right))
-        | (Type::Meta(left), Type::Meta(right)) => is_equivalent(left, right),
+        | (Type::Meta(left), Type::Meta(right)) => is_equal_ignoring_nullability(left, right),
         (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
-            is_equivalent(left_key, right_key) && is_equivalent(left_value, right_value)
+            is_equal_ignoring_nullability(left_key, right_key)
+                && is_equal_ignoring_nullability(left_value, right_value)
         }
         (left, right) => left == right,
     }

@@ -20,7 +20,7 @@ const SHARE_SUBTREES_FROM_NODES: usize = 10_000;
 
 /// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
 /// `optMap` or `optFlatMap`, because these macros copy their target.
-pub fn expression_weight(expression: &str) -> usize {
+pub fn estimated_size_after_macro_copies(expression: &str) -> usize {
     let size = expression.len();
     // Nearly no expression has one: it is searched once.
     if memchr::memmem::find(expression.as_bytes(), b"opt").is_none() {
@@ -135,7 +135,7 @@ impl MacroExpander<'_, '_> {
 
     /// A copy of a node and everything below it; the node itself once the tree is large, because each nested copy would
     /// double it.
-    fn copy_subtree(&mut self, id: NodeId) -> NodeId {
+    fn copy_subtree_unless_tree_large(&mut self, id: NodeId) -> NodeId {
         if self.cx.tree.len() < SHARE_SUBTREES_FROM_NODES { self.cx.tree.copy_subtree(id) } else { id }
     }
 
@@ -147,7 +147,7 @@ impl MacroExpander<'_, '_> {
     }
 
     /// The name if the node is an identifier; otherwise reports `complaint`.
-    fn identifier_name(&mut self, id: NodeId, complaint: &str) -> Result<String, MisusedMacro> {
+    fn identifier_name_or_report(&mut self, id: NodeId, complaint: &str) -> Result<String, MisusedMacro> {
         if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
             return Ok(name.clone());
         }
@@ -164,15 +164,15 @@ impl MacroExpander<'_, '_> {
 
     /// The loop variable of a macro with one variable. Reports `complaint` if it is not an identifier.
     fn single_variable_name(&mut self, variable: NodeId, complaint: &str) -> LoopVariableNames {
-        let name = self.identifier_name(variable, complaint)?;
+        let name = self.identifier_name_or_report(variable, complaint)?;
         self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
     /// The loop variables of a macro with two variables, which must differ.
     fn two_variable_names(&mut self, first: NodeId, second: NodeId) -> LoopVariableNames {
-        let first_name = self.identifier_name(first, "argument must be a simple name")?;
-        let second_name = self.identifier_name(second, "argument must be a simple name")?;
+        let first_name = self.identifier_name_or_report(first, "argument must be a simple name")?;
+        let second_name = self.identifier_name_or_report(second, "argument must be a simple name")?;
         if first_name == second_name {
             return Err(self.report_misuse(second, format!("duplicate variable name: {first_name}")));
         }
@@ -316,7 +316,7 @@ impl MacroExpander<'_, '_> {
 
     /// Expands `cel.bind(name, init, result)`.
     fn expand_bind(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
-        match self.identifier_name(name, "cel.bind() variable names must be simple identifiers") {
+        match self.identifier_name_or_report(name, "cel.bind() variable names must be simple identifiers") {
             Ok(name) => self.add_bind(name, init, result),
             Err(MisusedMacro(missing)) => missing,
         }
@@ -325,12 +325,12 @@ impl MacroExpander<'_, '_> {
     /// Expands `optMap` or `optFlatMap`.
     fn expand_opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
         let complaint = format!("{function}() variable name must be a simple identifier");
-        let name = match self.identifier_name(name, &complaint) {
+        let name = match self.identifier_name_or_report(name, &complaint) {
             Ok(name) => name,
             Err(MisusedMacro(missing)) => return missing,
         };
         let has_value = self.add_member_call("hasValue", target, &[]);
-        let copy = self.copy_subtree(target);
+        let copy = self.copy_subtree_unless_tree_large(target);
         let value = self.add_member_call("value", copy, &[]);
         let mut present = self.add_bind(name, value, transform);
         if function == "optMap" {

@@ -3,7 +3,7 @@
 //! Variables are those of the environment; the rest are names of types, as in `type(x) == string`. The checker resolves
 //! loop variables.
 
-use super::outcome::{CelEnv, Scope};
+use super::outcome::{CelEnv, VariableScope};
 use super::types::{self, Type};
 
 /// The only value of the enum `google.protobuf.NullValue`.
@@ -30,12 +30,12 @@ pub(super) enum FieldLookup {
 
 /// The type of a declared identifier; `None` if it is not declared. A leading dot refers to the root
 /// namespace, in which everything is declared.
-pub(super) fn declared_type(name: &str, env: CelEnv) -> Option<Type> {
+pub(super) fn declared_identifier_type(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
     match name {
         _ if env.scope.variables().contains(&name) => Some(match env.scope {
-            Scope::Device => Type::Named(types::DEVICE),
-            Scope::Request => Type::Dyn,
+            VariableScope::Device => Type::Named(types::DEVICE),
+            VariableScope::Request => Type::Dyn,
         }),
         NULL_VALUE => Some(Type::Int),
         _ => type_named(name, env).map(|of| Type::Meta(of.into())),
@@ -51,7 +51,7 @@ pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
             None => MessageTypeLookup::OtherType(found.bare_name()),
         };
     }
-    match declared_type(name, env) {
+    match declared_identifier_type(name, env) {
         // Only names of types are looked for since names have scopes.
         Some(found) if !env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),
         _ => MessageTypeLookup::Undeclared,
@@ -153,7 +153,7 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
         "google.protobuf.BytesValue" => wrapper(Type::Bytes),
         "google.protobuf.Empty" => Type::Named("google.protobuf.Empty"),
         "google.protobuf.Struct.FieldsEntry" => Type::Named("google.protobuf.Struct.FieldsEntry"),
-        types::DEVICE if env.scope == Scope::Device => Type::Named(types::DEVICE),
+        types::DEVICE if env.scope == VariableScope::Device => Type::Named(types::DEVICE),
         types::IP => Type::Named(types::IP),
         types::CIDR => Type::Named(types::CIDR),
         _ => return None,

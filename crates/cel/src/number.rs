@@ -1,7 +1,7 @@
 //! Numbers and truth values as Go's `strconv` and `fmt` read and write them.
 
 /// The bool that Go's `strconv.ParseBool` reads.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+pub(crate) fn parse_bool_like_go(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
@@ -10,13 +10,13 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
 }
 
 /// The number that Go's `strconv.ParseUint` reads, which takes no sign.
-pub(crate) fn parse_uint(text: &str) -> Option<u64> {
+pub(crate) fn parse_uint_like_go(text: &str) -> Option<u64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
 /// The number that Go's `strconv.ParseFloat` reads: decimal or hexadecimal, underscores between digits, `inf` and
 /// `nan`. `None` if it is out of range.
-pub(crate) fn parse_double(text: &str) -> Option<f64> {
+pub(crate) fn parse_double_like_go(text: &str) -> Option<f64> {
     let (sign, unsigned) = match text.strip_prefix(['+', '-']) {
         Some(unsigned) => (if text.starts_with('-') { -1.0 } else { 1.0 }, unsigned),
         None => (1.0, text),
@@ -112,7 +112,7 @@ const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// The double without its fraction; `None` outside of the range of `i64`, whose ends count as outside, as on the
 /// server.
 #[allow(clippy::cast_possible_truncation, reason = "the fraction is dropped; the range was compared")]
-pub(crate) fn int_of_double(value: f64) -> Option<i64> {
+pub(crate) fn truncate_double_to_int(value: f64) -> Option<i64> {
     (value > -TWO_TO_63 && value < TWO_TO_63).then_some(value as i64)
 }
 
@@ -122,12 +122,12 @@ pub(crate) fn int_of_double(value: f64) -> Option<i64> {
     clippy::cast_sign_loss,
     reason = "the fraction is dropped; the range was compared"
 )]
-pub(crate) fn uint_of_double(value: f64) -> Option<u64> {
+pub(crate) fn truncate_double_to_uint(value: f64) -> Option<u64> {
     (0.0..2.0 * TWO_TO_63).contains(&value).then_some(value as u64)
 }
 
 /// The double as Go's `%g` prints it: the shortest digits, with an exponent where it is below -4 or above 5.
-pub(crate) fn text_of_double(value: f64) -> String {
+pub(crate) fn double_text_like_go(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -147,14 +147,14 @@ pub(crate) fn text_of_double(value: f64) -> String {
 }
 
 /// The duration in decimal seconds: `1.5s`.
-pub(crate) fn text_of_duration(nanos: i64) -> String {
+pub(crate) fn duration_text_in_seconds(nanos: i64) -> String {
     let seconds = double_of_int(nanos / 1_000_000_000) + double_of_int(nanos % 1_000_000_000) / 1e9;
     format!("{seconds}s")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parse_double;
+    use super::parse_double_like_go;
 
     #[test]
     fn hexadecimal_numbers_of_any_size_are_read() {
@@ -172,7 +172,7 @@ mod tests {
             ("0x1p-1074", Some(5e-324)),
         ];
         for (text, expected) in cases {
-            assert_eq!(parse_double(text), expected, "{text}");
+            assert_eq!(parse_double_like_go(text), expected, "{text}");
         }
     }
 }

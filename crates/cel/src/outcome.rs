@@ -1,4 +1,4 @@
-//! What a check is asked ([`ExpressionPurpose`], [`CelEnv`]) and what it answers ([`Outcome`]), with the rule
+//! What a check is asked ([`ExpressionPurpose`], [`CelEnv`]) and what it answers ([`CheckOutcome`]), with the rule
 //! for result types.
 //!
 //! An environment is what one release offers to a *new* expression: the libraries introduced at or
@@ -9,7 +9,7 @@ use super::types::Type;
 
 /// The variables that an expression can use, which also determine its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum VariableScope {
     /// `device`, with every function of the release.
     Device,
     /// `object`, `oldObject`, `request` and `namespaceObject`, whose types are not known, with the functions that can
@@ -17,12 +17,12 @@ pub enum Scope {
     Request,
 }
 
-impl Scope {
+impl VariableScope {
     /// Returns the names of the variables that expressions can use.
     pub fn variables(self) -> &'static [&'static str] {
         match self {
-            Scope::Device => &["device"],
-            Scope::Request => &["object", "oldObject", "request", "namespaceObject"],
+            VariableScope::Device => &["device"],
+            VariableScope::Request => &["object", "oldObject", "request", "namespaceObject"],
         }
     }
 }
@@ -32,7 +32,7 @@ impl Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CelEnv {
     /// The available variables.
-    pub scope: Scope,
+    pub scope: VariableScope,
     /// True if attribute values have the type `dyn` and may be lists. Otherwise their type is `any`.
     pub list_attributes: bool,
     /// True if the list functions `sort`, `slice`, `distinct`, `lists.range` and others exist.
@@ -61,7 +61,7 @@ pub struct CelEnv {
 
 /// The CEL environment of Kubernetes 1.33.
 pub const V1_33: CelEnv = CelEnv {
-    scope: Scope::Device,
+    scope: VariableScope::Device,
     list_attributes: false,
     ext_lists: false,
     includes: false,
@@ -96,8 +96,13 @@ pub const V1_37: CelEnv = CelEnv {
 pub const POLICY_ENV: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY_ENV };
 
 /// Environment of policy expressions that are also valid in a ValidatingAdmissionPolicy.
-pub const ADMISSION_POLICY_ENV: CelEnv =
-    CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
+pub const ADMISSION_POLICY_ENV: CelEnv = CelEnv {
+    scope: VariableScope::Request,
+    ext_lists: false,
+    includes: false,
+    semver_normalize: false,
+    ..V1_37
+};
 
 /// The purpose of an expression, which determines its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +119,7 @@ pub enum ExpressionPurpose {
 
 /// The result of checking an expression, with the API server's message if it is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The expression compiles, has the right type, and its worst-case cost is within the limit.
     Accepted {
         /// The API server's estimate of the worst-case cost.
@@ -140,13 +145,13 @@ pub enum Outcome {
 pub(super) fn wrong_type_message(result: &Type, target: ExpressionPurpose, env: CelEnv) -> Option<String> {
     match target {
         ExpressionPurpose::Selector => is_wrong_selector_type(result, env).then(|| {
-            format!("must evaluate to bool or the unknown type, not {}", result.result_error_spelling())
+            format!("must evaluate to bool or the unknown type, not {}", result.result_type_error_spelling())
         }),
         ExpressionPurpose::DerivedAttribute => is_wrong_derived_attribute_type(result, env).then(|| {
             let lists = if env.list_attributes { " or a list of these scalars" } else { "" };
             format!(
                 "must evaluate to a primitive scalar (string, integer, boolean, semver){lists}, not {}",
-                result.result_error_spelling()
+                result.result_type_error_spelling()
             )
         }),
         ExpressionPurpose::Condition => {
@@ -161,7 +166,7 @@ pub(super) fn wrong_type_message(result: &Type, target: ExpressionPurpose, env: 
 /// True if the type is known and is not the wanted one. A server rejects unknown types as well, which may
 /// turn out to be right.
 fn is_certainly_other_type(result: &Type, wanted: &Type) -> bool {
-    !result.is_dyn_or_error() && result != wanted
+    !result.is_dyn_any_or_error() && result != wanted
 }
 
 /// True if a selector must not have this type: it must be bool or the unknown type, which is the type of an attribute

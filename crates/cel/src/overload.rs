@@ -4,7 +4,7 @@
 //! Declarations are constants, so parameter types are written as a small static language and turned
 //! into checker types, with fresh parameters, at each use.
 
-use super::outcome::{CelEnv, Scope};
+use super::outcome::{CelEnv, VariableScope};
 use super::types::Type;
 use super::unify::Unifier;
 
@@ -99,9 +99,9 @@ impl Overload {
             RequiredLibrary::Includes => env.includes,
             RequiredLibrary::SemverNormalize => env.semver_normalize,
             RequiredLibrary::DurationOfInt => env.duration_of_int,
-            RequiredLibrary::Selectors => env.scope == Scope::Device,
+            RequiredLibrary::Selectors => env.scope == VariableScope::Device,
             // A server has no list of mixed types either.
-            RequiredLibrary::Policies => env.scope == Scope::Request && env.mixed_literals,
+            RequiredLibrary::Policies => env.scope == VariableScope::Request && env.mixed_literals,
         }
     }
 

@@ -44,12 +44,12 @@ fn part_before<'p>(from: &'p str, rest: &str) -> &'p str {
 }
 
 /// True if Go accepts the pattern.
-pub fn is_valid(pattern: &str) -> bool {
-    program_size(pattern).is_ok()
+pub fn is_valid_go_pattern(pattern: &str) -> bool {
+    go_program_size(pattern).is_ok()
 }
 
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
-pub fn program_size(pattern: &str) -> Result<u64, PatternError> {
+pub fn go_program_size(pattern: &str) -> Result<u64, PatternError> {
     parse_pattern(pattern).map(|parsed| parsed.size)
 }
 
@@ -78,7 +78,7 @@ fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError> {
     let mut last_repeat = None;
     while !parser.rest.is_empty() {
         let (before, length) = (parser.rest, parser.translated.len());
-        last_repeat = parser.parse_element(last_repeat)?;
+        last_repeat = parser.parse_element_returning_repeat_start(last_repeat)?;
         // What has no translation of its own is written alike; an empty `\Q\E` is nothing.
         if parser.translated.len() == length && !before.starts_with('\\') {
             parser.translated.push_str(part_before(before, parser.rest));
@@ -111,17 +111,20 @@ struct Parser<'p> {
 impl<'p> Parser<'p> {
     /// Parses one element. If it is a repetition, returns the rest of the pattern from its start; otherwise
     /// `None`.
-    fn parse_element(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
+    fn parse_element_returning_repeat_start(
+        &mut self,
+        last_repeat: Option<&'p str>,
+    ) -> Result<Option<&'p str>, PatternError> {
         let before = self.rest;
         match before.chars().next() {
             Some('(') if before.starts_with("(?") => self.take_perl_flags_or_group()?,
             Some('(') => {
                 self.skip(1);
-                self.open(true);
+                self.open_group(true);
             }
             Some(')') => {
                 self.skip(1);
-                self.close()?;
+                self.close_group()?;
             }
             Some('|') => {
                 self.skip(1);
@@ -129,7 +132,7 @@ impl<'p> Parser<'p> {
             }
             Some('[') => {
                 self.rest = class::read_bracketed(before, &mut self.translated)?;
-                self.push(NodeSize::class())?;
+                self.push_checking_limits(NodeSize::class())?;
             }
             Some(operator @ ('*' | '+' | '?')) => {
                 self.skip(1);
@@ -147,11 +150,11 @@ impl<'p> Parser<'p> {
             Some('\\') => self.take_escape()?,
             Some('^' | '$') => {
                 self.skip(1);
-                self.push(NodeSize::empty_match())?;
+                self.push_checking_limits(NodeSize::empty_match())?;
             }
             Some('.') => {
                 self.skip(1);
-                self.push(NodeSize::class())?;
+                self.push_checking_limits(NodeSize::class())?;
             }
             _ => self.parse_literal_characters(1)?,
         }
@@ -169,29 +172,29 @@ impl<'p> Parser<'p> {
             let letter = self.rest.chars().next().unwrap_or_default();
             self.skip(letter.len_utf8());
             class::push_literal(&mut self.translated, u32::from(letter));
-            self.push(NodeSize::literal(self.folds))?;
+            self.push_checking_limits(NodeSize::literal(self.folds))?;
         }
         Ok(())
     }
 
     /// Adds an element to the group. Fails if the element alone exceeds Go's limits; the group is checked when it ends.
-    fn push(&mut self, node: NodeSize) -> Result<(), PatternError> {
+    fn push_checking_limits(&mut self, node: NodeSize) -> Result<(), PatternError> {
         self.group.push(node);
         node.exceeded_limit().map_or(Ok(()), |problem| pattern_error(problem, self.whole))
     }
 
     /// Opens a group; `is_capture` is true for `(…)`.
-    fn open(&mut self, is_capture: bool) {
+    fn open_group(&mut self, is_capture: bool) {
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
     }
 
     /// Ends a group; an error if none is open.
-    fn close(&mut self) -> Result<(), PatternError> {
+    fn close_group(&mut self) -> Result<(), PatternError> {
         let Some((outer, folds)) = self.outer.pop() else { return pattern_error("unexpected )", self.whole) };
         let inner = std::mem::replace(&mut self.group, outer);
         self.folds = folds;
-        self.push(inner.into_node())
+        self.push_checking_limits(inner.into_node())
     }
 
     /// Repeats the last element, after a repetition operator that starts at `before`, and returns the result. An error
@@ -212,7 +215,7 @@ impl<'p> Parser<'p> {
             return pattern_error("missing argument to repetition operator", part_before(before, self.rest));
         };
         let node = repeated(node);
-        self.push(node)?;
+        self.push_checking_limits(node)?;
         Ok(node)
     }
 
@@ -245,7 +248,7 @@ impl<'p> Parser<'p> {
                 return pattern_error("invalid named capture", start.get(..=end).unwrap_or(start));
             }
             self.skip(end + 1);
-            self.open(true);
+            self.open_group(true);
             return Ok(());
         }
         self.skip(2);
@@ -258,7 +261,7 @@ impl<'p> Parser<'p> {
                 '-' if !is_negated => (is_negated, has_flag) = (true, false),
                 ':' | ')' if !is_negated || has_flag => {
                     if c == ':' {
-                        self.open(false);
+                        self.open_group(false);
                     }
                     self.folds = folds;
                     return Ok(());
@@ -277,7 +280,7 @@ impl<'p> Parser<'p> {
                 self.skip(2);
                 let anchor = part_before(start, self.rest);
                 self.translated.push_str(if anchor == "\\b" { "(?-u:\\b)" } else { anchor });
-                self.push(NodeSize::empty_match())
+                self.push_checking_limits(NodeSize::empty_match())
             }
             Some(b'C') => pattern_error("invalid escape sequence", "\\C"),
             Some(b'Q') => {
@@ -302,7 +305,7 @@ impl<'p> Parser<'p> {
                     class::push_literal(&mut self.translated, code);
                     NodeSize::literal(self.folds)
                 };
-                self.push(node)
+                self.push_checking_limits(node)
             }
         }
     }

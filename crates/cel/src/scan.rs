@@ -6,7 +6,7 @@
 //!
 //! It counts the tokens of the parser's lexer, and leaves errors to the parser.
 
-use super::syntax::{Lexed, Lexer, Token, TokenKind};
+use super::syntax::{Lexer, Token, TokenKind, TokenOrUnknownBytes};
 
 /// The server's limit for nesting and for chains. cel-go `NewParser`, `maxRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -20,7 +20,7 @@ const MAX_BYTES_FOR_SMALL_STACK: usize = 4_096;
 
 /// Whether an expression can be parsed on any thread, requires a large stack, or is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ParseNeeds {
+pub(super) enum ParseStackNeeds {
     /// The expression is shallow enough to be parsed on any thread.
     Flat,
     /// The expression is within the server's limits, but requires a large stack.
@@ -33,7 +33,7 @@ pub(super) enum ParseNeeds {
 
 /// Lengths of the operator chains inside one pair of brackets.
 #[derive(Default, Clone, Copy)]
-struct ChainLengths {
+struct OperatorChainLengths {
     additive: u32,
     multiplicative: u32,
     relation: u32,
@@ -41,30 +41,30 @@ struct ChainLengths {
     ternary: u32,
 }
 
-impl ChainLengths {
+impl OperatorChainLengths {
     /// The length of the longest chain, without conditionals.
-    fn longest(self) -> u32 {
+    fn longest_except_ternary(self) -> u32 {
         self.additive.max(self.multiplicative).max(self.relation).max(self.postfix)
     }
 
     /// Approximate number of stack frames that the parser needs at this level.
-    fn weight(self) -> u32 {
+    fn estimated_stack_frames(self) -> u32 {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
     /// Starts all chains anew, except that of conditionals (`a ? b : c ? d : e`). Called at `&&`, `||`, `?` and `:`,
     /// which end the other chains.
     fn reset_all_but_ternary(&mut self) {
-        *self = ChainLengths { ternary: self.ternary, ..ChainLengths::default() };
+        *self = OperatorChainLengths { ternary: self.ternary, ..OperatorChainLengths::default() };
     }
 }
 
 /// Counts the nesting and the chains of an expression.
 #[derive(Default)]
 struct Scanner {
-    outer: Vec<ChainLengths>,
+    outer: Vec<OperatorChainLengths>,
     outer_weight: u32,
-    level: ChainLengths,
+    level: OperatorChainLengths,
     heaviest: u32,
     after_operand: bool,
     /// True after the dot of a selection, whose name continues the chain.
@@ -73,27 +73,27 @@ struct Scanner {
 }
 
 /// Determines how an expression can be parsed, from its length, nesting and operator chains.
-pub(super) fn find_parse_needs(text: &str) -> ParseNeeds {
+pub(super) fn find_parse_stack_needs(text: &str) -> ParseStackNeeds {
     if text.len() > MAX_EXPRESSION_BYTES {
-        return ParseNeeds::TooLong;
+        return ParseStackNeeds::TooLong;
     }
     let mut scanner = Scanner::default();
     let mut lexer = Lexer::new(text);
     loop {
         match lexer.next_token() {
-            Lexed::Token(Token { kind: TokenKind::Eof, .. }) => break,
-            Lexed::Token(token) => scanner.count_token(token.kind),
-            Lexed::Unknown { .. } => {}
+            TokenOrUnknownBytes::Token(Token { kind: TokenKind::Eof, .. }) => break,
+            TokenOrUnknownBytes::Token(token) => scanner.count_token(token.kind),
+            TokenOrUnknownBytes::Unknown { .. } => {}
         }
-        scanner.record_weight();
+        scanner.record_weight_and_check_limits();
         if let Some(reason) = scanner.refused {
-            return ParseNeeds::Refused(reason);
+            return ParseStackNeeds::Refused(reason);
         }
     }
     if scanner.heaviest <= MAX_WEIGHT_FOR_SMALL_STACK && text.len() <= MAX_BYTES_FOR_SMALL_STACK {
-        ParseNeeds::Flat
+        ParseStackNeeds::Flat
     } else {
-        ParseNeeds::Deep
+        ParseStackNeeds::Deep
     }
 }
 
@@ -109,10 +109,10 @@ impl Scanner {
             // Of `.?name`, which continues the chain as well.
             Question if self.after_dot => return,
             Identifier if self.after_dot => self.after_operand = true,
-            LeftParen | LeftBracket | LeftBrace => self.open(kind),
-            RightParen | RightBracket | RightBrace => self.close(),
+            LeftParen | LeftBracket | LeftBrace => self.open_bracket(kind),
+            RightParen | RightBracket | RightBrace => self.close_bracket(),
             Comma => {
-                self.level = ChainLengths::default();
+                self.level = OperatorChainLengths::default();
                 self.after_operand = false;
             }
             Dot => {
@@ -160,21 +160,22 @@ impl Scanner {
 
     /// Counts a relational operator, which starts a new chain of `+` and `*`.
     fn count_relation(&mut self) {
-        let ChainLengths { relation, ternary, .. } = self.level;
-        self.level = ChainLengths { relation: relation + 1, ternary, ..ChainLengths::default() };
+        let OperatorChainLengths { relation, ternary, .. } = self.level;
+        self.level =
+            OperatorChainLengths { relation: relation + 1, ternary, ..OperatorChainLengths::default() };
         self.after_operand = false;
     }
 
     /// Enters brackets; refuses the text if they are nested too deeply.
-    fn open(&mut self, bracket: TokenKind) {
+    fn open_bracket(&mut self, bracket: TokenKind) {
         if self.after_operand && bracket == TokenKind::LeftBracket {
             self.level.postfix += 1;
         } else if !self.after_operand {
             self.level.postfix = 0;
         }
-        self.outer_weight += self.level.weight();
+        self.outer_weight += self.level.estimated_stack_frames();
         self.outer.push(self.level);
-        self.level = ChainLengths::default();
+        self.level = OperatorChainLengths::default();
         self.after_operand = false;
         if self.outer.len() > MAX_DEPTH as usize {
             self.refused = Some("expression recursion limit exceeded: 250");
@@ -182,16 +183,16 @@ impl Scanner {
     }
 
     /// Leaves brackets, which are then an operand.
-    fn close(&mut self) {
+    fn close_bracket(&mut self) {
         self.level = self.outer.pop().unwrap_or_default();
-        self.outer_weight = self.outer_weight.saturating_sub(self.level.weight());
+        self.outer_weight = self.outer_weight.saturating_sub(self.level.estimated_stack_frames());
         self.after_operand = true;
     }
 
     /// Records the largest weight, and rejects chains beyond the server's limits.
-    fn record_weight(&mut self) {
-        self.heaviest = self.heaviest.max(self.outer_weight + self.level.weight());
-        if self.level.longest() > MAX_DEPTH {
+    fn record_weight_and_check_limits(&mut self) {
+        self.heaviest = self.heaviest.max(self.outer_weight + self.level.estimated_stack_frames());
+        if self.level.longest_except_ternary() > MAX_DEPTH {
             self.refused = Some("max recursion depth exceeded");
         }
         if self.level.ternary > MAX_DEPTH {

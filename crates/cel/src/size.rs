@@ -30,7 +30,7 @@ pub(super) const COST_PER_COPIED_CHARACTER: f64 = 2.0 * COST_PER_CHARACTER;
     clippy::cast_sign_loss,
     reason = "the server computes in float64, and a cast back ends at the largest number"
 )]
-pub(super) fn scaled(amount: u64, factor: f64) -> u64 {
+pub(super) fn multiply_rounding_up(amount: u64, factor: f64) -> u64 {
     (amount as f64 * factor).ceil() as u64
 }
 
@@ -60,11 +60,11 @@ impl SizeRange {
 
     /// The cost of reading a value of the largest size; `factor` is the cost of each part.
     pub(super) fn max_read_cost(self, factor: f64) -> u64 {
-        scaled(self.max, factor)
+        multiply_rounding_up(self.max, factor)
     }
 
     /// The cost of reading a text of the largest size.
-    pub(super) fn text_read_cost(self) -> u64 {
+    pub(super) fn max_text_read_cost(self) -> u64 {
         self.max_read_cost(COST_PER_CHARACTER)
     }
 

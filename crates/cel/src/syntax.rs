@@ -19,7 +19,7 @@ use super::draft::ParseState;
 use super::issue::Issues;
 use super::outcome::CelEnv;
 use super::tree::Tree;
-pub(super) use lexer::{Lexed, Lexer};
+pub(super) use lexer::{Lexer, TokenOrUnknownBytes};
 use parser::Parser;
 pub(super) use token::{Token, TokenKind};
 use visit::TreeBuilder;

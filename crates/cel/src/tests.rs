@@ -6,18 +6,18 @@ mod trees;
 
 use std::fmt::Write as _;
 
+use crate::CheckOutcome;
 use crate::ExpressionPurpose;
-use crate::Outcome;
 use crate::V1_33;
 use crate::V1_34;
 use crate::V1_35;
 use crate::V1_36;
 use crate::V1_37;
 use crate::check;
-use crate::scan::{ParseNeeds, find_parse_needs};
+use crate::scan::{ParseStackNeeds, find_parse_stack_needs};
 
 /// Repeats a text up to the maximum length that the server reads.
-fn fill(unit: &str) -> String {
+fn repeat_to_limit(unit: &str) -> String {
     unit.repeat(10_240 / unit.len())
 }
 
@@ -25,37 +25,39 @@ fn numbered_entries(count: u32) -> String {
     (1..count).fold(String::new(), |text, number| text + &number.to_string() + ":1,")
 }
 
-fn answer(expression: &str) -> Outcome {
+fn check_as_selector(expression: &str) -> CheckOutcome {
     check(expression, ExpressionPurpose::Selector, &V1_36)
 }
 
 fn is_refused(expression: &str) -> bool {
-    matches!(answer(expression), Outcome::CompileError(_))
+    matches!(check_as_selector(expression), CheckOutcome::CompileError(_))
 }
 
 #[test]
 fn macros_that_copy_weigh_what_they_make() {
     let plain = "device.driver == 'a'";
-    assert_eq!(super::expression_weight(plain), plain.len());
+    assert_eq!(super::estimated_size_after_macro_copies(plain), plain.len());
     let copying = format!("optional.of(1){}.hasValue()", ".optMap(x, x)".repeat(11));
-    assert_eq!(super::expression_weight(&copying), 10_000);
+    assert_eq!(super::estimated_size_after_macro_copies(&copying), 10_000);
     let long = format!("{copying} && {}", "true && ".repeat(1_500));
-    assert_eq!(super::expression_weight(&long), long.len());
+    assert_eq!(super::estimated_size_after_macro_copies(&long), long.len());
 }
 
 #[test]
 fn long_chains_are_refused_as_too_deep() {
     for chain in [
-        format!("{}1 == 2", fill("1+").get(..8000).unwrap()),
-        format!("{}\"a\" == \"b\"", fill("\"a\"+").get(..8000).unwrap()),
-        format!("{}1 == 1", fill("1*").get(..8000).unwrap()),
+        format!("{}1 == 2", repeat_to_limit("1+").get(..8000).unwrap()),
+        format!("{}\"a\" == \"b\"", repeat_to_limit("\"a\"+").get(..8000).unwrap()),
+        format!("{}1 == 1", repeat_to_limit("1*").get(..8000).unwrap()),
         format!("device{}", ".a".repeat(4000)),
         format!("device{}", "[\"a\"]".repeat(1500)),
         format!("device{}", ".f()".repeat(2000)),
         format!("{}true", "true==".repeat(1000)),
         format!("{}true", "true?true:".repeat(900)),
     ] {
-        let Outcome::CompileError(detail) = answer(&chain) else { panic!("{}", &chain[..40]) };
+        let CheckOutcome::CompileError(detail) = check_as_selector(&chain) else {
+            panic!("{}", &chain[..40])
+        };
         assert!(detail.contains("ecursion"), "{detail}");
     }
 }
@@ -76,25 +78,33 @@ fn deep_nesting_is_refused() {
 #[test]
 fn nesting_below_the_limit_is_read() {
     let nested = format!("{}true{}", "(".repeat(249), ")".repeat(249));
-    assert!(matches!(answer(&nested), Outcome::Accepted { .. }));
+    assert!(matches!(check_as_selector(&nested), CheckOutcome::Accepted { .. }));
     let too_deep = format!("{}true{}", "(".repeat(250), ")".repeat(250));
     assert!(is_refused(&too_deep));
     let exponents = format!("{}1e-5 > 0.0", "1e-5 + ".repeat(200));
-    assert!(matches!(answer(&exponents), Outcome::Accepted { .. }));
+    assert!(matches!(check_as_selector(&exponents), CheckOutcome::Accepted { .. }));
     let sum = format!("{}1 == 2", "1+".repeat(249));
-    assert!(matches!(answer(&sum), Outcome::Accepted { .. }), "{:?}", answer(&sum));
+    assert!(
+        matches!(check_as_selector(&sum), CheckOutcome::Accepted { .. }),
+        "{:?}",
+        check_as_selector(&sum)
+    );
     let too_long = format!("{}1 == 2", "1+".repeat(251));
     assert!(is_refused(&too_long));
     let ternaries = format!("{}true", "true?true:".repeat(249));
-    assert!(matches!(answer(&ternaries), Outcome::Accepted { .. }));
+    assert!(matches!(check_as_selector(&ternaries), CheckOutcome::Accepted { .. }));
     // An operator enters its rule once more than a bracket does. The numbers are those of a running 1.37.
     for (open, most) in [("(1+", 124), ("(2*", 124), ("(1+2*", 83)] {
         let nested = |depth| format!("{}1{} == 1", open.repeat(depth), ")".repeat(depth));
-        assert!(matches!(answer(&nested(most)), Outcome::Accepted { .. }), "{open}");
+        assert!(matches!(check_as_selector(&nested(most)), CheckOutcome::Accepted { .. }), "{open}");
         assert!(is_refused(&nested(most + 1)), "{open}");
     }
     let lists = format!("{}{} == []", "[".repeat(240), "]".repeat(240));
-    assert!(matches!(answer(&lists), Outcome::Accepted { .. }), "{:?}", answer(&lists));
+    assert!(
+        matches!(check_as_selector(&lists), CheckOutcome::Accepted { .. }),
+        "{:?}",
+        check_as_selector(&lists)
+    );
 }
 
 #[test]
@@ -109,10 +119,10 @@ fn many_flat_terms_are_read() {
         format!("size({{{}0:0}}) == 1", numbered_entries(1400)),
     ] {
         assert!(
-            matches!(answer(&expression), Outcome::Accepted { .. }),
+            matches!(check_as_selector(&expression), CheckOutcome::Accepted { .. }),
             "{} {:?}",
             &expression[..40],
-            answer(&expression)
+            check_as_selector(&expression)
         );
     }
 }
@@ -120,43 +130,43 @@ fn many_flat_terms_are_read() {
 #[test]
 fn broken_texts_are_refused() {
     for broken in [
-        fill("("),
-        fill("["),
-        fill("{"),
-        fill(")"),
-        fill("\""),
-        fill("'"),
-        fill("\\"),
-        fill("?"),
-        fill(":"),
-        fill("a?"),
-        fill("."),
-        fill(","),
-        fill("-"),
-        fill("!"),
-        fill("a "),
-        fill("1 "),
-        fill("\"a\" "),
-        fill("//"),
-        fill("\n"),
-        fill("\0"),
-        fill("\u{1f600}"),
-        fill("&&"),
-        fill("||"),
-        fill("=="),
-        fill("in "),
-        fill("a.?"),
-        fill("[?"),
-        fill("{?"),
-        fill("`a`"),
-        fill("cel.bind("),
-        fill("has("),
-        fill("a.all("),
-        fill("1.."),
-        fill("0x"),
-        fill("'''"),
-        fill("r'"),
-        fill("b\""),
+        repeat_to_limit("("),
+        repeat_to_limit("["),
+        repeat_to_limit("{"),
+        repeat_to_limit(")"),
+        repeat_to_limit("\""),
+        repeat_to_limit("'"),
+        repeat_to_limit("\\"),
+        repeat_to_limit("?"),
+        repeat_to_limit(":"),
+        repeat_to_limit("a?"),
+        repeat_to_limit("."),
+        repeat_to_limit(","),
+        repeat_to_limit("-"),
+        repeat_to_limit("!"),
+        repeat_to_limit("a "),
+        repeat_to_limit("1 "),
+        repeat_to_limit("\"a\" "),
+        repeat_to_limit("//"),
+        repeat_to_limit("\n"),
+        repeat_to_limit("\0"),
+        repeat_to_limit("\u{1f600}"),
+        repeat_to_limit("&&"),
+        repeat_to_limit("||"),
+        repeat_to_limit("=="),
+        repeat_to_limit("in "),
+        repeat_to_limit("a.?"),
+        repeat_to_limit("[?"),
+        repeat_to_limit("{?"),
+        repeat_to_limit("`a`"),
+        repeat_to_limit("cel.bind("),
+        repeat_to_limit("has("),
+        repeat_to_limit("a.all("),
+        repeat_to_limit("1.."),
+        repeat_to_limit("0x"),
+        repeat_to_limit("'''"),
+        repeat_to_limit("r'"),
+        repeat_to_limit("b\""),
         "\"abc".to_owned(),
         "'\\".to_owned(),
         "\u{feff}true".to_owned(),
@@ -167,15 +177,15 @@ fn broken_texts_are_refused() {
             is_refused(&broken),
             "{:?} {:?}",
             broken.chars().take(8).collect::<String>(),
-            answer(&broken)
+            check_as_selector(&broken)
         );
     }
 }
 
 #[test]
 fn longer_texts_are_not_read() {
-    assert!(matches!(answer(&"(".repeat(1 << 20)), Outcome::Unchecked(_)));
-    assert!(matches!(answer(&fill("1+").repeat(100)), Outcome::Unchecked(_)));
+    assert!(matches!(check_as_selector(&"(".repeat(1 << 20)), CheckOutcome::Unchecked(_)));
+    assert!(matches!(check_as_selector(&repeat_to_limit("1+").repeat(100)), CheckOutcome::Unchecked(_)));
 }
 
 #[test]
@@ -186,19 +196,19 @@ fn types_that_double_are_bounded() {
     }
     write!(expression, "a199 == a199{}", ")".repeat(200)).unwrap();
     assert!(expression.len() < 10_240);
-    answer(&expression);
+    check_as_selector(&expression);
     let nested = format!("optional.of(1){}.hasValue()", ".optMap(x, [x])".repeat(200));
-    answer(&nested);
+    check_as_selector(&nested);
 }
 
 #[test]
 fn every_prefix_of_a_selector_is_answered() {
     let selector = r#"cel.bind(d, device.attributes["a.example.com"], d.exists(k, k.startsWith("x") && d[k] in ["a", 'b']) || has(d.y) ? d[?"z"].orValue(b"\x00\u{e9}".size() > 1u) : {"a": [1.5e3, -2.0]}.a[0] < 3)"#;
     for (end, _) in selector.char_indices() {
-        answer(&selector[..end]);
+        check_as_selector(&selector[..end]);
     }
     for (start, _) in selector.char_indices() {
-        answer(&selector[start..]);
+        check_as_selector(&selector[start..]);
     }
 }
 
@@ -226,8 +236,8 @@ fn what_is_read_in_place_needs_half_of_a_small_stack() {
         small
             .spawn_scoped(scope, || {
                 for expression in &edge {
-                    assert_eq!(find_parse_needs(expression), ParseNeeds::Flat, "{expression}");
-                    answer(expression);
+                    assert_eq!(find_parse_stack_needs(expression), ParseStackNeeds::Flat, "{expression}");
+                    check_as_selector(expression);
                 }
             })
             .unwrap();
@@ -343,6 +353,6 @@ proptest::proptest! {
 
     #[test]
     fn any_text_is_answered(expression in "\\PC{0,200}") {
-        answer(&expression);
+        check_as_selector(&expression);
     }
 }

@@ -65,12 +65,12 @@ impl Type {
     }
 
     /// True for `dyn` and `any`, which are compatible with every type.
-    pub(super) fn is_dyn(&self) -> bool {
+    pub(super) fn is_dyn_or_any(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }
 
-    pub(super) fn is_dyn_or_error(&self) -> bool {
-        self.is_dyn() || *self == Type::Error
+    pub(super) fn is_dyn_any_or_error(&self) -> bool {
+        self.is_dyn_or_any() || *self == Type::Error
     }
 
     /// True for named types that may have fields; the others are opaque.
@@ -79,7 +79,7 @@ impl Type {
     }
 
     /// The first type parameter: that of the elements of a list, or of the keys of a map. `None` if there is none.
-    pub(super) fn first_type_parameter(&self) -> Option<&Type> {
+    pub(super) fn first_type_argument(&self) -> Option<&Type> {
         match self {
             Type::List(inner) | Type::Map(inner, _) | Type::Optional(inner) | Type::Meta(inner) => {
                 Some(inner)
@@ -100,12 +100,12 @@ impl Type {
             Type::Map(..) => "map".to_owned(),
             Type::Optional(_) => OPTIONAL.to_owned(),
             Type::Meta(_) => "type".to_owned(),
-            other => other.result_error_spelling(),
+            other => other.result_type_error_spelling(),
         }
     }
 
     /// The type as spelled in a result-type error.
-    pub(super) fn result_error_spelling(&self) -> String {
+    pub(super) fn result_type_error_spelling(&self) -> String {
         self.spelled(Spelling::ResultError)
     }
 
@@ -152,12 +152,12 @@ impl Type {
             Type::Duration => text.push_str(duration),
             Type::Timestamp => text.push_str(timestamp),
             Type::Named(name) => text.push_str(name),
-            Type::List(element) => Self::spell_with("list", &[element], spelling, text),
-            Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
-            Type::Optional(value) => Self::spell_with(OPTIONAL, &[value], spelling, text),
-            Type::Wrapper(of) => Self::spell_with("wrapper", &[of], spelling, text),
+            Type::List(element) => Self::write_name_with_parameters("list", &[element], spelling, text),
+            Type::Map(key, value) => Self::write_name_with_parameters("map", &[key, value], spelling, text),
+            Type::Optional(value) => Self::write_name_with_parameters(OPTIONAL, &[value], spelling, text),
+            Type::Wrapper(of) => Self::write_name_with_parameters("wrapper", &[of], spelling, text),
             Type::AnyMeta => text.push_str("type"),
-            Type::Meta(of) => Self::spell_with("type", &[of], spelling, text),
+            Type::Meta(of) => Self::write_name_with_parameters("type", &[of], spelling, text),
             param if *param == UNBOUND_PARAM_A => text.push('A'),
             param if *param == UNBOUND_PARAM_B => text.push('B'),
             Type::Param(id) => {
@@ -168,7 +168,7 @@ impl Type {
     }
 
     /// Appends a type with its parameters in parentheses.
-    fn spell_with(name: &str, parameters: &[&Type], spelling: Spelling, text: &mut String) {
+    fn write_name_with_parameters(name: &str, parameters: &[&Type], spelling: Spelling, text: &mut String) {
         text.push_str(name);
         for (position, parameter) in parameters.iter().enumerate() {
             text.push_str(if position == 0 { "(" } else { ", " });

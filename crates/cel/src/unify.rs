@@ -39,15 +39,15 @@ impl Unifier {
     }
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters if so.
-    pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
-        self.unify_or_revert(|unifier| unifier.unify_assignable(from, to))
+    pub(super) fn bind_if_assignable(&mut self, from: &Type, to: &Type) -> bool {
+        self.unify_or_revert(|unifier| unifier.unify_assignable_without_revert(from, to))
     }
 
     /// True if both lists have the same length and each type is assignable; binds parameters only if all are.
-    pub(super) fn are_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
+    pub(super) fn bind_if_all_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         from.len() == to.len()
             && self.unify_or_revert(|unifier| {
-                from.iter().zip(to).all(|(from, to)| unifier.unify_assignable(from, to))
+                from.iter().zip(to).all(|(from, to)| unifier.unify_assignable_without_revert(from, to))
             })
     }
 
@@ -76,7 +76,7 @@ impl Unifier {
     }
 
     /// Counts a step; returns true if the limit is reached.
-    fn count_step_and_check_limit(&mut self) -> bool {
+    fn count_step_and_is_exhausted(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
@@ -95,8 +95,8 @@ impl Unifier {
     }
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters on the way, even if the result is false.
-    fn unify_assignable(&mut self, from: &Type, to: &Type) -> bool {
-        if self.count_step_and_check_limit() {
+    fn unify_assignable_without_revert(&mut self, from: &Type, to: &Type) -> bool {
+        if self.count_step_and_is_exhausted() {
             return true;
         }
         if let Type::Param(id) = to {
@@ -110,7 +110,7 @@ impl Unifier {
         if let Type::Param(id) = from {
             return self.bind_or_widen(to, *id) == SubstitutionResult::Agreed;
         }
-        if from.is_dyn_or_error() || to.is_dyn_or_error() {
+        if from.is_dyn_any_or_error() || to.is_dyn_any_or_error() {
             return true;
         }
         match (from, to) {
@@ -120,10 +120,11 @@ impl Unifier {
             // A type is a type: what it is a type of does not matter for agreement.
             (Type::Meta(_) | Type::AnyMeta, Type::Meta(_) | Type::AnyMeta) => true,
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => {
-                self.unify_assignable(from, to)
+                self.unify_assignable_without_revert(from, to)
             }
             (Type::Map(from_key, from_value), Type::Map(to_key, to_value)) => {
-                self.unify_assignable(from_key, to_key) && self.unify_assignable(from_value, to_value)
+                self.unify_assignable_without_revert(from_key, to_key)
+                    && self.unify_assignable_without_revert(from_value, to_value)
             }
             (from, to) => from == to,
         }
@@ -144,7 +145,7 @@ impl Unifier {
         if *found == bound {
             return SubstitutionResult::Agreed;
         }
-        if !self.unify_assignable(found, &bound) {
+        if !self.unify_assignable_without_revert(found, &bound) {
             return SubstitutionResult::Refused;
         }
         let general = if is_equal_or_less_specific(found, &bound) { found.clone() } else { bound };
@@ -156,7 +157,7 @@ impl Unifier {
 
     /// True if a parameter occurs in a type, so that binding it would make the type contain itself.
     fn occurs(&mut self, id: u32, within: &Type) -> bool {
-        if self.count_step_and_check_limit() {
+        if self.count_step_and_is_exhausted() {
             return true;
         }
         match within {
@@ -173,7 +174,7 @@ impl Unifier {
 
     /// The type with bound parameters replaced, and free ones by `free` if given.
     fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
-        if self.count_step_and_check_limit() {
+        if self.count_step_and_is_exhausted() {
             return Type::Dyn;
         }
         match found {
@@ -217,10 +218,10 @@ pub(super) fn most_general(left: &Type, right: &Type) -> Type {
 
 /// True if the left type is equal to the right one, or more general.
 fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
-    if left.is_dyn() || matches!(left, Type::Param(_)) {
+    if left.is_dyn_or_any() || matches!(left, Type::Param(_)) {
         return true;
     }
-    if right.is_dyn() || matches!(right, Type::Param(_)) {
+    if right.is_dyn_or_any() || matches!(right, Type::Param(_)) {
         return false;
     }
     match (left, right) {

@@ -76,8 +76,8 @@ pub enum ObjectNames {
 /// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
 /// checked.
 pub const API_CALLS: &[ApiCall] = &[
-    configurations_call("validatingwebhookconfigurations"),
-    configurations_call("mutatingwebhookconfigurations"),
+    webhook_configurations_call("validatingwebhookconfigurations"),
+    webhook_configurations_call("mutatingwebhookconfigurations"),
     ApiCall {
         needed_by: NeededBy::RegisterOwner,
         target: CallTarget::Resource {
@@ -87,12 +87,12 @@ pub const API_CALLS: &[ApiCall] = &[
         },
         verbs: &["get"],
     },
-    url_call(CallTarget::PublicUrl("/version")),
+    cluster_flag_url_call(CallTarget::PublicUrl("/version")),
     // Discovery of the served versions.
-    url_call(CallTarget::PublicUrl("/apis/resource.k8s.io")),
-    url_call(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
+    cluster_flag_url_call(CallTarget::PublicUrl("/apis/resource.k8s.io")),
+    cluster_flag_url_call(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
     // The feature gates of the API server.
-    url_call(CallTarget::Url("/metrics")),
+    cluster_flag_url_call(CallTarget::Url("/metrics")),
     // One that is younger than the watch is read by name.
     objects_call(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
     objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", LIST_AND_WATCH),
@@ -100,15 +100,15 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", LIST_AND_WATCH),
     objects_call(NeededBy::ClusterState, "", "pods", LIST_AND_WATCH),
     objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
-    policies_call("tolerationpolicies", LIST_AND_WATCH),
-    policies_call("taintpolicies", LIST_AND_WATCH),
-    policies_call("taintrulepolicies", LIST_AND_WATCH),
-    policies_call("parameterpolicies", LIST_AND_WATCH),
+    tollgate_policies_call("tolerationpolicies", LIST_AND_WATCH),
+    tollgate_policies_call("taintpolicies", LIST_AND_WATCH),
+    tollgate_policies_call("taintrulepolicies", LIST_AND_WATCH),
+    tollgate_policies_call("parameterpolicies", LIST_AND_WATCH),
     // The only changes: one replica at a time, which holds the Lease, says whether the policies are in force.
-    policies_call("tolerationpolicies/status", PATCH),
-    policies_call("taintpolicies/status", PATCH),
-    policies_call("taintrulepolicies/status", PATCH),
-    policies_call("parameterpolicies/status", PATCH),
+    tollgate_policies_call("tolerationpolicies/status", PATCH),
+    tollgate_policies_call("taintpolicies/status", PATCH),
+    tollgate_policies_call("taintrulepolicies/status", PATCH),
+    tollgate_policies_call("parameterpolicies/status", PATCH),
     lease_call(NeededBy::PolicySource, ObjectNames::PolicyLease),
     // Whether the CustomResourceDefinitions are being deleted.
     ApiCall {
@@ -140,9 +140,9 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
     objects_call(NeededBy::Audit, "admissionregistration.k8s.io", "validatingadmissionpolicies", LIST),
     // APIs that are installed on their own; without them the group is not in the discovery.
-    discovery_call("/apis/apps.foundationdb.org"),
+    audit_discovery_call("/apis/apps.foundationdb.org"),
     objects_call(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
-    discovery_call("/apis/cdi.k8s.io"),
+    audit_discovery_call("/apis/cdi.k8s.io"),
     objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
     objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
     // Nodes, and the workloads that pods belong to.
@@ -153,13 +153,13 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Snapshot, "apps", "daemonsets", LIST),
     objects_call(NeededBy::Snapshot, "batch", "jobs", LIST),
     objects_call(NeededBy::Snapshot, "batch", "cronjobs", LIST),
-    discovery_call("/apis/jobset.x-k8s.io"),
+    audit_discovery_call("/apis/jobset.x-k8s.io"),
     objects_call(NeededBy::Snapshot, "jobset.x-k8s.io", "jobsets", LIST),
-    discovery_call("/apis/leaderworkerset.x-k8s.io"),
+    audit_discovery_call("/apis/leaderworkerset.x-k8s.io"),
     objects_call(NeededBy::Snapshot, "leaderworkerset.x-k8s.io", "leaderworkersets", LIST),
-    discovery_call("/apis/scheduling.k8s.io"),
+    audit_discovery_call("/apis/scheduling.k8s.io"),
     objects_call(NeededBy::Snapshot, "scheduling.k8s.io", "podgroups", LIST),
-    discovery_call("/apis/scheduling.x-k8s.io"),
+    audit_discovery_call("/apis/scheduling.x-k8s.io"),
     objects_call(NeededBy::Snapshot, "scheduling.x-k8s.io", "podgroups", LIST),
     // What a drain watches. Kinds of the other APIs have no objects where they are not served.
     metrics_call(NeededBy::Drain),
@@ -208,7 +208,7 @@ const LIST: &[&str] = &["list"];
 const PATCH: &[&str] = &["patch"];
 
 /// A request for policies that are custom resources.
-const fn policies_call(resource: &'static str, verbs: &'static [&'static str]) -> ApiCall {
+const fn tollgate_policies_call(resource: &'static str, verbs: &'static [&'static str]) -> ApiCall {
     objects_call(NeededBy::PolicySource, "tollgate.dev", resource, verbs)
 }
 
@@ -224,13 +224,13 @@ const fn metrics_call(needed_by: NeededBy) -> ApiCall {
 }
 
 /// A request that reads the discovery of an API group, for `audit` and `snapshot`.
-const fn discovery_call(path: &'static str) -> ApiCall {
+const fn audit_discovery_call(path: &'static str) -> ApiCall {
     ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
 }
 
 /// A request that writes webhook configurations, for `--register`. The verbs include `create`, which server-side apply
 /// needs for an object that does not exist.
-const fn configurations_call(resource: &'static str) -> ApiCall {
+const fn webhook_configurations_call(resource: &'static str) -> ApiCall {
     let group = "admissionregistration.k8s.io";
     ApiCall {
         needed_by: NeededBy::Register,
@@ -240,7 +240,7 @@ const fn configurations_call(resource: &'static str) -> ApiCall {
 }
 
 /// A request, for `--cluster`, that reads a path that is not an object.
-const fn url_call(target: CallTarget) -> ApiCall {
+const fn cluster_flag_url_call(target: CallTarget) -> ApiCall {
     ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
 }
 

@@ -35,7 +35,7 @@ impl ApiError {
     }
 
     /// The HTTP status code; 0 if there was no response, or if a success had an unexpected body.
-    pub fn code(&self) -> u16 {
+    pub fn http_status_or_zero(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
             ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge { .. } => 0,
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(message("<html>\nno\n</html>"), "<html>", "a proxy does not send a Status");
         assert_eq!(message(""), "");
         assert_eq!(message(&"x".repeat(2000)).len(), 500);
-        assert_eq!(ApiError::Unreachable("gone".to_owned()).code(), 0);
+        assert_eq!(ApiError::Unreachable("gone".to_owned()).http_status_or_zero(), 0);
     }
 }

@@ -99,7 +99,10 @@ impl std::fmt::Debug for ApiClient {
 
 impl ApiClient {
     /// Reads the configuration; does not connect. For inside of a runtime.
-    pub(super) fn open(target: ClusterTarget<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
+    pub(super) fn from_target_without_connecting(
+        target: ClusterTarget<'_>,
+        timing: Timing,
+    ) -> anyhow::Result<ApiClient> {
         let (mut config, context) = kubeconfig::load_config(target)?;
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
@@ -124,7 +127,8 @@ impl ApiClient {
         if token.is_some() {
             auth.token = None;
         }
-        let plugin = run_exec_plugin(auth, token.is_some()).context("cannot use the credentials")?;
+        let plugin = run_exec_plugin_if_only_credential(auth, token.is_some())
+            .context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
             .map_err(|error| error_without_secrets(&error))
             .context("cannot use the credentials")?;
@@ -145,7 +149,7 @@ impl ApiClient {
     /// Gets the object at a path; `None` if there is none.
     pub(super) async fn get_if_exists(&self, path: &str) -> Result<Option<String>, ApiError> {
         match self.get(path, FULL_OBJECTS).await {
-            Err(error) if error.code() == 404 => Ok(None),
+            Err(error) if error.http_status_or_zero() == 404 => Ok(None),
             answer => answer.map(Some),
         }
     }
@@ -178,7 +182,7 @@ impl ApiClient {
     }
 
     /// Sends a request with an object, or without one; returns the response even if its status is an error.
-    pub(super) async fn send_object(
+    pub(super) async fn send_with_any_status(
         &self,
         method: Method,
         path: &str,
@@ -224,7 +228,7 @@ impl ApiClient {
         let work = async {
             let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
-            Ok(Response::from_parts(head, read_body_up_to_limit(body, limit).await?))
+            Ok(Response::from_parts(head, read_body_or_fail_beyond_limit(body, limit).await?))
         };
         self.within_timeout(work).await
     }
@@ -241,7 +245,7 @@ impl ApiClient {
     }
 
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
-    pub(super) async fn server_side_apply(
+    pub(super) async fn force_server_side_apply(
         &self,
         path: &str,
         manager: &str,
@@ -329,18 +333,23 @@ impl ApiClient {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = self.within_timeout(read_body_up_to_limit(response.into_body(), MAX_RESPONSE_BYTES)).await;
+        let text = self
+            .within_timeout(read_body_or_fail_beyond_limit(response.into_body(), MAX_RESPONSE_BYTES))
+            .await;
         Err(status_error(code, &text.unwrap_or_default()))
     }
 }
 
 /// Runs the exec plugin of a user and puts the client certificate that it issues into `auth`. Returns `None` if there
 /// is no plugin, or other credentials, which kubectl prefers to it.
-fn run_exec_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
+fn run_exec_plugin_if_only_credential(
+    auth: &mut AuthInfo,
+    has_token_file: bool,
+) -> anyhow::Result<Option<ExecPlugin>> {
     let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
     let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
     let Some(exec) = auth.exec.take().filter(|_| !has_other) else { return Ok(None) };
-    let (plugin, pair) = ExecPlugin::open(exec)?;
+    let (plugin, pair) = ExecPlugin::from_first_run(exec)?;
     if let Some(pair) = pair {
         auth.client_certificate_data = Some(STANDARD.encode(pair.certificate));
         auth.client_key_data = Some(STANDARD.encode(pair.key).into());
@@ -391,7 +400,7 @@ fn build_request(
 }
 
 /// Reads a body as text; an error with its beginning if it has more than `limit` bytes.
-async fn read_body_up_to_limit(mut body: Body, limit: usize) -> Result<String, ApiError> {
+async fn read_body_or_fail_beyond_limit(mut body: Body, limit: usize) -> Result<String, ApiError> {
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;

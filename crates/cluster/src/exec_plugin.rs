@@ -54,7 +54,9 @@ pub(super) struct ClientCertAndKey {
 
 impl ExecPlugin {
     /// Runs the plugin. A client certificate is used as long as the program runs.
-    pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientCertAndKey>)> {
+    pub(super) fn from_first_run(
+        config: ExecConfig,
+    ) -> anyhow::Result<(ExecPlugin, Option<ClientCertAndKey>)> {
         let (issued, pair) = run_plugin(&config)?;
         Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
     }

@@ -18,7 +18,9 @@ use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigErr
 
 use super::client::{ClusterTarget, error_chain, without_url_credentials};
 use super::proxy::proxy_for;
-use usable::{check_cluster, check_user, parse_server_url, valid_ca_certificates};
+use usable::{
+    check_single_certificate_authority, check_user_credentials, parse_server_url, valid_ca_certificates,
+};
 
 /// Maximum size of a kubeconfig in bytes; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
@@ -56,11 +58,11 @@ pub(crate) fn config_for_context(
     {
         // A file that is missing is reported where it is used.
         if Path::new(file).exists() {
-            check_kubeconfig_file(Path::new(file))?;
+            check_regular_file_and_size(Path::new(file))?;
         }
     }
-    check_cluster(&cluster)?;
-    check_user(&user)?;
+    check_single_certificate_authority(&cluster)?;
+    check_user_credentials(&user)?;
     let server = parse_server_url(cluster.server.as_deref().unwrap_or_default())?;
     let is_https = server.url.scheme_str() == Some("https");
     let mut config = Config::new(server.url);
@@ -114,7 +116,7 @@ fn remove_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
 /// missing. `None` if there is nothing in them.
 fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     if let Some(file) = named {
-        check_kubeconfig_file(file)?;
+        check_regular_file_and_size(file)?;
         return read_kubeconfig(file).map(Some);
     }
     let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
@@ -131,7 +133,7 @@ fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
         if file == Path::new("/dev/null") || !exists(&file)? {
             continue;
         }
-        check_kubeconfig_file(&file)?;
+        check_regular_file_and_size(&file)?;
         merged = merged.merge(read_kubeconfig(&file)?).map_err(|error| error_without_secrets(&error))?;
     }
     let is_empty =
@@ -147,7 +149,7 @@ fn exists(file: &Path) -> anyhow::Result<bool> {
 /// Reads and parses one kubeconfig file.
 fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
-        KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),
+        KubeconfigError::Parse(why) => kubeconfig_parse_error_without_text(file, &why.to_string()),
         error => error_without_secrets(&error),
     })?;
     // `current-context: ""` is what kubectl writes if there is none: another file may set it.
@@ -193,7 +195,7 @@ fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow
 
 /// The error for a file that cannot be parsed. It has only the number of the line: a parser quotes lines, which may
 /// contain tokens.
-fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
+fn kubeconfig_parse_error_without_text(file: &Path, why: &str) -> anyhow::Error {
     let first = why.lines().next().unwrap_or_default();
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let line = first.split_once("line ").map(|(_, place)| digits(place)).filter(|line| !line.is_empty());
@@ -214,7 +216,7 @@ pub(super) fn error_without_secrets(error: &dyn std::error::Error) -> anyhow::Er
 }
 
 /// Refuses a file that is too large or not a regular file: kube reads files to their end, and a device may have none.
-fn check_kubeconfig_file(file: &Path) -> anyhow::Result<()> {
+fn check_regular_file_and_size(file: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", file.display());
     let found = std::fs::metadata(file).with_context(name)?;
     let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
@@ -226,14 +228,17 @@ fn check_kubeconfig_file(file: &Path) -> anyhow::Result<()> {
 mod tests {
     use std::path::Path;
 
-    use super::{check_kubeconfig_file, choose_context, error_without_secrets, not_a_kubeconfig};
+    use super::{
+        check_regular_file_and_size, choose_context, error_without_secrets,
+        kubeconfig_parse_error_without_text,
+    };
     use kube::config::Kubeconfig;
 
     #[test]
     fn a_kubeconfig_is_a_file() {
-        let error = check_kubeconfig_file(Path::new("/dev/zero")).expect_err("endless").to_string();
+        let error = check_regular_file_and_size(Path::new("/dev/zero")).expect_err("endless").to_string();
         assert_eq!(error, "/dev/zero: must be a regular file of at most 1 MiB");
-        let missing = check_kubeconfig_file(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
+        let missing = check_regular_file_and_size(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
         assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
     }
 
@@ -268,7 +273,7 @@ mod tests {
         for (text, place) in cases {
             let expected =
                 format!("{place}not a valid kubeconfig (line not shown: it may contain credentials)");
-            assert_eq!(not_a_kubeconfig(Path::new("a.kc"), text).to_string(), expected);
+            assert_eq!(kubeconfig_parse_error_without_text(Path::new("a.kc"), text).to_string(), expected);
         }
     }
 

@@ -17,7 +17,7 @@ use super::api_error::{ApiError, status_error};
 use super::client::{ApiClient, FULL_OBJECTS};
 use super::register::with_member;
 use super::watch::percent_encode;
-use tollgate_document::doc::{self, ChangeValue};
+use tollgate_document::doc::{self, OwnedJsonValue};
 
 /// Seconds without a renewal after which another replica may take the Lease.
 const LEASE_DURATION_SECONDS: i64 = 15;
@@ -113,15 +113,15 @@ impl Elector {
     async fn run(self) {
         let mut seen = None;
         loop {
-            if let Err(error) = self.renew_or_take(&mut seen).await {
+            if let Err(error) = self.renew_take_or_release(&mut seen).await {
                 self.report_error(&error);
             }
-            self.wait().await;
+            self.wait_until_renewal_or_release().await;
         }
     }
 
     /// Waits for the next renewal; shorter if the Lease is held and must be released, because the process ends soon.
-    async fn wait(&self) {
+    async fn wait_until_renewal_or_release(&self) {
         let end = Instant::now() + RENEW_INTERVAL;
         loop {
             tokio::time::sleep(RELEASE_CHECK_INTERVAL).await;
@@ -134,7 +134,7 @@ impl Elector {
 
     /// Reads the Lease, and writes it: to renew it or, if it is no longer wanted, to release it; or to take it if nobody
     /// holds it or its holder has let it expire.
-    async fn renew_or_take(&self, seen: &mut Option<SeenVersion>) -> Result<(), ApiError> {
+    async fn renew_take_or_release(&self, seen: &mut Option<SeenVersion>) -> Result<(), ApiError> {
         let LeaseSettings { namespace, name, holder, .. } = &self.settings;
         let (namespace, name) = (percent_encode(namespace), percent_encode(name));
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
@@ -164,7 +164,7 @@ impl Elector {
         let began = Instant::now();
         let new = self.lease_spec(is_wanted, is_ours.then(|| spec.get("acquireTime").str()), spec);
         let object = with_member(lease.root(), "spec", &new.to_json());
-        let response = self.client.send_object(Method::PUT, &path, Some(object)).await?;
+        let response = self.client.send_with_any_status(Method::PUT, &path, Some(object)).await?;
         match response.status().as_u16() {
             // Another replica was faster.
             409 => self.set_state(None, "taken by another replica".to_owned()),
@@ -181,18 +181,18 @@ impl Elector {
     }
 
     /// The new spec of the Lease: held by this process, or by nobody. `acquired` is when this process took it.
-    fn lease_spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> ChangeValue {
+    fn lease_spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> OwnedJsonValue {
         let now = (self.settings.now)();
         let transitions = stored.get("leaseTransitions").int().unwrap_or(0);
         let is_taken = acquired.is_none();
         let acquired = acquired.filter(|time| !time.is_empty()).map_or_else(|| now.clone(), str::to_owned);
         let holder = if is_held { self.settings.holder.as_str() } else { "" };
-        ChangeValue::Object(vec![
-            ("holderIdentity", ChangeValue::str(holder)),
-            ("leaseDurationSeconds", ChangeValue::Int(LEASE_DURATION_SECONDS)),
-            ("acquireTime", ChangeValue::str(acquired)),
-            ("renewTime", ChangeValue::str(now)),
-            ("leaseTransitions", ChangeValue::Int(transitions.saturating_add(i64::from(is_taken)))),
+        OwnedJsonValue::Object(vec![
+            ("holderIdentity", OwnedJsonValue::str(holder)),
+            ("leaseDurationSeconds", OwnedJsonValue::Int(LEASE_DURATION_SECONDS)),
+            ("acquireTime", OwnedJsonValue::str(acquired)),
+            ("renewTime", OwnedJsonValue::str(now)),
+            ("leaseTransitions", OwnedJsonValue::Int(transitions.saturating_add(i64::from(is_taken)))),
         ])
     }
 
@@ -203,7 +203,7 @@ impl Elector {
 
     fn report_error(&self, error: &ApiError) {
         let LeaseSettings { namespace, name, .. } = &self.settings;
-        let hint = match error.code() {
+        let hint = match error.http_status_or_zero() {
             403 | 404 => "; apply the Lease and the Role of manifests/components/policy-resources",
             _ => "",
         };

@@ -1,6 +1,6 @@
 //! The client of an API server: keeps the webhook registered, watches the objects that policies, impact and drains
 //! need, lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects. Start
-//! with [`Cluster::open`].
+//! with [`Cluster::start_without_connecting`].
 //!
 //! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
 //! server that is slow, unreachable or refuses does not delay admission.
@@ -40,19 +40,19 @@ pub use api_error::ApiError;
 pub use client::{ApiEndpoint, ClusterTarget};
 pub use dry_run::{CreateResponse, DryRunCreate};
 pub use lease::{LeaseHandle, LeaseSettings, LeaseStatus};
-pub use list::{ListEvent, ListOutcome, ReadOptions};
+pub use list::{KeptFieldsAndSizeLimit, ListEvent, ListOutcome};
 pub use listed_kind::{
     ADMISSION_POLICIES, CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS,
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
     LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
     POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
 };
-pub use namespaces::{LabelsInCache, NamespaceWatch};
+pub use namespaces::{LabelsInCache, NamespaceLabelWatch};
 pub use object_watch::{
     ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
 };
 pub use policy_resources::POLICY_LEASE;
-pub use register::{DesiredConfigFn, Registration};
+pub use register::{DesiredConfigForCaBundleFn, WebhookRegistration};
 pub use retry::Timing;
 pub use server_info::ServerInfo;
 pub use state::StateWatch;
@@ -78,12 +78,12 @@ pub struct Cluster {
 impl Cluster {
     /// Reads a kubeconfig or the service account of the pod, and starts the thread. It does not connect: the API server
     /// may start later.
-    pub fn open(target: ClusterTarget<'_>, timing: Timing) -> anyhow::Result<Cluster> {
+    pub fn start_without_connecting(target: ClusterTarget<'_>, timing: Timing) -> anyhow::Result<Cluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let client = {
             let _inside = runtime.enter();
-            ApiClient::open(target, timing)?
+            ApiClient::from_target_without_connecting(target, timing)?
         };
         std::thread::Builder::new()
             .name("cluster".to_owned())
@@ -140,7 +140,7 @@ pub struct RegistrationStatus {
     pub failed: u64,
     /// Number of changes by others that were reverted.
     pub reverts: u64,
-    /// The last [`Registration::revision`] that was registered.
+    /// The last [`WebhookRegistration::revision`] that was registered.
     pub revision: u64,
 }
 

@@ -49,15 +49,15 @@ pub enum ListEvent<'p> {
 
 /// Which fields of each object are kept, and how large an object may be.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadOptions {
+pub struct KeptFieldsAndSizeLimit {
     pub keep: &'static KeptFields,
     /// Maximum number of keys and values of an object.
     pub max_nodes: usize,
 }
 
-impl ReadOptions {
+impl KeptFieldsAndSizeLimit {
     /// All fields of objects except `managedFields`.
-    pub const WHOLE_OBJECTS: ReadOptions = ReadOptions {
+    pub const WHOLE_OBJECTS: KeptFieldsAndSizeLimit = KeptFieldsAndSizeLimit {
         keep: &KeptFields::AllBut(&[(
             "metadata",
             KeptFields::AllBut(&[("managedFields", KeptFields::Nothing)]),
@@ -66,13 +66,13 @@ impl ReadOptions {
     };
 
     /// The fields and the size that impact needs of an object of this kind.
-    pub fn for_impact(kind: SnapshotKind) -> ReadOptions {
-        ReadOptions::for_impact_with_details(kind, DetailsToStore::default())
+    pub fn for_impact(kind: SnapshotKind) -> KeptFieldsAndSizeLimit {
+        KeptFieldsAndSizeLimit::for_impact_with_details(kind, DetailsToStore::default())
     }
 
     /// The fields and the size that impact needs of an object of this kind, with these details of devices.
-    pub fn for_impact_with_details(kind: SnapshotKind, details: DetailsToStore) -> ReadOptions {
-        ReadOptions { keep: kind.fields_with(details), max_nodes: kind.max_kept_nodes() }
+    pub fn for_impact_with_details(kind: SnapshotKind, details: DetailsToStore) -> KeptFieldsAndSizeLimit {
+        KeptFieldsAndSizeLimit { keep: kind.fields_with(details), max_nodes: kind.max_kept_keys_and_values() }
     }
 }
 
@@ -121,16 +121,18 @@ impl Cluster {
         kind: &ListedKind,
         versions: &[&str],
         namespace: Option<&str>,
-        limits: ReadOptions,
+        limits: KeptFieldsAndSizeLimit,
         each: &mut dyn FnMut(ListEvent<'_>),
     ) -> Result<ListOutcome, ListError> {
         for version in versions {
             let path = kind.list_path(version, namespace);
             let api_version = kind.api_version(version);
-            match self.list_in_version(&path, &api_version, kind, limits, each) {
+            match self.list_in_version_with_caveat(&path, &api_version, kind, limits, each) {
                 Ok(caveat) => return Ok(ListOutcome::All { api_version, caveat }),
                 Err(failed)
-                    if failed.error.code() == 404 && failed.after == 0 && !kind.is_always_served() => {}
+                    if failed.error.http_status_or_zero() == 404
+                        && failed.after == 0
+                        && !kind.is_always_served() => {}
                 Err(failed) => return Err(failed),
             }
         }
@@ -158,12 +160,12 @@ impl Cluster {
     }
 
     /// Lists the objects at a path of one API version. Returns a caveat if they are not all of one moment.
-    fn list_in_version(
+    fn list_in_version_with_caveat(
         &self,
         path: &str,
         api_version: &str,
         kind: &ListedKind,
-        limits: ReadOptions,
+        limits: KeptFieldsAndSizeLimit,
         each: &mut dyn FnMut(ListEvent<'_>),
     ) -> Result<Option<String>, ListError> {
         let mut seen = SeenObjects::default();
@@ -201,9 +203,9 @@ impl Cluster {
                 Ok(PageResponse::Page(text)) => {
                     let list = ObjectWithDeferredMember::parse_deferring(&text, "items")
                         .map_err(|_error| failed(ApiError::not_json()))?;
-                    check_list(&list, &format!("{}List", kind.kind))
+                    check_is_list_of_kind(&list, &format!("{}List", kind.kind))
                         .map_err(|what| failed(ApiError::Unexpected(what)))?;
-                    let count = pass_on_new_items(&list, api_version, limits, &mut seen, each)
+                    let count = pass_on_new_and_count_all_items(&list, api_version, limits, &mut seen, each)
                         .map_err(|error| ListError { after: seen.count, error })?;
                     page.adapt_to_page(count, text.len());
                     let metadata = list.without_deferred_member().get("metadata");
@@ -227,10 +229,10 @@ impl Cluster {
 }
 
 /// Passes on the items of a page that are new. Returns the number of items of the page.
-fn pass_on_new_items(
+fn pass_on_new_and_count_all_items(
     list: &ObjectWithDeferredMember<'_>,
     api_version: &str,
-    limits: ReadOptions,
+    limits: KeptFieldsAndSizeLimit,
     seen: &mut SeenObjects,
     each: &mut dyn FnMut(ListEvent<'_>),
 ) -> Result<usize, ApiError> {
@@ -257,7 +259,10 @@ fn pass_on_new_items(
 const TOO_LARGE: &str = "has more than 8 MiB";
 
 /// Checks that a successful response is a list of the expected kind, and not a `Status` or the page of a proxy.
-pub(super) fn check_list(list: &ObjectWithDeferredMember<'_>, expected: &str) -> Result<(), String> {
+pub(super) fn check_is_list_of_kind(
+    list: &ObjectWithDeferredMember<'_>,
+    expected: &str,
+) -> Result<(), String> {
     let found =
         match (list.without_deferred_member().kind(), list.without_deferred_member().get("kind").str()) {
             (ValueKind::Object, "") => "an object without a kind",
@@ -268,7 +273,11 @@ pub(super) fn check_list(list: &ObjectWithDeferredMember<'_>, expected: &str) ->
     if found != expected {
         return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
     }
-    if list.member_can_be_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
+    if list.deferred_member_is_list_null_or_absent() {
+        Ok(())
+    } else {
+        Err(format!("`items` of the {expected} is not a list"))
+    }
 }
 
 /// Fingerprints of the objects that were passed on, so that none is passed on twice.
@@ -329,7 +338,7 @@ async fn fetch_page(
             Err(error) => error,
         };
         let is_large = matches!(error, ApiError::TooLarge { .. });
-        let may_pass = matches!(error.code(), 0 | 429 | 500..=599) && !is_large;
+        let may_pass = matches!(error.http_status_or_zero(), 0 | 429 | 500..=599) && !is_large;
         if !may_pass || tries >= MAX_PAGE_ATTEMPTS {
             return Err(error);
         }

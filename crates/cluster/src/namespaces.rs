@@ -29,8 +29,8 @@ const NAMESPACES: WatchedResource = WatchedResource {
     accept: METADATA_MEDIA_TYPE,
     accept_watch: OBJECT_METADATA_MEDIA_TYPE,
     page: 500,
-    keep: SnapshotKind::Namespace.fields(),
-    max_nodes: SnapshotKind::Namespace.max_kept_nodes(),
+    keep: SnapshotKind::Namespace.fields_without_details(),
+    max_nodes: SnapshotKind::Namespace.max_kept_keys_and_values(),
 };
 
 /// Maximum size in bytes of the labels of one namespace; larger ones are not used.
@@ -56,7 +56,7 @@ pub enum LabelsInCache {
 
 /// A watch of the labels of all namespaces.
 #[derive(Debug)]
-pub struct NamespaceWatch {
+pub struct NamespaceLabelWatch {
     store: Arc<LabelStore>,
     health: Arc<WatchHealth>,
     cluster: Cluster,
@@ -64,11 +64,11 @@ pub struct NamespaceWatch {
     started: OnceLock<()>,
 }
 
-impl NamespaceWatch {
-    /// A watch that does not run before [`NamespaceWatch::start`]. The cached labels take at most `limit` bytes: beyond
-    /// that, the largest are not cached, but fetched when they are needed.
-    pub fn new(cluster: &Cluster, limit: usize) -> NamespaceWatch {
-        NamespaceWatch {
+impl NamespaceLabelWatch {
+    /// A watch that does not run before [`NamespaceLabelWatch::start`]. The cached labels take at most `limit` bytes:
+    /// beyond that, the largest are not cached, but fetched when they are needed.
+    pub fn new(cluster: &Cluster, limit: usize) -> NamespaceLabelWatch {
+        NamespaceLabelWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
             health: Arc::new(WatchHealth::new(NAMESPACES.kind.resource)),
             cluster: cluster.clone(),
@@ -108,8 +108,8 @@ impl NamespaceWatch {
 
     /// Returns the age of the cached labels, if the watch is interrupted; `None` if they are current, or if nothing was
     /// listed yet.
-    pub fn stale_for(&self) -> Option<Duration> {
-        self.health.stale_for()
+    pub fn age_if_stale(&self) -> Option<Duration> {
+        self.health.age_if_stale()
     }
 
     /// Looks up a namespace in the cache.
@@ -121,7 +121,10 @@ impl NamespaceWatch {
     }
 
     /// Fetches the labels of one namespace from the API server, because it may be newer than the cache.
-    pub fn fetch_namespace(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
+    pub fn fetch_namespace_labels(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
         let (client, lookups, lookup_timeout) =
             (self.cluster.client.clone(), self.lookups.clone(), self.cluster.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
@@ -150,13 +153,14 @@ async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError
     let text = client.get_object(&path, OBJECT_METADATA_MEDIA_TYPE, MAX_METADATA_BYTES).await?;
     let object = doc::parse_kept(&text, NAMESPACES.keep, NAMESPACES.max_nodes)
         .map_err(|error| ApiError::Unexpected(error.detail))?;
-    read_labels(object.root()).map_err(ApiError::Unexpected)
+    copy_labels_within_size_limit(object.root()).map_err(ApiError::Unexpected)
 }
 
 /// The labels of a namespace; an error if they are too large to be used in policies.
-fn read_labels(object: Value<'_>) -> Result<Labels, String> {
+fn copy_labels_within_size_limit(object: Value<'_>) -> Result<Labels, String> {
     let labels = object.get("metadata").get("labels");
-    let texts = |value: Value<'_>| value.descendants().map(|text| text.text_bytes().len()).sum::<usize>();
+    let texts =
+        |value: Value<'_>| value.self_and_descendants().map(|text| text.text_bytes().len()).sum::<usize>();
     if texts(labels) > MAX_LABELS_BYTES {
         return Err(format!("its labels have more than {} KiB", MAX_LABELS_BYTES >> 10));
     }
@@ -168,14 +172,14 @@ fn read_labels(object: Value<'_>) -> Result<Labels, String> {
 /// The cached labels of all namespaces, filled by the watch.
 #[derive(Debug)]
 struct LabelStore {
-    labels: RwLock<CachedLabels>,
+    labels: RwLock<LabelsByNamespace>,
     /// Maximum number of bytes that the cached labels may take.
     limit: usize,
 }
 
 /// Labels by the name of their namespace, and how many bytes they take.
 #[derive(Debug, Default)]
-struct CachedLabels {
+struct LabelsByNamespace {
     all: HashMap<Box<str>, Labels>,
     /// Number of bytes that the cached labels take.
     bytes: usize,
@@ -186,10 +190,10 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// Bytes that a namespace takes in the cache, with its name.
 fn entry_bytes(name: &str, labels: &Labels) -> usize {
-    ENTRY_OVERHEAD_BYTES + name.len() + labels.memory_bytes()
+    ENTRY_OVERHEAD_BYTES + name.len() + labels.memory_bytes_without_source()
 }
 
-impl CachedLabels {
+impl LabelsByNamespace {
     fn insert(&mut self, name: &str, labels: Labels) {
         self.remove(name);
         self.bytes += entry_bytes(name, &labels);
@@ -224,7 +228,7 @@ impl LabelStore {
         self.labels.read().unwrap_or_else(PoisonError::into_inner).all.get(name).cloned()
     }
 
-    fn change(&self, change: impl FnOnce(&mut CachedLabels)) {
+    fn change(&self, change: impl FnOnce(&mut LabelsByNamespace)) {
         change(&mut self.labels.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -232,7 +236,7 @@ impl LabelStore {
 impl ObjectSink for LabelStore {
     fn put(&self, _: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let name = object.get("metadata").get("name").str();
-        let labels = read_labels(object);
+        let labels = copy_labels_within_size_limit(object);
         self.change(|all| match &labels {
             Ok(labels) => {
                 all.insert(name, labels.clone());

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use super::client::FULL_OBJECTS;
-use super::list::ReadOptions;
+use super::list::KeptFieldsAndSizeLimit;
 use super::listed_kind::ListedKind;
 use super::watch::{ObjectKeys, ObjectSink, Reflector, StoreOutcome, WatchedResource};
 use super::watch_health::{WatchHealth, WatchState, WatchStatus};
@@ -153,13 +153,13 @@ impl ObjectWatch {
         let kinds: Arc<[WatchedKind]> = (needed.iter().map(|kind| (kind, true)))
             .chain(wanted.iter().map(|kind| (kind, false)))
             .map(|(kind, is_needed)| {
-                let health = Arc::new(WatchHealth::with_role(kind.resource, role));
+                let health = Arc::new(WatchHealth::with_cluster_role_folder(kind.resource, role));
                 WatchedKind { kind: *kind, is_needed, health }
             })
             .collect();
         let store = Arc::new(ObjectStore::with_kinds(kinds.len()));
         for (index, watched) in kinds.iter().enumerate() {
-            let ReadOptions { keep, max_nodes } = ReadOptions::WHOLE_OBJECTS;
+            let KeptFieldsAndSizeLimit { keep, max_nodes } = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
             let (kind, page) = (watched.kind, watched.kind.page);
             let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
             let reflector = Reflector {
@@ -224,7 +224,7 @@ impl ObjectWatch {
 
     /// Returns messages about missing data: kinds that are not listed yet, interrupted watches, and objects that
     /// cannot be read.
-    pub fn failures(&self) -> Vec<String> {
+    pub fn missing_data_messages(&self) -> Vec<String> {
         let statuses = self.status();
         statuses
             .iter()

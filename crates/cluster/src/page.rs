@@ -77,7 +77,7 @@ impl<'t> TooLargeObject<'t> {
     pub(super) fn from_page_error(error: &'t ApiError) -> Option<TooLargeObject<'t>> {
         let ApiError::TooLarge { head, .. } = error else { return None };
         let (list, item) = head.split_once(r#""items":["#)?;
-        let (namespace, name, _) = leading_identity(item)?;
+        let (namespace, name, _) = leading_namespace_name_and_version(item)?;
         let (version, token) = (string_member(list, "resourceVersion"), string_member(list, "continue"));
         Some(TooLargeObject { namespace, name, version, token, event: "" })
     }
@@ -85,14 +85,14 @@ impl<'t> TooLargeObject<'t> {
     /// The object of an event that was too long.
     pub(super) fn from_event_head(head: &'t str) -> Option<TooLargeObject<'t>> {
         let (event, object) = head.split_once(r#""object":"#)?;
-        let (namespace, name, version) = leading_identity(object)?;
+        let (namespace, name, version) = leading_namespace_name_and_version(object)?;
         Some(TooLargeObject { namespace, name, version, token: "", event: string_member(event, "type") })
     }
 }
 
 /// Namespace, name and resourceVersion from the beginning of an object, where an API server writes them before anything
 /// long. `None` if there is no name.
-fn leading_identity(object: &str) -> Option<(&str, &str, &str)> {
+fn leading_namespace_name_and_version(object: &str) -> Option<(&str, &str, &str)> {
     let (_, metadata) = object.split_once(r#""metadata":{"#)?;
     let (names, rest) = metadata.split_once(r#""uid":"#).unwrap_or((metadata, ""));
     let name = string_member(names, "name");

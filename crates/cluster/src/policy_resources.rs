@@ -51,11 +51,11 @@ impl Cluster {
     }
 
     /// The kinds of policies that are installed and not being deleted. Must not be called on the cluster's thread.
-    pub fn installed_policy_kinds(&self) -> Result<Vec<ListedKind>, ApiError> {
+    pub fn creatable_policy_kinds(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
         self.block_on_request(|client| async move {
             let Some(text) = client.get_if_exists(&path).await? else { return Ok(Vec::new()) };
-            parse_installed(&text).ok_or_else(ApiError::not_json)
+            parse_creatable_policy_kinds(&text).ok_or_else(ApiError::not_json)
         })
     }
 
@@ -70,7 +70,7 @@ impl Cluster {
 
 /// The kinds of policies in an APIResourceList (JSON) whose objects can be created; `None` if the text is something
 /// else.
-fn parse_installed(text: &str) -> Option<Vec<ListedKind>> {
+fn parse_creatable_policy_kinds(text: &str) -> Option<Vec<ListedKind>> {
     let list = doc::parse(text).ok()?;
     let list = list.root();
     (list.get("kind").str() == "APIResourceList").then_some(())?;
@@ -86,7 +86,7 @@ fn parse_installed(text: &str) -> Option<Vec<ListedKind>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{POLICY_KINDS, parse_installed};
+    use super::{POLICY_KINDS, parse_creatable_policy_kinds};
 
     #[test]
     fn a_definition_that_is_being_deleted_does_not_count() {
@@ -94,9 +94,9 @@ mod tests {
             {"name":"tolerationpolicies","verbs":["delete","get","list","create","watch"]},
             {"name":"tolerationpolicies/status","verbs":["get","patch","update"]},
             {"name":"taintpolicies","verbs":["delete","deletecollection","get","list","watch"]}]}"#;
-        assert_eq!(parse_installed(list), Some(vec![POLICY_KINDS[0]]));
+        assert_eq!(parse_creatable_policy_kinds(list), Some(vec![POLICY_KINDS[0]]));
         for other in ["", "{}", r#"{"kind":"Status"}"#, "<html>"] {
-            assert_eq!(parse_installed(other), None, "{other}");
+            assert_eq!(parse_creatable_policy_kinds(other), None, "{other}");
         }
     }
 }

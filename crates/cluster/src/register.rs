@@ -1,13 +1,13 @@
 //! Keeps a webhook configuration registered: creates it once, and reverts changes for as long as the process serves.
 //!
-//! The desired configuration is a function of the registered CA bundle ([`DesiredConfigFn`]): a new CA is added to the
-//! old one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of others are
-//! kept.
+//! The desired configuration is a function of the registered CA bundle ([`DesiredConfigForCaBundleFn`]): a new CA is
+//! added to the old one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of
+//! others are kept.
 //!
 //! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
 //! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
 //! only adds what is missing, and two replicas never overwrite each other in turn. A replica that may not narrow the
-//! registration ([`Registration::may_narrow`]) only ever adds.
+//! registration ([`WebhookRegistration::may_narrow`]) only ever adds.
 //!
 //! Two servers that register different addresses or settings under one name never agree. Each reverts what the other
 //! wrote less and less often, and names the other's address.
@@ -37,7 +37,8 @@ use super::watch_lines::WatchLines;
 use super::{Cluster, SharedRegistrationStatus};
 pub(super) use compare::with_member;
 use compare::{
-    NarrowingPermission, OwnerClusterRole, differences, has_undesired_entries, lacks_bundle, stored_bundle,
+    NarrowingPermission, OwnerClusterRole, any_tollgate_entry_lacks_ca_bundle, differences,
+    has_undesired_tollgate_entries, merged_ca_bundle_pem,
 };
 use rivals::{RevertBackoff, last_manager_if_other};
 use tollgate_document::doc::{self, Value};
@@ -52,13 +53,13 @@ const READY_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const OWNER_LOOKUP_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Computes the desired configuration as JSON from the registered CA certificates (PEM, empty if none).
-pub type DesiredConfigFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
+pub type DesiredConfigForCaBundleFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 
 /// A webhook configuration to register, and the conditions under which it is registered.
 #[derive(Clone)]
-pub struct Registration {
+pub struct WebhookRegistration {
     /// The desired configuration.
-    pub desired: DesiredConfigFn,
+    pub desired: DesiredConfigForCaBundleFn,
     /// Counts changes of the desired configuration; `RegistrationStatus::revision` is the last one registered.
     pub revision: watch::Receiver<u64>,
     /// False if entries must not be removed now, nor made to fail open: what this process knows may not be all.
@@ -73,7 +74,10 @@ pub struct Registration {
 
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
-    pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
+    pub fn keep_webhook_registered(
+        &self,
+        registration: WebhookRegistration,
+    ) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
         let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedRegistrationStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
@@ -120,7 +124,7 @@ impl WebhookConfigRef {
 
     /// The path of a list with at most this object. A watch can start at the resourceVersion of a list, but not always
     /// at that of an old object.
-    fn list_path(&self) -> String {
+    fn single_object_list_path(&self) -> String {
         format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
     }
 }
@@ -165,8 +169,12 @@ enum StoredConfigState {
 
 impl StoredConfigState {
     /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
-    fn from_stored(stored: Value<'_>) -> StoredConfigState {
-        if lacks_bundle(stored) { StoredConfigState::NoCaBundle } else { StoredConfigState::UpToDate }
+    fn by_ca_bundle_presence(stored: Value<'_>) -> StoredConfigState {
+        if any_tollgate_entry_lacks_ca_bundle(stored) {
+            StoredConfigState::NoCaBundle
+        } else {
+            StoredConfigState::UpToDate
+        }
     }
 }
 
@@ -174,7 +182,7 @@ impl StoredConfigState {
 struct Registrar {
     client: ApiClient,
     timing: Timing,
-    registration: Registration,
+    registration: WebhookRegistration,
     target: WebhookConfigRef,
     status: Arc<SharedRegistrationStatus>,
     applied: Option<LastApplied>,
@@ -221,7 +229,7 @@ impl Registrar {
     async fn reconcile_and_watch(&mut self) -> Result<ReconcileEnd, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
-        let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
+        let text = self.client.get(&self.target.single_object_list_path(), FULL_OBJECTS).await?;
         let list = parse_json(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").item(0);
@@ -239,7 +247,7 @@ impl Registrar {
                 return Ok(ReconcileEnd::Recheck);
             }
         }
-        let desired = self.desired_with_bundle(&stored_bundle(stored))?;
+        let desired = self.desired_with_bundle(&merged_ca_bundle_pem(stored))?;
         let narrowing = self.narrowing_permission();
         let same = self.applied.as_ref().filter(|applied| applied.revision == revision);
         // What is not desired is removed once.
@@ -249,7 +257,7 @@ impl Registrar {
         let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
         let registered = match applied.await {
             // A replica was faster.
-            Err(error) if error.code() == 409 => return Ok(ReconcileEnd::Recheck),
+            Err(error) if error.http_status_or_zero() == 409 => return Ok(ReconcileEnd::Recheck),
             written => written?,
         };
         let exists = registered != StoredConfigState::NotNeeded;
@@ -270,7 +278,7 @@ impl Registrar {
                 StoredConfigState::NotNeeded => "not registered: no policy needs it".to_owned(),
             };
         });
-        let path = format!("{}&{}", self.target.list_path(), watch_query(version, self.timing));
+        let path = format!("{}&{}", self.target.single_object_list_path(), watch_query(version, self.timing));
         let lines = self.client.watch(&path, FULL_OBJECTS).await?;
         self.watch_for_drift(lines, desired, owner).await
     }
@@ -290,13 +298,14 @@ impl Registrar {
                 return Ok(StoredConfigState::NotNeeded);
             }
             let object = compare::manifest_to_create(desired, owner);
-            let answer = self.client.server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
+            let answer =
+                self.client.force_server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.count_and_log_write("webhook configuration created", &[]);
-            return Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()));
+            return Ok(StoredConfigState::by_ca_bundle_presence(parse_json(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner, narrowing);
-        if wrong.is_empty() && !(removes && has_undesired_entries(stored, desired)) {
-            return Ok(StoredConfigState::from_stored(stored));
+        if wrong.is_empty() && !(removes && has_undesired_tollgate_entries(stored, desired)) {
+            return Ok(StoredConfigState::by_ca_bundle_presence(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
@@ -329,7 +338,7 @@ impl Registrar {
             return Err(ApiError::Status { code: 200, message });
         }
         self.count_and_log_write("webhook configuration updated", &wrong);
-        Ok(StoredConfigState::from_stored(parse_json(&answer)?.root()))
+        Ok(StoredConfigState::by_ca_bundle_presence(parse_json(&answer)?.root()))
     }
 
     /// Counts and logs a write.
@@ -347,9 +356,9 @@ impl Registrar {
         owner: Option<OwnerClusterRole>,
     ) -> Result<ReconcileEnd, ApiError> {
         let mut last_event = Instant::now();
-        let mut stored = stored_bundle(parse_json(&desired)?.root());
+        let mut stored = merged_ca_bundle_pem(parse_json(&desired)?.root());
         loop {
-            let next = timeout(self.timing.check_interval, lines.next_event());
+            let next = timeout(self.timing.check_interval, lines.next_event_rejecting_too_long());
             let Some(next) = run_until_revision_changes(&mut self.registration.revision, next).await else {
                 return Ok(ReconcileEnd::DesiredChanged);
             };
@@ -361,7 +370,7 @@ impl Registrar {
                     match event.root().get("type").str() {
                         "BOOKMARK" => {}
                         "ADDED" | "MODIFIED" => {
-                            stored = stored_bundle(object);
+                            stored = merged_ca_bundle_pem(object);
                             desired = self.desired_with_bundle(&stored)?;
                             let wrong = differences(
                                 object,
@@ -381,7 +390,7 @@ impl Registrar {
                                 );
                                 return Ok(ReconcileEnd::Drifted(rival));
                             }
-                            if lacks_bundle(object) == self.status.get().ok {
+                            if any_tollgate_entry_lacks_ca_bundle(object) == self.status.get().ok {
                                 return Ok(ReconcileEnd::DesiredChanged);
                             }
                         }

@@ -65,7 +65,7 @@ impl Backoff {
 
     /// Starts again with the first delay if something worked for at least as long as the next delay would last.
     /// Otherwise, watches that the API server closes every few seconds would soon be down for longer than they are up.
-    pub(super) fn reset_after_working_for(&mut self, worked: Duration) {
+    pub(super) fn reset_if_worked_long_enough(&mut self, worked: Duration) {
         if worked >= self.next.min(self.timing.max_backoff) {
             self.reset();
         }
@@ -113,14 +113,14 @@ mod tests {
         );
         backoff.reset();
         assert_eq!(backoff.next_delay(0), Duration::from_millis(500), "half of it at least");
-        backoff.reset_after_working_for(Duration::from_millis(1999));
+        backoff.reset_if_worked_long_enough(Duration::from_millis(1999));
         assert_eq!(backoff.next_delay(0), Duration::from_secs(1), "it worked for less than the next 2 s");
-        backoff.reset_after_working_for(Duration::from_secs(4));
+        backoff.reset_if_worked_long_enough(Duration::from_secs(4));
         assert_eq!(backoff.next_delay(0), Duration::from_millis(500));
         for _ in 0..9 {
             backoff.next_delay(0);
         }
-        backoff.reset_after_working_for(Duration::from_secs(5));
+        backoff.reset_if_worked_long_enough(Duration::from_secs(5));
         assert_eq!(backoff.next_delay(0), Duration::from_millis(500), "no delay is longer than 5 s");
     }
 }

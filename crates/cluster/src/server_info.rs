@@ -90,10 +90,10 @@ async fn fetch_info(client: &ApiClient) -> Result<ServerInfo, ApiError> {
 /// Reads the feature gates from `/metrics`, up to the end of their metric.
 async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let (mut gates, mut is_there) = (Vec::new(), false);
-    let read = |line: &[u8]| match MetricLine::parse(line) {
-        MetricLine::OtherMetric if is_there => ControlFlow::Break(()),
-        MetricLine::OtherMetric => ControlFlow::Continue(()),
-        MetricLine::Gate(gate) => {
+    let read = |line: &[u8]| match FeatureGateMetricLine::parse(line) {
+        FeatureGateMetricLine::OtherMetric if is_there => ControlFlow::Break(()),
+        FeatureGateMetricLine::OtherMetric => ControlFlow::Continue(()),
+        FeatureGateMetricLine::Gate(gate) => {
             is_there = true;
             gates.extend(gate);
             ControlFlow::Continue(())
@@ -111,17 +111,17 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
 
 /// A parsed line of the metrics: a feature gate, or anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MetricLine {
+enum FeatureGateMetricLine {
     /// A line of the feature gate metric; `None` for a gate that Tollgate does not know.
     Gate(Option<(Gate, bool)>),
     OtherMetric,
 }
 
-impl MetricLine {
+impl FeatureGateMetricLine {
     /// Parses a line such as `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
-    fn parse(line: &[u8]) -> MetricLine {
+    fn parse(line: &[u8]) -> FeatureGateMetricLine {
         let rest = line.strip_prefix(GATE_METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
-        let Some(rest) = rest else { return MetricLine::OtherMetric };
+        let Some(rest) = rest else { return FeatureGateMetricLine::OtherMetric };
         let gate = || {
             let (labels, value) = std::str::from_utf8(rest).ok()?.split_once('}')?;
             let name =
@@ -133,7 +133,7 @@ impl MetricLine {
             };
             Some((Gate::named(name)?, is_on))
         };
-        MetricLine::Gate(gate())
+        FeatureGateMetricLine::Gate(gate())
     }
 }
 
@@ -142,21 +142,21 @@ async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     let group = format!("/apis/{GROUP}");
     let text = match client.get(&group, FULL_OBJECTS).await {
         // A server without the group says so.
-        Err(error) if error.code() == 404 => return Ok(ServedVersions::default()),
+        Err(error) if error.http_status_or_zero() == 404 => return Ok(ServedVersions::default()),
         other => other.map_err(|error| format!("{group}: {error}"))?,
     };
     let mut served = ServedVersions::default();
-    for version in parse_versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
+    for version in parse_known_versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
         let path = format!("{group}/{}", version.name());
         let text = client.get(&path, FULL_OBJECTS).await.map_err(|error| format!("{path}: {error}"))?;
-        let kinds = parse_kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
+        let kinds = parse_known_kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
         served = kinds.into_iter().fold(served, |served, kind| served.with(kind, version));
     }
     Ok(served)
 }
 
 /// The versions in an APIGroup (JSON) that Tollgate knows; `None` if the text is something else.
-fn parse_versions(text: &str) -> Option<Vec<Version>> {
+fn parse_known_versions(text: &str) -> Option<Vec<Version>> {
     let group = doc::parse(text).ok()?;
     let group = group.root();
     (group.get("kind").str() == "APIGroup").then_some(())?;
@@ -164,14 +164,14 @@ fn parse_versions(text: &str) -> Option<Vec<Version>> {
 }
 
 /// The kinds in an APIResourceList (JSON) that Tollgate knows; `None` if the text is something else.
-fn parse_kinds(text: &str) -> Option<Vec<ApiKind>> {
+fn parse_known_kinds(text: &str) -> Option<Vec<ApiKind>> {
     let list = doc::parse(text).ok()?;
     let list = list.root();
     (list.get("kind").str() == "APIResourceList").then_some(())?;
     let is_kind = |kind: &ApiKind, name: &str| kind.resource() == name;
     let kind = |item: doc::Value<'_>| {
         // Subresources have a name with a slash.
-        ApiKind::parse(item.get("kind").str()).filter(|kind| is_kind(kind, item.get("name").str()))
+        ApiKind::parse_dra_kind(item.get("kind").str()).filter(|kind| is_kind(kind, item.get("name").str()))
     };
     Some(list.get("resources").items().filter_map(kind).collect())
 }
@@ -179,45 +179,57 @@ fn parse_kinds(text: &str) -> Option<Vec<ApiKind>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ApiKind, Gate, LiveServer, MetricLine, ServerInfo, ServerRelease, Version, parse_kinds,
-        parse_versions, with_earlier_gates_if_unread,
+        ApiKind, FeatureGateMetricLine, Gate, LiveServer, ServerInfo, ServerRelease, Version,
+        parse_known_kinds, parse_known_versions, with_earlier_gates_if_unread,
     };
     use tollgate_api::profile::ServedVersions;
 
     #[test]
     fn a_sample_is_a_gate() {
-        let taints = MetricLine::Gate(Some((Gate::DRADeviceTaints, true)));
-        let off = MetricLine::Gate(Some((Gate::DRAAdminAccess, false)));
+        let taints = FeatureGateMetricLine::Gate(Some((Gate::DRADeviceTaints, true)));
+        let off = FeatureGateMetricLine::Gate(Some((Gate::DRAAdminAccess, false)));
         for (line, expected) in [
             (r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1"#, taints),
             (r#"kubernetes_feature_enabled{stage="BETA",name="DRADeviceTaints"} 1 1700000000"#, taints),
             (r#"kubernetes_feature_enabled{name="DRAAdminAccess",stage=""} 0"#, off),
-            (r#"kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1"#, MetricLine::Gate(None)),
+            (
+                r#"kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1"#,
+                FeatureGateMetricLine::Gate(None),
+            ),
             (
                 r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} NaN"#,
-                MetricLine::Gate(None),
+                FeatureGateMetricLine::Gate(None),
             ),
-            (r#"kubernetes_feature_enabled{name="DRADeviceTaints""#, MetricLine::Gate(None)),
-            (r#"kubernetes_feature_enabled_total{name="DRADeviceTaints"} 1"#, MetricLine::OtherMetric),
-            ("# HELP kubernetes_feature_enabled [BETA] This metric records", MetricLine::OtherMetric),
-            ("", MetricLine::OtherMetric),
+            (r#"kubernetes_feature_enabled{name="DRADeviceTaints""#, FeatureGateMetricLine::Gate(None)),
+            (
+                r#"kubernetes_feature_enabled_total{name="DRADeviceTaints"} 1"#,
+                FeatureGateMetricLine::OtherMetric,
+            ),
+            (
+                "# HELP kubernetes_feature_enabled [BETA] This metric records",
+                FeatureGateMetricLine::OtherMetric,
+            ),
+            ("", FeatureGateMetricLine::OtherMetric),
         ] {
-            assert_eq!(MetricLine::parse(line.as_bytes()), expected, "{line}");
+            assert_eq!(FeatureGateMetricLine::parse(line.as_bytes()), expected, "{line}");
         }
-        assert_eq!(MetricLine::parse(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), MetricLine::Gate(None));
+        assert_eq!(
+            FeatureGateMetricLine::parse(b"kubernetes_feature_enabled{name=\"\xff\"} 1"),
+            FeatureGateMetricLine::Gate(None)
+        );
     }
 
     #[test]
     fn discovery_is_read_by_kind() {
         let group =
             r#"{"kind":"APIGroup","versions":[{"version":"v1"},{"version":"v1beta2"},{"version":"v9"}]}"#;
-        assert_eq!(parse_versions(group), Some(vec![Version::V1, Version::V1beta2]));
+        assert_eq!(parse_known_versions(group), Some(vec![Version::V1, Version::V1beta2]));
         let list = r#"{"kind":"APIResourceList","resources":[
             {"name":"resourceclaims","kind":"ResourceClaim"},{"name":"resourceclaims/status","kind":"ResourceClaim"},
             {"name":"widgets","kind":"Widget"}]}"#;
-        assert_eq!(parse_kinds(list), Some(vec![ApiKind::ResourceClaim]));
+        assert_eq!(parse_known_kinds(list), Some(vec![ApiKind::ResourceClaim]));
         for other in ["", "{}", r#"{"kind":"Status"}"#, "<html>"] {
-            assert_eq!((parse_versions(other), parse_kinds(other)), (None, None), "{other}");
+            assert_eq!((parse_known_versions(other), parse_known_kinds(other)), (None, None), "{other}");
         }
     }
 

@@ -35,7 +35,7 @@ struct SnapshotResource {
 
 const fn snapshot_resource(kind: SnapshotKind, listed: ListedKind, page: usize) -> SnapshotResource {
     let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
-    let (keep, max_nodes) = (kind.fields(), kind.max_kept_nodes());
+    let (keep, max_nodes) = (kind.fields_without_details(), kind.max_kept_keys_and_values());
     SnapshotResource {
         kind,
         resource: WatchedResource { kind: listed, accept, accept_watch, page, keep, max_nodes },
@@ -61,12 +61,12 @@ struct CachedState {
     snapshot: Mutex<Arc<Snapshot>>,
     /// Maximum number of bytes that the snapshot may take.
     limit: usize,
-    kinds: [Arc<CachedKind>; SNAPSHOT_RESOURCES.len()],
+    kinds: [Arc<SnapshotKindWatch>; SNAPSHOT_RESOURCES.len()],
 }
 
 /// The health of the watch of one kind.
 #[derive(Debug)]
-struct CachedKind {
+struct SnapshotKindWatch {
     watched: SnapshotResource,
     health: Arc<WatchHealth>,
     /// Whether objects were left out for lack of memory since the last list.
@@ -79,7 +79,7 @@ impl StateWatch {
     pub fn start_watch(cluster: &Cluster, limit: usize) -> StateWatch {
         let kinds = SNAPSHOT_RESOURCES.map(|watched| {
             let health = Arc::new(WatchHealth::new(watched.resource.kind.resource));
-            Arc::new(CachedKind { watched, health, has_shed: AtomicBool::default() })
+            Arc::new(SnapshotKindWatch { watched, health, has_shed: AtomicBool::default() })
         });
         let state = Arc::new(CachedState { snapshot: Mutex::default(), limit, kinds });
         for own in &state.kinds {
@@ -98,11 +98,11 @@ impl StateWatch {
     /// The current snapshot of the cluster; `None` until every kind was listed once.
     pub fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
-        for CachedKind { health, .. } in self.0.kinds.iter().map(Arc::as_ref) {
+        for SnapshotKindWatch { health, .. } in self.0.kinds.iter().map(Arc::as_ref) {
             if !health.is_synced() {
                 return None;
             }
-            oldest = oldest.max(health.stale_for());
+            oldest = oldest.max(health.age_if_stale());
             unreadable += health.unreadable_count();
         }
         Some(ClusterState {
@@ -128,7 +128,7 @@ impl StateWatch {
     /// Returns the number of rules with effect NoSchedule or NoExecute that have expired, and the number that have
     /// no owner.
     pub fn expired_and_unowned_rule_counts(&self, now: Timestamp) -> (usize, usize) {
-        self.0.lock().count_expired_and_unowned(now)
+        self.0.lock().count_expired_and_unowned_blocking_rules(now)
     }
 
     /// Returns the memory that the snapshot takes and may take, in bytes.
@@ -147,17 +147,21 @@ impl CachedState {
     }
 
     /// Records objects that were left out of the snapshot, each at the watch of its kind.
-    fn record_left_out(&self, left_out: &[RemovedObject]) {
+    fn record_objects_left_out_for_memory(&self, left_out: &[RemovedObject]) {
         for object in left_out {
             if let Some(own) = self.kinds.iter().find(|own| own.watched.kind == object.kind) {
                 own.has_shed.store(true, Ordering::Relaxed);
-                own.health.add_unreadable(&object.namespace, &object.name, &self.why_left_out(object));
+                own.health.add_unreadable(
+                    &object.namespace,
+                    &object.name,
+                    &self.memory_limit_message(object),
+                );
             }
         }
     }
 
     /// Returns the message that an object does not fit into the memory limit of the snapshot.
-    fn why_left_out(&self, object: &RemovedObject) -> String {
+    fn memory_limit_message(&self, object: &RemovedObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
             object.bytes,
@@ -169,7 +173,7 @@ impl CachedState {
 /// Stores the objects of one kind in the snapshot.
 struct SnapshotSink {
     state: Arc<CachedState>,
-    own: Arc<CachedKind>,
+    own: Arc<SnapshotKindWatch>,
 }
 
 impl ObjectSink for SnapshotSink {
@@ -179,16 +183,16 @@ impl ObjectSink for SnapshotSink {
         let (applied, is_stored, left_out) = self.state.change_snapshot(|snapshot| {
             let applied = snapshot.apply_as_type(api_version, resource.kind.kind, object);
             let is_stored = snapshot.has(kind, namespace, name);
-            (applied, is_stored, snapshot.shed_largest_objects(self.state.limit))
+            (applied, is_stored, snapshot.shed_largest_until_below_byte_limit(self.state.limit))
         });
         let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
             object.kind == kind && *object.namespace == *namespace && *object.name == *name
         });
-        self.state.record_left_out(&others);
+        self.state.record_objects_left_out_for_memory(&others);
         applied.map_err(|unreadable| unreadable.to_string())?;
         if let Some(object) = own.first() {
             self.own.has_shed.store(true, Ordering::Relaxed);
-            return Err(self.state.why_left_out(object));
+            return Err(self.state.memory_limit_message(object));
         }
         Ok(if is_stored { StoreOutcome::Yes } else { StoreOutcome::NotNeeded })
     }
@@ -203,7 +207,7 @@ impl ObjectSink for SnapshotSink {
         });
     }
 
-    fn has_memory_for_left_out(&self) -> bool {
+    fn take_relist_request_after_memory_freed(&self) -> bool {
         let has_room = self.state.lock().estimated_bytes() <= self.state.limit / 4 * 3;
         has_room && self.own.has_shed.swap(false, Ordering::Relaxed)
     }

@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout};
 use super::Cluster;
 use super::api_error::{ApiError, event_error};
 use super::client::{ApiClient, FULL_OBJECTS, Page};
-use super::list::check_list;
+use super::list::check_is_list_of_kind;
 use super::listed_kind::ListedKind;
 use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
-use super::watch_lines::{WatchLine, WatchLines};
+use super::watch_lines::{CompleteOrTruncatedWatchLine, WatchLines};
 use tollgate_document::doc::{KeptFields, KeptObject, ObjectWithDeferredMember, Value};
 
 /// A resource to list and watch, with its group, versions and media types.
@@ -76,7 +76,7 @@ pub(super) trait ObjectSink: Send + Sync {
     fn retain(&self, keys: &ObjectKeys);
     /// True, once, if objects were left out for lack of memory and there is enough memory now, so that everything
     /// should be listed again. The default is for sinks that do not need this.
-    fn has_memory_for_left_out(&self) -> bool {
+    fn take_relist_request_after_memory_freed(&self) -> bool {
         false
     }
 }
@@ -142,10 +142,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 }
                 Ok(()) => {
                     api_errors = 0;
-                    backoff.reset_after_working_for(began.elapsed());
+                    backoff.reset_if_worked_long_enough(began.elapsed());
                 }
                 Err(error) => {
-                    api_errors += usize::from(error.code() != 0);
+                    api_errors += usize::from(error.http_status_or_zero() != 0);
                     if api_errors >= MAX_ERRORS_BEFORE_RELIST {
                         (position, api_errors) = (None, 0);
                     }
@@ -163,13 +163,14 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     /// Lists everything if `position` is `None` or left-out objects may fit now, then watches until the watch ends.
     /// Sets `position` to where the next watch continues, or to `None` if the resource is not served.
     async fn list_and_watch(&self, position: &mut Option<WatchPosition>) -> Result<(), ApiError> {
-        let mut current = match position.take().filter(|_| !self.sink.has_memory_for_left_out()) {
-            Some(position) => position,
-            None => match self.list().await? {
+        let mut current =
+            match position.take().filter(|_| !self.sink.take_relist_request_after_memory_freed()) {
                 Some(position) => position,
-                None => return Ok(()),
-            },
-        };
+                None => match self.list_in_newest_served_version().await? {
+                    Some(position) => position,
+                    None => return Ok(()),
+                },
+            };
         let ended = self.watch(&mut current).await;
         // After an error, also of the list below, the watch continues where it ended, unless that place expired.
         *position = Some(current);
@@ -178,20 +179,22 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 let resource = self.resource.kind.resource;
                 tracing::info!(resource, "the resource version expired; listing again");
                 *position = None;
-                *position = self.list().await?;
+                *position = self.list_in_newest_served_version().await?;
             }
-            WatchEnd::Closed if self.timing.list_after_watch => *position = self.list().await?,
+            WatchEnd::Closed if self.timing.list_after_watch => {
+                *position = self.list_in_newest_served_version().await?
+            }
             WatchEnd::Closed => {}
         }
         Ok(())
     }
 
     /// Lists all objects, page by page; `None` if no version is served.
-    async fn list(&self) -> Result<Option<WatchPosition>, ApiError> {
+    async fn list_in_newest_served_version(&self) -> Result<Option<WatchPosition>, ApiError> {
         for version in self.resource.kind.versions {
             match self.list_in_version(version).await {
                 Ok(position) => return Ok(Some(position)),
-                Err(error) if error.code() == 404 => {}
+                Err(error) if error.http_status_or_zero() == 404 => {}
                 Err(error) => return Err(error),
             }
         }
@@ -224,11 +227,11 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 Ok(Page { text, .. }) => {
                     let list = ObjectWithDeferredMember::parse_deferring(&text, "items")
                         .map_err(|_error| ApiError::not_json())?;
-                    check_list(&list, &self.resource.list_kind()).map_err(ApiError::Unexpected)?;
+                    check_is_list_of_kind(&list, &self.resource.list_kind()).map_err(ApiError::Unexpected)?;
                     let before = count;
                     for part in list.read_deferred_items(self.resource.keep, self.resource.max_nodes) {
                         let part = part.map_err(|_error| ApiError::not_json())?;
-                        if self.put(&api_version, &part) {
+                        if self.put_or_record_unreadable(&api_version, &part) {
                             let (namespace, name) = namespace_and_name(part.doc.root());
                             keys.insert(namespace, name);
                         }
@@ -253,7 +256,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
         let query = format!("{}?{}", position.path, watch_query(&position.version, self.timing));
         let lines = match self.client.watch(&query, self.resource.accept_watch).await {
-            Err(error) if matches!(error.code(), 404 | 410) => return Ok(WatchEnd::Expired),
+            Err(error) if matches!(error.http_status_or_zero(), 404 | 410) => return Ok(WatchEnd::Expired),
             answer => answer?,
         };
         // The cache is current, up to the events that this watch will deliver.
@@ -278,17 +281,17 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let Some(line) = next? else { return Ok(WatchEnd::Closed) };
             self.health.record_event();
             let line = match line {
-                WatchLine::Event(line) => line,
-                WatchLine::TooLong(head) => {
+                CompleteOrTruncatedWatchLine::Event(line) => line,
+                CompleteOrTruncatedWatchLine::TooLong(head) => {
                     let Some(skipped) = TooLargeObject::from_event_head(&head) else {
                         return Ok(WatchEnd::Expired);
                     };
                     let TooLargeObject { namespace, name, version, event, .. } = skipped;
-                    if is_older_version(version, &position.version) {
+                    if is_older_resource_version(version, &position.version) {
                         continue;
                     }
                     if event == "DELETED" {
-                        self.remove(namespace, name);
+                        self.remove_and_clear_unreadable(namespace, name);
                     } else {
                         self.remove_and_record_unreadable(namespace, name, TOO_LARGE);
                     }
@@ -300,11 +303,12 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             };
             let not_json = |_error| ApiError::not_json();
             let event = ObjectWithDeferredMember::parse_deferring(&line, "object").map_err(not_json)?;
-            let part =
-                event.read_deferred_member(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
+            let part = event
+                .read_deferred_member_or_identity(self.resource.keep, self.resource.max_nodes)
+                .map_err(not_json)?;
             let object = part.doc.root();
             let version = object.get("metadata").get("resourceVersion").str();
-            if is_older_version(version, &position.version) {
+            if is_older_resource_version(version, &position.version) {
                 // An event that was already read, and is sent again. If it is the first one, the API server does not
                 // know the position of this watch: it may have been restored from a backup.
                 if has_advanced {
@@ -313,18 +317,22 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 return Ok(WatchEnd::Expired);
             }
             match event.without_deferred_member().get("type").str() {
-                "ADDED" | "MODIFIED" => _ = self.put(&position.api_version, &part),
+                "ADDED" | "MODIFIED" => _ = self.put_or_record_unreadable(&position.api_version, &part),
                 "DELETED" => {
                     let (namespace, name) = namespace_and_name(object);
-                    self.remove(namespace, name);
+                    self.remove_and_clear_unreadable(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
                     let status = event
-                        .read_deferred_member(&KeptFields::All, self.resource.max_nodes)
+                        .read_deferred_member_or_identity(&KeptFields::All, self.resource.max_nodes)
                         .map_err(not_json)?;
                     let error = event_error(status.doc.root());
-                    return if error.code() == 410 { Ok(WatchEnd::Expired) } else { Err(error) };
+                    return if error.http_status_or_zero() == 410 {
+                        Ok(WatchEnd::Expired)
+                    } else {
+                        Err(error)
+                    };
                 }
             }
             if !version.is_empty() {
@@ -335,7 +343,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 
     /// Stores an object, or records why it cannot be stored. Returns false if the sink does not need it.
-    fn put(&self, api_version: &str, part: &KeptObject<'_>) -> bool {
+    fn put_or_record_unreadable(&self, api_version: &str, part: &KeptObject<'_>) -> bool {
         let (namespace, name) = namespace_and_name(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
@@ -364,7 +372,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         self.health.add_unreadable(namespace, name, why);
     }
 
-    fn remove(&self, namespace: &str, name: &str) {
+    fn remove_and_clear_unreadable(&self, namespace: &str, name: &str) {
         self.sink.remove(namespace, name);
         self.health.clear_unreadable(namespace, name);
     }
@@ -401,7 +409,7 @@ pub(super) fn watch_query(version: &str, timing: Timing) -> String {
 
 /// True if a resourceVersion is older than another. They are numbers in every API server of Kubernetes; others say
 /// nothing about their order.
-fn is_older_version(version: &str, than: &str) -> bool {
+fn is_older_resource_version(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version < than,
         _ => false,
@@ -448,7 +456,7 @@ mod tests {
             }
         }));
         assert_eq!(runs.load(Ordering::Relaxed), 2, "once more, and then it went well");
-        assert!(health.stale_for().is_some(), "nothing was heard since");
+        assert!(health.age_if_stale().is_some(), "nothing was heard since");
     }
 
     fn event(kind: &str, name: &str, version: u32) -> String {

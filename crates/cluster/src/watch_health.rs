@@ -73,7 +73,7 @@ impl HealthState {
             Some(LostWatch { code: 403, .. }) => WatchState::Forbidden,
             _ if self.last_event.is_none() => WatchState::NotListed,
             None if !self.served => WatchState::NotServed,
-            _ if self.stale_for(now).is_some() => WatchState::Interrupted,
+            _ if self.age_if_stale(now).is_some() => WatchState::Interrupted,
             _ => WatchState::Current,
         }
     }
@@ -85,23 +85,23 @@ impl HealthState {
 
     /// Returns the time since the last event if the watch is lost or was quiet for too long; `None` if the cache is
     /// current, or if nothing was listed yet.
-    fn stale_for(&self, now: Instant) -> Option<Duration> {
+    fn age_if_stale(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
         (self.lost.is_some() || is_quiet).then_some(age)
     }
 
     /// Returns for how long the watch has been down; `None` if the cache is current, or if nothing was listed yet.
-    /// Unlike [`HealthState::stale_for`], this counts from the loss of the watch and not from the last event, unless
+    /// Unlike [`HealthState::age_if_stale`], this counts from the loss of the watch and not from the last event, unless
     /// events had stopped long before.
     fn watch_down_for(&self, now: Instant) -> Option<Duration> {
-        let age = self.stale_for(now)?;
+        let age = self.age_if_stale(now)?;
         let lost = self.lost.as_ref().map(|lost| now.saturating_duration_since(lost.since));
         Some(lost.filter(|lost| age.saturating_sub(*lost) <= STALE_AFTER).unwrap_or(age))
     }
 
     /// Records why the watch is lost; if it is lost already, since when stays the same.
-    fn lose(&mut self, code: u16, why: String) {
+    fn record_lost_watch(&mut self, code: u16, why: String) {
         let since = self.lost.as_ref().map_or_else(Instant::now, |lost| lost.since);
         self.failed += 1;
         self.lost = Some(LostWatch { since, code, why });
@@ -128,11 +128,11 @@ pub struct WatchStatus {
 impl WatchHealth {
     /// Creates the health of a watch that `serve` runs.
     pub(super) fn new(resource: &'static str) -> WatchHealth {
-        WatchHealth::with_role(resource, "manifests/overlays/cluster")
+        WatchHealth::with_cluster_role_folder(resource, "manifests/overlays/cluster")
     }
 
     /// Creates the health of a watch that needs a ClusterRole of the manifests in the folder `role`.
-    pub(super) fn with_role(resource: &'static str, role: &'static str) -> WatchHealth {
+    pub(super) fn with_cluster_role_folder(resource: &'static str, role: &'static str) -> WatchHealth {
         WatchHealth { resource, role, state: Mutex::default() }
     }
 
@@ -144,7 +144,7 @@ impl WatchHealth {
     /// Returns the current status of the watch.
     pub(crate) fn status(&self) -> WatchStatus {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = state.stale_for(Instant::now());
+        let age = state.age_if_stale(Instant::now());
         let message = match (&state.lost, age) {
             (None, _) if state.last_event.is_none() => "not listed yet".to_owned(),
             (None, _) if !state.served => "not served by this cluster".to_owned(),
@@ -178,8 +178,8 @@ impl WatchHealth {
     }
 
     /// The age of the cache, if the watch is lost or without events for too long.
-    pub(crate) fn stale_for(&self) -> Option<Duration> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stale_for(Instant::now())
+    pub(crate) fn age_if_stale(&self) -> Option<Duration> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).age_if_stale(Instant::now())
     }
 
     /// Returns for how long the watch has been down; `None` if the cache is current.
@@ -238,13 +238,13 @@ impl WatchHealth {
 
     /// Records and logs a failed request; the watch counts as lost until the next event or list.
     pub(super) fn record_error(&self, error: &ApiError) {
-        let hint = match error.code() {
+        let hint = match error.http_status_or_zero() {
             401 => "; check the credentials".to_owned(),
             403 => format!("; apply the ClusterRole of {} and bind it to this user", self.role),
             _ => String::new(),
         };
         tracing::warn!(resource = self.resource, "watch failed; retrying: {error}{hint}");
-        self.change(|state| state.lose(error.code(), format!("{error}{hint}")));
+        self.change(|state| state.record_lost_watch(error.http_status_or_zero(), format!("{error}{hint}")));
     }
 
     /// Records that the task that watches panicked; the watch counts as lost.
@@ -254,7 +254,7 @@ impl WatchHealth {
             "internal error while watching; please report it; retrying"
         );
         let why = "internal error while watching; please report it";
-        self.change(|state| state.lose(0, why.to_owned()));
+        self.change(|state| state.record_lost_watch(0, why.to_owned()));
     }
 
     /// Records and logs an object that exists and cannot be read or stored.
@@ -303,16 +303,20 @@ mod tests {
         let last_event = Instant::now();
         let mut state = HealthState { last_event: Some(last_event), served: true, ..HealthState::default() };
         let late = last_event + STALE_AFTER + Duration::from_secs(5);
-        assert_eq!(state.stale_for(last_event + Duration::from_secs(80)), None, "a bookmark is on its way");
-        assert_eq!(state.stale_for(late), Some(Duration::from_secs(95)));
+        assert_eq!(
+            state.age_if_stale(last_event + Duration::from_secs(80)),
+            None,
+            "a bookmark is on its way"
+        );
+        assert_eq!(state.age_if_stale(late), Some(Duration::from_secs(95)));
         assert_eq!(state.watch_state(last_event), WatchState::Current);
         assert_eq!(state.watch_state(late), WatchState::Interrupted);
         state.served = false;
-        assert_eq!(state.stale_for(late), None, "nobody tells of what is not served");
+        assert_eq!(state.age_if_stale(late), None, "nobody tells of what is not served");
         assert_eq!(state.watch_state(late), WatchState::NotServed);
         let since = last_event + Duration::from_secs(40);
         state.lost = Some(LostWatch { since, code: 0, why: "gone".to_owned() });
-        assert_eq!(state.stale_for(last_event), Some(Duration::ZERO), "lost is lost at once");
+        assert_eq!(state.age_if_stale(last_event), Some(Duration::ZERO), "lost is lost at once");
         assert_eq!(
             state.watch_down_for(late),
             Some(Duration::from_secs(55)),
@@ -323,7 +327,7 @@ mod tests {
         assert_eq!(quiet.watch_down_for(late), Some(Duration::from_secs(95)), "events had stopped before");
         assert_eq!(state.watch_state(last_event), WatchState::Interrupted);
         state.last_event = None;
-        assert_eq!(state.stale_for(late), None, "nothing is known that could be old");
+        assert_eq!(state.age_if_stale(late), None, "nothing is known that could be old");
         assert_eq!(state.watch_state(late), WatchState::NotListed);
         state.lost = Some(LostWatch { since, code: 403, why: "forbidden".to_owned() });
         assert_eq!(state.watch_state(late), WatchState::Forbidden);

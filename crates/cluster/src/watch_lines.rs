@@ -33,7 +33,7 @@ pub(super) struct WatchLines {
 
 /// A line of a watch: an event, or one that is too long.
 #[derive(Debug)]
-pub(super) enum WatchLine {
+pub(super) enum CompleteOrTruncatedWatchLine {
     /// A complete watch event, as JSON.
     Event(String),
     /// The beginning of an event that is longer than the maximum.
@@ -47,7 +47,7 @@ impl WatchLines {
     }
 
     /// The next line; `None` at the end of the response. Cancel safe: received bytes are kept.
-    pub(super) async fn next(&mut self) -> Result<Option<WatchLine>, ApiError> {
+    pub(super) async fn next(&mut self) -> Result<Option<CompleteOrTruncatedWatchLine>, ApiError> {
         if self.unread.len() <= SHORT_LINE && !self.is_too_long {
             // What was long has been handed on and read by now.
             self.permit = None;
@@ -59,12 +59,12 @@ impl WatchLines {
                 let line = decode_lossy(std::mem::replace(&mut self.unread, rest));
                 self.scanned = 0;
                 if std::mem::take(&mut self.is_too_long) {
-                    return Ok(Some(WatchLine::TooLong(line)));
+                    return Ok(Some(CompleteOrTruncatedWatchLine::TooLong(line)));
                 }
                 if line.trim().is_empty() {
                     continue;
                 }
-                return Ok(Some(WatchLine::Event(line)));
+                return Ok(Some(CompleteOrTruncatedWatchLine::Event(line)));
             }
             if self.unread.len() > MAX_OBJECT_BYTES {
                 self.unread.truncate(KEPT_HEAD_BYTES);
@@ -90,11 +90,11 @@ impl WatchLines {
     }
 
     /// The next line, for watches of single objects: a line that is too long is an error.
-    pub(super) async fn next_event(&mut self) -> Result<Option<String>, ApiError> {
+    pub(super) async fn next_event_rejecting_too_long(&mut self) -> Result<Option<String>, ApiError> {
         match self.next().await? {
             None => Ok(None),
-            Some(WatchLine::Event(line)) => Ok(Some(line)),
-            Some(WatchLine::TooLong(_)) => Err(ApiError::Unreachable(format!(
+            Some(CompleteOrTruncatedWatchLine::Event(line)) => Ok(Some(line)),
+            Some(CompleteOrTruncatedWatchLine::TooLong(_)) => Err(ApiError::Unreachable(format!(
                 "the response has a line of more than {MAX_OBJECT_BYTES} bytes"
             ))),
         }

@@ -14,7 +14,7 @@ use super::api_error::ApiError;
 use super::listed_kind::{DEVICE_TAINT_RULES, ListedKind, PODS};
 use super::watch::percent_encode;
 use tollgate_api::profile::Version;
-use tollgate_document::doc::ChangeValue;
+use tollgate_document::doc::OwnedJsonValue;
 
 /// The name of the Lease that one drain at a time holds.
 pub const DRAIN_LEASE: &str = "tollgate-drain";
@@ -80,11 +80,11 @@ impl DrainApiRequest {
         let rules = |version: &Version| DEVICE_TAINT_RULES.list_path(version.name(), None);
         match self {
             Request::CreateRule { version, is_dry_run, .. } => {
-                ("POST", format!("{}?{}", rules(version), rule_query(*is_dry_run)))
+                ("POST", format!("{}?{}", rules(version), strict_validation_query(*is_dry_run)))
             }
             Request::UpdateRule { version, name, is_dry_run, .. } => {
                 let path = object_path(&DEVICE_TAINT_RULES, version.name(), None, name);
-                ("PUT", format!("{path}?{}", rule_query(*is_dry_run)))
+                ("PUT", format!("{path}?{}", strict_validation_query(*is_dry_run)))
             }
             Request::DeleteRule { version, name, .. } => {
                 ("DELETE", object_path(&DEVICE_TAINT_RULES, version.name(), None, name))
@@ -98,8 +98,8 @@ impl DrainApiRequest {
             Request::DeletePod { namespace, name, .. } => {
                 ("DELETE", object_path(&PODS, "v1", Some(namespace), name))
             }
-            Request::GetLease { namespace } => ("GET", lease_path(namespace)),
-            Request::UpdateLease { namespace, .. } => ("PUT", lease_path(namespace)),
+            Request::GetLease { namespace } => ("GET", drain_lease_path(namespace)),
+            Request::UpdateLease { namespace, .. } => ("PUT", drain_lease_path(namespace)),
             Request::ReviewAccess(_) => {
                 ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned())
             }
@@ -107,7 +107,7 @@ impl DrainApiRequest {
     }
 
     /// True if the request changes rules or pods.
-    pub fn changes_cluster(&self) -> bool {
+    pub fn changes_rules_or_pods(&self) -> bool {
         use DrainApiRequest as Request;
         match self {
             Request::CreateRule { is_dry_run, .. } | Request::UpdateRule { is_dry_run, .. } => !is_dry_run,
@@ -132,9 +132,9 @@ impl DrainApiRequest {
             }
             Request::DeletePod { uid, .. } => Some(delete_options(&[("uid", uid)]).to_json()),
             Request::EvictPod { namespace, name, uid } => {
-                let eviction = ChangeValue::Object(vec![
-                    ("apiVersion", ChangeValue::str("policy/v1")),
-                    ("kind", ChangeValue::str("Eviction")),
+                let eviction = OwnedJsonValue::Object(vec![
+                    ("apiVersion", OwnedJsonValue::str("policy/v1")),
+                    ("kind", OwnedJsonValue::str("Eviction")),
                     ("metadata", json_of_nonempty_members(&[("name", name), ("namespace", namespace)])),
                     ("deleteOptions", delete_options(&[("uid", uid)])),
                 ]);
@@ -149,10 +149,10 @@ impl DrainApiRequest {
                     ("subresource", &asked.subresource),
                     ("name", &asked.name),
                 ]);
-                let review = ChangeValue::Object(vec![
-                    ("apiVersion", ChangeValue::str("authorization.k8s.io/v1")),
-                    ("kind", ChangeValue::str("SelfSubjectAccessReview")),
-                    ("spec", ChangeValue::Object(vec![("resourceAttributes", attributes)])),
+                let review = OwnedJsonValue::Object(vec![
+                    ("apiVersion", OwnedJsonValue::str("authorization.k8s.io/v1")),
+                    ("kind", OwnedJsonValue::str("SelfSubjectAccessReview")),
+                    ("spec", OwnedJsonValue::Object(vec![("resourceAttributes", attributes)])),
                 ]);
                 Some(review.to_json())
             }
@@ -160,7 +160,7 @@ impl DrainApiRequest {
     }
 
     /// The values in the request that must not be empty: names, namespaces, UIDs, versions and objects.
-    fn required_values(&self) -> Vec<&str> {
+    fn values_that_must_not_be_empty(&self) -> Vec<&str> {
         use DrainApiRequest as Request;
         match self {
             Request::CreateRule { object, .. } => vec![object],
@@ -184,7 +184,7 @@ impl Cluster {
     pub fn send(&self, request: DrainApiRequest) -> Result<(u16, String), ApiError> {
         let (method, path) = request.method_and_path();
         // In a path, `.` and `..` are not names.
-        if request.required_values().iter().any(|text| matches!(*text, "" | "." | "..")) {
+        if request.values_that_must_not_be_empty().iter().any(|text| matches!(*text, "" | "." | "..")) {
             return Err(ApiError::Unexpected(format!(
                 "{method} {path} is not sent: a name or UID is missing"
             )));
@@ -192,7 +192,7 @@ impl Cluster {
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|error| ApiError::Unexpected(format!("{method}: {error}")))?;
         self.block_on_request(|client| async move {
-            let response = client.send_object(method, &path, request.body()).await?;
+            let response = client.send_with_any_status(method, &path, request.body()).await?;
             Ok((response.status().as_u16(), response.into_body()))
         })
     }
@@ -204,28 +204,28 @@ fn object_path(kind: &ListedKind, version: &str, namespace: Option<&str>, name: 
 }
 
 /// The path of the Lease [`DRAIN_LEASE`] in a namespace.
-fn lease_path(namespace: &str) -> String {
+fn drain_lease_path(namespace: &str) -> String {
     let namespace = percent_encode(namespace);
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{DRAIN_LEASE}")
 }
 
 /// The parameters of a request that writes a rule. A rule with a field that this API server does not know could select
 /// more devices than intended.
-fn rule_query(is_dry_run: bool) -> &'static str {
+fn strict_validation_query(is_dry_run: bool) -> &'static str {
     if is_dry_run { "fieldValidation=Strict&dryRun=All" } else { "fieldValidation=Strict" }
 }
 
 /// Returns a JSON object of those members that are not empty.
-fn json_of_nonempty_members(members: &[(&'static str, &String)]) -> ChangeValue {
+fn json_of_nonempty_members(members: &[(&'static str, &String)]) -> OwnedJsonValue {
     let given = members.iter().filter(|(_, text)| !text.is_empty());
-    ChangeValue::Object(given.map(|(key, text)| (*key, ChangeValue::str(text.as_str()))).collect())
+    OwnedJsonValue::Object(given.map(|(key, text)| (*key, OwnedJsonValue::str(text.as_str()))).collect())
 }
 
 /// Returns the body of a DELETE that fails unless the preconditions hold. The grace period is that of the object.
-fn delete_options(preconditions: &[(&'static str, &String)]) -> ChangeValue {
-    ChangeValue::Object(vec![
-        ("apiVersion", ChangeValue::str("v1")),
-        ("kind", ChangeValue::str("DeleteOptions")),
+fn delete_options(preconditions: &[(&'static str, &String)]) -> OwnedJsonValue {
+    OwnedJsonValue::Object(vec![
+        ("apiVersion", OwnedJsonValue::str("v1")),
+        ("kind", OwnedJsonValue::str("DeleteOptions")),
         ("preconditions", json_of_nonempty_members(preconditions)),
     ])
 }

@@ -23,7 +23,7 @@ mod repeat_template;
 mod tape;
 
 pub use build::Builder;
-pub use edit::{ChangeValue, DocChange, apply_changes};
+pub use edit::{DocChange, OwnedJsonValue, apply_changes};
 pub use index::ContainerIndex;
 pub use json::{KeptFields, KeptObject, ObjectWithDeferredMember, parse_kept};
 pub use json::{SyntaxError, parse};
@@ -33,7 +33,7 @@ pub use parts::{Items, Members, ObjectKey};
 
 use node::{ConstantText, Node, TextSource};
 use owned::OwnedTexts;
-use tape::Tape;
+use tape::PooledTape;
 
 /// Maximum nesting depth of lists and objects, as in Go's decoder. Deeper documents are rejected.
 pub const MAX_DEPTH: usize = 10_000;
@@ -57,7 +57,7 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// The name of the type in the errors of Go's decoder.
-    pub fn go_name(self) -> &'static str {
+    pub fn name_in_go_decode_errors(self) -> &'static str {
         match self {
             ValueKind::Null => "null",
             ValueKind::Bool => "bool",
@@ -99,7 +99,7 @@ pub enum Syntax {
 pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
-    nodes: Tape,
+    nodes: PooledTape,
     /// Texts that the source contains only in another form, such as escaped strings.
     owned: OwnedTexts,
     /// True if the document was read from JSON and has not been changed, so that every value equals its span
@@ -108,8 +108,13 @@ pub struct Doc<'a> {
 }
 
 /// The document that every absent value points into.
-static EMPTY_DOC: Doc<'static> =
-    Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
+static EMPTY_DOC: Doc<'static> = Doc {
+    source: "",
+    syntax: Syntax::Json,
+    nodes: PooledTape::EMPTY,
+    owned: OwnedTexts::NONE,
+    verbatim: false,
+};
 
 impl<'a> Doc<'a> {
     /// Returns the root value of the document.
@@ -118,7 +123,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The value at a position of the tape, as [`Value::index`] gave it.
-    pub fn value_at(&self, index: u32) -> Value<'_> {
+    pub fn value_at_node_index(&self, index: u32) -> Value<'_> {
         Value { doc: self, at: index }
     }
 
@@ -128,8 +133,8 @@ impl<'a> Doc<'a> {
     }
 
     /// Memory used by the document in bytes, without its source.
-    pub fn memory_bytes(&self) -> usize {
-        size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
+    pub fn memory_bytes_without_source(&self) -> usize {
+        size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.memory_bytes()
     }
 
     /// Returns the text that the document was read from.
@@ -241,7 +246,7 @@ impl<'d> Value<'d> {
     }
 
     /// True if the value is `null` or absent.
-    pub fn is_null(self) -> bool {
+    pub fn is_null_or_absent(self) -> bool {
         self.kind() == ValueKind::Null
     }
 
@@ -272,15 +277,15 @@ impl<'d> Value<'d> {
     /// False does not mean that they differ: equal values can be written differently, and changed copies always give
     /// false.
     #[inline]
-    pub fn has_same_source_json(self, other: Value<'_>) -> bool {
-        let written = self.source_json();
+    pub fn has_equal_bytes_in_same_json_source(self, other: Value<'_>) -> bool {
+        let written = self.unchanged_source_json_or_empty();
         let is_same_text = std::ptr::eq(self.doc.source, other.doc.source);
-        is_same_text && !written.is_empty() && written == other.source_json()
+        is_same_text && !written.is_empty() && written == other.unchanged_source_json_or_empty()
     }
 
     /// The bytes that the value was read from, quotes included; empty unless the document was read from JSON and has
     /// not been changed since.
-    pub fn source_json(self) -> &'d [u8] {
+    pub fn unchanged_source_json_or_empty(self) -> &'d [u8] {
         self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.source_bytes(node.span))
     }
 
@@ -333,11 +338,11 @@ impl<'d> Value<'d> {
     }
 
     /// The key and the value of the member `key`, the last one if it is there more than once; `None` if there is none.
-    pub fn member(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
+    pub fn last_key_and_value(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
         self.members().filter(|(name, _)| name.text_is(key)).last()
     }
 
-    /// The value of the first member `key`; absent if there is none. [`Value::member`] gives the last one.
+    /// The value of the first member `key`; absent if there is none. [`Value::last_key_and_value`] gives the last one.
     pub fn get(self, key: &str) -> Value<'d> {
         let mut members = self.members();
         members.find(|(name, _)| name.text_is(key)).map_or(Value::absent(), |(_, value)| value)
@@ -377,7 +382,7 @@ impl<'d> Value<'d> {
     /// that are not there. One pass over the members, for several fields of one object; fastest if they are in the order
     /// in which API servers write them.
     #[inline]
-    pub fn fields<const N: usize>(self, names: [FieldName; N]) -> [Value<'d>; N] {
+    pub fn fields_last_duplicate_wins<const N: usize>(self, names: [FieldName; N]) -> [Value<'d>; N] {
         let mut found = [Value::absent(); N];
         let (mut members, mut next) = (self.members(), 0);
         while let Some((at, key)) = members.next_key() {
@@ -394,7 +399,7 @@ impl<'d> Value<'d> {
 
     /// True if this value is a key and its text is that name.
     #[inline]
-    pub fn is_named(self, name: FieldName) -> bool {
+    pub fn is_key_named(self, name: FieldName) -> bool {
         self.as_key().has_name(name)
     }
 
@@ -410,7 +415,7 @@ impl<'d> Value<'d> {
     }
 
     /// Iterates over this value and everything in it, including keys, in document order.
-    pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
+    pub fn self_and_descendants(self) -> impl Iterator<Item = Value<'d>> {
         let end = self.node().map_or(self.at, |node| node.next);
         (self.at..end).map(move |at| Value { doc: self.doc, at })
     }

@@ -63,9 +63,9 @@ impl<'a> Path<'a> {
     }
 
     /// Calls `visit` with this path extended by `fields`.
-    pub fn visit_with_fields(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
+    pub fn call_with_nested_field_path(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
         match fields.split_first() {
-            Some((step, rest)) => self.field(step).visit_with_fields(rest, visit),
+            Some((step, rest)) => self.field(step).call_with_nested_field_path(rest, visit),
             None => visit(self),
         }
     }
@@ -81,7 +81,7 @@ impl<'a> Path<'a> {
     }
 
     /// Appends a map key `[key]`, which the server shortens beyond `limit` bytes.
-    pub const fn short_key(&'a self, key: &'a str, limit: usize) -> Path<'a> {
+    pub const fn key_shortened_by_server(&'a self, key: &'a str, limit: usize) -> Path<'a> {
         self.with_segment(Segment::Key(key, limit))
     }
 
@@ -244,7 +244,7 @@ impl FieldPath {
     }
 
     /// The user's path as an RFC 6901 JSON pointer; empty for the root.
-    pub fn pointer(&self) -> String {
+    pub fn user_json_pointer(&self) -> String {
         let mut out = String::new();
         for name in self.user_steps() {
             out.push('/');
@@ -260,7 +260,7 @@ impl FieldPath {
 
     /// Removes the field `field` that follows `prefix`. Returns `None` if the path does not begin with
     /// `prefix` and this field.
-    pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
+    pub fn without_field_after_prefix(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
         let visible = |(_, step): &(usize, &OwnedSegment)| step.is_visible_to(PathAudience::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
         for name in prefix.user_steps() {
@@ -311,12 +311,12 @@ mod tests {
         assert_eq!(path.print(PathAudience::User), "spec.devices[3].basic.taints");
         assert_eq!(path.print(PathAudience::Native), "spec.devices[3].basic.taints");
         assert_eq!(path.print(PathAudience::Hub), "spec.devices[3].taints");
-        assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
+        assert_eq!(path.user_json_pointer(), "/spec/devices/3/basic/taints");
         let exactly = device.with_segment(Segment::HubField("exactly"));
         assert_eq!(exactly.field("count").owned().print(PathAudience::User), "spec.devices[3].count");
         assert_eq!(exactly.field("count").owned().print(PathAudience::Hub), "spec.devices[3].exactly.count");
         let key = "k".repeat(100);
-        let long = device.short_key(&key, 96);
+        let long = device.key_shortened_by_server(&key, 96);
         assert_eq!(long.owned().print(PathAudience::Hub).len(), "spec.devices[3][]".len() + 96);
         assert_eq!(long.owned().print(PathAudience::User).len(), "spec.devices[3][]".len() + 100);
     }
@@ -332,6 +332,6 @@ mod tests {
 
     #[test]
     fn a_pointer_escapes_slashes_and_tildes() {
-        assert_eq!(Path::ROOT.key("a/b~c").owned().pointer(), "/a~1b~0c");
+        assert_eq!(Path::ROOT.key("a/b~c").owned().user_json_pointer(), "/a~1b~0c");
     }
 }

@@ -4,7 +4,7 @@
 //! level (which policies set), no position (which is computed from the document and the path when it is printed), no
 //! file, and it is not serialized.
 //!
-//! Invariant: [`Finding::server_message`] is byte for byte what the API server prints after the path.
+//! Invariant: [`Finding::server_message_without_path`] is byte for byte what the API server prints after the path.
 
 mod budget;
 mod fix;
@@ -15,7 +15,7 @@ pub use budget::{FindingBudget, Findings};
 pub use fix::is_taint_holding_field;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 pub use message::MessageStyle;
-pub use rule::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
+pub use rule::{EditorTag, FindingLevel, Rule, RuleId, RuleInput, RuleOrigin};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -56,11 +56,11 @@ pub enum ErrorType {
 impl ErrorType {
     /// The reason in `status.details.causes[].reason`.
     pub fn cause_reason(self) -> &'static str {
-        self.cause_and_prefix().0
+        self.cause_reason_and_message_prefix().0
     }
 
     /// The cause, and the beginning of the API server's message.
-    fn cause_and_prefix(self) -> (&'static str, &'static str) {
+    fn cause_reason_and_message_prefix(self) -> (&'static str, &'static str) {
         match self {
             ErrorType::Required => ("FieldValueRequired", "Required value"),
             ErrorType::Invalid => ("FieldValueInvalid", "Invalid value"),
@@ -122,7 +122,7 @@ impl BadValue {
     }
 
     /// A named Go string type: printed as a JSON string.
-    pub fn go_named_string(text: &str) -> BadValue {
+    pub fn json_quoted_string(text: &str) -> BadValue {
         BadValue::Json(tollgate_formats::gofmt::json_string(text).into())
     }
 
@@ -222,12 +222,12 @@ impl Finding {
 
     /// Returns the API server's message after the path: `Unsupported value: "X": supported values: …`. For
     /// messages to users, see `Diagnostic` in the engine.
-    pub fn server_message(&self) -> String {
+    pub fn server_message_without_path(&self) -> String {
         use fmt::Write as _;
         if self.kind == ErrorType::LeftOut {
             return self.detail.to_string();
         }
-        let mut out = self.kind.cause_and_prefix().1.to_owned();
+        let mut out = self.kind.cause_reason_and_message_prefix().1.to_owned();
         if self.kind.shows_value() {
             _ = write!(out, ": {}", self.value);
         }

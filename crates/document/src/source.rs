@@ -33,7 +33,7 @@ pub use documents::RefusedBy;
 pub use documents::{Document, DocumentError, Documents, documents};
 pub use fix::{TextEdit, TextFix, apply};
 pub use span::{LineIndex, SourceLocation};
-pub use text::decode;
+pub use text::decode_by_byte_order_mark;
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub struct InputError {
 
 impl InputError {
     /// Creates an error about a whole file, without a position.
-    pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
+    pub fn for_whole_file(file: &str, message: impl Into<String>) -> InputError {
         InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }
 
@@ -82,7 +82,7 @@ impl InputError {
 /// Formats the error for users, with control characters in the file name replaced.
 impl std::fmt::Display for InputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = tollgate_formats::sanitize::sanitize_line(&self.file);
+        let file = tollgate_formats::sanitize::sanitize_as_line(&self.file);
         if self.line == 0 {
             write!(f, "{file}: {}", self.message)
         } else {

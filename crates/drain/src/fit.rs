@@ -8,7 +8,7 @@
 //! leave, and uses no selected device. Other pods move only if the user's options allow it.
 
 use crate::outcome::StayReason;
-use crate::plan::{DrainedPods, PlanInput};
+use crate::plan::{PlanInput, PodsUsingSelectedDevices};
 use crate::selection::SelectedDevices;
 use crate::stay::StayExplanation;
 use crate::units::PodUnit;
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    ClusterChange, Forecast, Placement, Plan, PodForecast, PodOrigin, PodOutcome, StoredObject, grace_period,
+    ClusterChange, Forecast, PlacementWithRunCount, Plan, PodForecast, PodOrigin, PodOutcome, StoredObject,
+    grace_period,
 };
 
 /// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
@@ -43,7 +44,7 @@ pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
     pub(crate) selection: &'a SelectedDevices<'a>,
-    pub(crate) drained: &'a DrainedPods<'a, 'd>,
+    pub(crate) drained: &'a PodsUsingSelectedDevices<'a, 'd>,
 }
 
 /// Which movers can move, and where their replacements go.
@@ -71,18 +72,18 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 self.input.is_first_wave,
             );
             let mut misfits = if self.input.missing.is_empty() {
-                let forecast = self.simulate_drain(movers, &planned);
-                let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);
+                let forecast = self.simulate_drain_without_lone_movers(movers, &planned);
+                let (misfits, found) = self.find_misfits_and_replacement_nodes(movers, &is_moving, &forecast);
                 nodes = found;
                 misfits
             } else {
-                self.misfits_with_unknown_outcome(movers, &is_moving)
+                self.all_movers_as_unknown_misfits(movers, &is_moving)
             };
             if misfits.is_empty() {
                 return FitResult { stays, waves: planned, nodes };
             }
             if round < PARTIAL_REMOVAL_ROUNDS {
-                remove_retriable_misfits(&mut misfits);
+                retain_hopeless_misfits_or_half(&mut misfits);
             }
             for misfit in misfits {
                 let is_unknown =
@@ -103,7 +104,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
     /// of the previous one are gone. Movers of kind `Alone` are omitted, because they come last and do not
     /// affect the others.
-    fn simulate_drain(&self, movers: &[MovingPods], planned: &[MoverWave]) -> Forecast {
+    fn simulate_drain_without_lone_movers(&self, movers: &[MovingPods], planned: &[MoverWave]) -> Forecast {
         let mut steps: Vec<ClusterChange<'_>> =
             self.rules.iter().map(|rule| ClusterChange::Apply(rule.root())).collect();
         for wave in planned {
@@ -135,7 +136,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
     /// state is incomplete.
-    fn misfits_with_unknown_outcome(
+    fn all_movers_as_unknown_misfits(
         &self,
         movers: &[MovingPods],
         is_moving: &dyn Fn(usize) -> bool,
@@ -155,7 +156,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
     /// The movers whose replacement does not fit, with the reason; and for each pod the nodes of its replacement,
     /// whether it fits or not.
-    fn find_misfits(
+    fn find_misfits_and_replacement_nodes(
         &self,
         movers: &[MovingPods],
         is_moving: &dyn Fn(usize) -> bool,
@@ -235,7 +236,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         let key = &self.input.request.key;
         let release = self.input.release;
         if !release.semantics.features.device_taint_rules {
-            let why = release.profile.why_rules_do_nothing();
+            let why = release.profile.why_device_taint_rules_do_nothing();
             let why = why.unwrap_or_else(|| format!("Kubernetes {} ignores rules", release.profile.name));
             return StayExplanation::new(
                 StayReason::Tolerates,
@@ -257,7 +258,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
 /// Removes from `misfits` the movers that stay in the plan for another simulation: all that may still fit, if others
 /// can never fit; otherwise the first half.
-fn remove_retriable_misfits(misfits: &mut Vec<UnfittingMover>) {
+fn retain_hopeless_misfits_or_half(misfits: &mut Vec<UnfittingMover>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);
     } else {
@@ -267,7 +268,7 @@ fn remove_retriable_misfits(misfits: &mut Vec<UnfittingMover>) {
 }
 
 /// The nodes of the placements, most frequent first.
-fn nodes_by_frequency(placements: &[Placement]) -> Vec<String> {
+fn nodes_by_frequency(placements: &[PlacementWithRunCount]) -> Vec<String> {
     let mut courses: BTreeMap<&str, u32> = BTreeMap::new();
     for placement in placements {
         *courses.entry(&placement.place.node).or_default() += placement.courses;

@@ -22,13 +22,15 @@ mod units;
 mod users;
 mod waves;
 
-pub use name::rule_name;
+pub use name::readable_rule_name_with_hash;
 pub use outcome::{
     Budget, ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlannedPod, PlannedRule, PodDecision,
     StayReason, Wave,
 };
-pub use plan::{PlanInput, plan, rules_for};
+pub use plan::{PlanInput, plan, rules_for_targets_and_closed_devices};
 pub use request::{DEFAULT_KEY, DrainRequest, MoveOptions};
-pub use rule::{FLAGS_ANNOTATION, ID_LABEL, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id};
+pub use rule::{
+    FLAGS_ANNOTATION, ID_LABEL, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id_from_targets_and_key,
+};
 pub use targets::MAX_RULES;
 pub use users::holding_claims;

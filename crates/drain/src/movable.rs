@@ -38,12 +38,12 @@ impl<'d> MoveChecks<'_, 'd> {
             .or_else(|| check_ended_or_unbound(object))
             .or_else(|| claims().find_map(check_pod_group_claim))
             .or_else(|| claims().find_map(|held| self.check_claim_used_by_name(held)))
-            .or_else(|| claims().find_map(|held| self.check_tolerations(object, held)))
+            .or_else(|| claims().find_map(|held| self.check_replacement_tolerates_drain(object, held)))
             .or_else(|| check_daemon_set(object, options))
             .or_else(|| check_no_controller(object, options))
-            .or_else(|| self.check_budgets(object, budgets))
+            .or_else(|| self.check_budgets_never_allow_eviction(object, budgets))
             .or_else(|| check_do_not_disrupt(object, options))
-            .or_else(|| check_empty_dir(object, options))
+            .or_else(|| check_empty_dir_on_disk(object, options))
     }
 
     /// Returns the reason to stay for a pod that references the claim by name: a new pod of the same controller
@@ -77,15 +77,20 @@ impl<'d> MoveChecks<'_, 'd> {
 
     /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
     /// replacement use the drained devices again. A pod without a controller has no replacement.
-    fn check_tolerations(&self, pod: StoredObject<'d>, held: &ClaimWithPods<'d>) -> Option<StayExplanation> {
+    fn check_replacement_tolerates_drain(
+        &self,
+        pod: StoredObject<'d>,
+        held: &ClaimWithPods<'d>,
+    ) -> Option<StayExplanation> {
         if !has_controller(pod) {
             return None;
         }
         let key = &self.request.key;
         let tolerating = |claim: Claim<'d>, version: Version| {
-            let in_spec = requests_with_names(claim, version).into_iter().flat_map(|(name, body)| {
-                body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
-            });
+            let in_spec =
+                requests_and_alternatives_with_names(claim, version).into_iter().flat_map(|(name, body)| {
+                    body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
+                });
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
             let in_results =
                 results.into_iter().flat_map(tollgate_api::view::List::iter).flat_map(|result| {
@@ -119,7 +124,11 @@ impl<'d> MoveChecks<'_, 'd> {
     }
 
     /// Returns the reason to stay for a pod that several PDBs select, or whose PDB never allows an eviction.
-    fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<StayExplanation> {
+    fn check_budgets_never_allow_eviction(
+        &self,
+        pod: StoredObject<'d>,
+        budgets: &[usize],
+    ) -> Option<StayExplanation> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();
         if let [one, .., last] = budgets.as_slice() {
@@ -243,7 +252,7 @@ fn check_do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<
     ))
 }
 
-fn check_empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
+fn check_empty_dir_on_disk(pod: StoredObject<'_>, options: &MoveOptions) -> Option<StayExplanation> {
     let mut volumes = pod.value.get("spec").get("volumes").items();
     let is_on_disk = |volume: &Value<'_>| {
         let source = volume.get("emptyDir");
@@ -286,7 +295,10 @@ fn annotations(pod: StoredObject<'_>) -> Value<'_> {
 }
 
 /// The requests of a claim, or their alternatives where they have some, with the names that allocation results use.
-fn requests_with_names<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
+fn requests_and_alternatives_with_names<'d>(
+    claim: Claim<'d>,
+    version: Version,
+) -> Vec<(String, RequestBody<'d>)> {
     let mut all = Vec::new();
     for request in claim.spec().devices().requests().iter() {
         all.extend(request.exactly(version).map(|body| (request.name().to_owned(), body)));

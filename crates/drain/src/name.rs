@@ -5,15 +5,15 @@
 
 use sha2::{Digest as _, Sha256};
 
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 
 /// Maximum length of a name before its hash. Object names have at most 253 characters.
 const MAX_CHARS_BEFORE_HASH: usize = 200;
 
 /// Name of the DeviceTaintRule that taints the devices of `target` with `key`. The effect is part of the name unless it
 /// is `None`: a rule that is created with `None` keeps its name when its effect changes.
-pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
-    let NameSelector { driver, pool, device } = target;
+pub fn readable_rule_name_with_hash(target: &DeviceNameSelector, key: &str, effect: &str) -> String {
+    let DeviceNameSelector { driver, pool, device } = target;
     let own_effect = (effect != "None").then_some(effect);
     let parts = [driver.as_deref(), pool.as_deref(), device.as_deref(), Some(key), own_effect];
     let own = if own_effect.is_some() { parts.len() } else { parts.len() - 1 };
@@ -57,20 +57,20 @@ pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::rule_name;
-    use tollgate_engine::impact::target::NameSelector;
+    use super::readable_rule_name_with_hash;
+    use tollgate_engine::impact::target::DeviceNameSelector;
 
     fn name(parts: [&str; 3], key: &str) -> String {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        rule_name(&NameSelector { driver, pool, device }, key, "None")
+        readable_rule_name_with_hash(&DeviceNameSelector { driver, pool, device }, key, "None")
     }
 
     #[test]
     fn rules_with_different_effects_have_different_names() {
         let driver = Some("gpu.example.com".to_owned());
-        let target = NameSelector { driver, ..NameSelector::default() };
-        let [none, schedule, execute] =
-            ["None", "NoSchedule", "NoExecute"].map(|effect| rule_name(&target, "example.com/drain", effect));
+        let target = DeviceNameSelector { driver, ..DeviceNameSelector::default() };
+        let [none, schedule, execute] = ["None", "NoSchedule", "NoExecute"]
+            .map(|effect| readable_rule_name_with_hash(&target, "example.com/drain", effect));
         assert_eq!(none, "gpu-example-com-any-any-drain-03b5151a");
         assert!(schedule.starts_with("gpu-example-com-any-any-drain-noschedule-"), "{schedule}");
         assert!(none != schedule && none != execute && schedule != execute);

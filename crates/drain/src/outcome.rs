@@ -1,7 +1,7 @@
 //! The contents of a plan, as plain values without borrows. Formatting as text or JSON is not part of this module.
 
 use std::fmt;
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::WorkloadName;
 
 /// The plan of a drain: rules to create, pods to evict in waves, and pods that stay.
@@ -52,7 +52,7 @@ impl fmt::Display for DeviceId {
 pub struct PlannedRule {
     /// Name of the DeviceTaintRule.
     pub name: String,
-    pub selects: NameSelector,
+    pub selects: DeviceNameSelector,
     /// Number of published devices that the rule selects.
     pub published: usize,
 }

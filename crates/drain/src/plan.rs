@@ -9,14 +9,14 @@ use crate::request::DrainRequest;
 use crate::rule::noschedule_rule_json;
 use crate::selection::SelectedDevices;
 use crate::stay::{StayExplanation, namespaced_name};
-use crate::targets::{ResolvedTargets, resolve_targets};
+use crate::targets::{ResolvedTargets, resolve_targets_and_add_closed};
 use crate::units::{PodUnit, units_of};
-use crate::users::{ClaimWithPods, PodWithClaims, claims_with_pods, pods_using_claims};
+use crate::users::{ClaimWithPods, PodWithClaims, claims_holding_selected_devices, pods_using_claims};
 use crate::waves::{MoverWave, MovingPods, WaveSharing, workload_or_pdb_in_most_waves};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::{
     Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State, StoredObject, WorkloadName,
     controllers_of, grace_period, job_failure_reason, workload_of,
@@ -37,7 +37,7 @@ pub struct PlanInput<'a, 'd> {
     pub missing: &'a [String],
     /// The selectors of rules that this drain has already created. Their devices belong to the drain, even if
     /// no slice publishes them any more.
-    pub closed: &'a [NameSelector],
+    pub closed: &'a [DeviceNameSelector],
     /// True if no pod has moved yet, so that the first wave has one pod.
     pub is_first_wave: bool,
 }
@@ -45,11 +45,12 @@ pub struct PlanInput<'a, 'd> {
 /// Computes the plan. Fails if a target selects no device, or if there are too many rules.
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
-    let ResolvedTargets { rules, devices, mut notes } = resolve_targets(state, request, input.closed)?;
+    let ResolvedTargets { rules, devices, mut notes } =
+        resolve_targets_and_add_closed(state, request, input.closed)?;
     notes.extend(autoscaler_and_pdb_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = SelectedDevices::from_rules(&names);
-    let drained = DrainedPods::new(state, claims_with_pods(state, &selection));
+    let drained = PodsUsingSelectedDevices::new(state, claims_holding_selected_devices(state, &selection));
     let unused = drained.claims.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
     let claims_without_pods = unused.map(ClaimWithPods::to_claim_with_devices).collect();
     let checks = MoveChecks { state, request, held: &drained.claims, budgets: &drained.budgets };
@@ -57,16 +58,16 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let mut stays: Vec<Option<StayExplanation>> =
         pods.map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
     drained.mark_blocked_units(&mut stays);
-    drained.mark_pods_of_failing_jobs(&mut stays);
+    drained.mark_pods_whose_eviction_fails_job(&mut stays);
 
     let mut movers = drained.group_into_movers(&stays);
-    let texts: Vec<String> = rules.iter().map(|rule| planned_rule_json(rule, input)).collect();
+    let texts: Vec<String> = rules.iter().map(|rule| planned_noschedule_rule_json(rule, input)).collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
     let fitting = FitSimulation { input, rules: &docs, selection: &selection, drained: &drained };
     let FitResult { stays: misfits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, misfit) in movers.iter().zip(misfits) {
         let Some((stay, culprit)) = misfit else { continue };
-        drained.mark_group_staying(&mover.pods, &stay, Some(culprit), &mut stays);
+        drained.mark_rest_of_group_staying(&mover.pods, &stay, Some(culprit), &mut stays);
     }
 
     let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &drained.budgets);
@@ -77,16 +78,16 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
 }
 
 /// The DeviceTaintRules that the targets need in this state.
-pub fn rules_for(
+pub fn rules_for_targets_and_closed_devices(
     state: &State<'_>,
     request: &DrainRequest,
-    closed: &[NameSelector],
+    closed: &[DeviceNameSelector],
 ) -> Result<Vec<PlannedRule>, String> {
-    resolve_targets(state, request, closed).map(|resolved| resolved.rules)
+    resolve_targets_and_add_closed(state, request, closed).map(|resolved| resolved.rules)
 }
 
 /// The pods that use selected devices, and what decides whether and when they move.
-pub(crate) struct DrainedPods<'a, 'd> {
+pub(crate) struct PodsUsingSelectedDevices<'a, 'd> {
     state: &'a State<'d>,
     /// The claims that hold selected devices.
     claims: Vec<ClaimWithPods<'d>>,
@@ -97,12 +98,19 @@ pub(crate) struct DrainedPods<'a, 'd> {
     budgets_by_pod: Vec<Vec<usize>>,
 }
 
-impl<'a, 'd> DrainedPods<'a, 'd> {
-    fn new(state: &'a State<'d>, claims: Vec<ClaimWithPods<'d>>) -> DrainedPods<'a, 'd> {
+impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
+    fn new(state: &'a State<'d>, claims: Vec<ClaimWithPods<'d>>) -> PodsUsingSelectedDevices<'a, 'd> {
         let pods = pods_using_claims(&claims);
         let budgets = Budgets::from_state(state);
         let budgets_by_pod = pods.iter().map(|pod| budgets.budgets_checked_at_eviction(pod.pod)).collect();
-        DrainedPods { state, claims, units: units_of(state, &pods), pods, budgets, budgets_by_pod }
+        PodsUsingSelectedDevices {
+            state,
+            claims,
+            units: units_of(state, &pods),
+            pods,
+            budgets,
+            budgets_by_pod,
+        }
     }
 
     fn is_of_unit(&self, pod: usize) -> bool {
@@ -115,13 +123,13 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
             let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
             let stay = found.or_else(|| Some((None, unit.stay_reason(&self.pods, &self.budgets)?)));
             let Some((culprit, stay)) = stay else { continue };
-            self.mark_group_staying(&unit.pods, &stay, culprit, stays);
+            self.mark_rest_of_group_staying(&unit.pods, &stay, culprit, stays);
         }
     }
 
     /// Marks as staying the pods of each Job that would fail if its moving pods were evicted. Jobs of a JobSet are
     /// checked with the JobSet.
-    fn mark_pods_of_failing_jobs(&self, stays: &mut [Option<StayExplanation>]) {
+    fn mark_pods_whose_eviction_fails_job(&self, stays: &mut [Option<StayExplanation>]) {
         let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
         for (index, pod) in self.pods.iter().enumerate() {
             let is_moving = stays.get(index).is_some_and(Option::is_none);
@@ -157,7 +165,7 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
     }
 
     /// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
-    fn mark_group_staying(
+    fn mark_rest_of_group_staying(
         &self,
         group: &[usize],
         stay: &StayExplanation,
@@ -196,7 +204,7 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
                     .pods
                     .iter()
                     .filter_map(|index| self.pods.get(*index))
-                    .all(|pod| is_ready(pod.pod)),
+                    .all(|pod| is_ready_or_unknown(pod.pod)),
             };
             movers.push((unit.name.namespace.to_owned(), mover));
         }
@@ -212,7 +220,13 @@ impl<'a, 'd> DrainedPods<'a, 'd> {
             };
             let kind = if is_replaced { WaveSharing::Single } else { WaveSharing::Unreplaced };
             let budgets = budgets_of(&[index]);
-            let mover = MovingPods { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
+            let mover = MovingPods {
+                pods: vec![index],
+                workload,
+                budgets,
+                kind,
+                is_ready: is_ready_or_unknown(object),
+            };
             movers.push((object.namespace().to_owned(), mover));
         }
         // Pods are sorted by name, so their places are too.
@@ -286,14 +300,14 @@ fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExpla
 }
 
 /// The DeviceTaintRule as JSON, with the effect NoSchedule, which it has while pods move.
-fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
+fn planned_noschedule_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
     noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
 /// True if the pod is Ready, or if the state contains no conditions for it.
-fn is_ready(pod: StoredObject<'_>) -> bool {
+fn is_ready_or_unknown(pod: StoredObject<'_>) -> bool {
     let mut conditions = pod.value.get("status").get("conditions").items();
     conditions
         .find(|condition| condition.get("type").str() == "Ready")

@@ -3,8 +3,8 @@
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
 use tollgate_api::profile::Version;
-use tollgate_document::doc::ChangeValue;
-use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
+use tollgate_document::doc::OwnedJsonValue;
+use tollgate_engine::impact::target::{DeviceNameSelector, DeviceTarget};
 
 /// Label of a DeviceTaintRule with the ID of its drain.
 pub const ID_LABEL: &str = "tollgate.dev/drain-id";
@@ -22,24 +22,26 @@ const ID_LENGTH: usize = 12;
 /// contains only the fields that a forecast needs.
 pub(crate) fn noschedule_rule_json(
     name: &str,
-    selects: &NameSelector,
+    selects: &DeviceNameSelector,
     key: &str,
     version: Version,
 ) -> String {
-    let selector = selects.specified_names().map(|(field, value)| (field, ChangeValue::str(value))).collect();
-    let taint = vec![("key", ChangeValue::str(key)), ("effect", ChangeValue::str("NoSchedule"))];
-    let spec = vec![("deviceSelector", ChangeValue::Object(selector)), ("taint", ChangeValue::Object(taint))];
-    let rule = ChangeValue::Object(vec![
-        ("apiVersion", ChangeValue::str(format!("resource.k8s.io/{}", version.name()))),
-        ("kind", ChangeValue::str("DeviceTaintRule")),
-        ("metadata", ChangeValue::Object(vec![("name", ChangeValue::str(name))])),
-        ("spec", ChangeValue::Object(spec)),
+    let selector =
+        selects.specified_names().map(|(field, value)| (field, OwnedJsonValue::str(value))).collect();
+    let taint = vec![("key", OwnedJsonValue::str(key)), ("effect", OwnedJsonValue::str("NoSchedule"))];
+    let spec =
+        vec![("deviceSelector", OwnedJsonValue::Object(selector)), ("taint", OwnedJsonValue::Object(taint))];
+    let rule = OwnedJsonValue::Object(vec![
+        ("apiVersion", OwnedJsonValue::str(format!("resource.k8s.io/{}", version.name()))),
+        ("kind", OwnedJsonValue::str("DeviceTaintRule")),
+        ("metadata", OwnedJsonValue::Object(vec![("name", OwnedJsonValue::str(name))])),
+        ("spec", OwnedJsonValue::Object(spec)),
     ]);
     rule.to_json()
 }
 
 /// The ID of a drain, a valid label value. It depends only on the set of targets and the key.
-pub fn drain_id(request: &DrainRequest) -> String {
+pub fn drain_id_from_targets_and_key(request: &DrainRequest) -> String {
     let mut targets: Vec<String> = request.targets.iter().map(canonical_target).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -57,7 +59,7 @@ pub fn drain_id(request: &DrainRequest) -> String {
 fn canonical_target(target: &DeviceTarget) -> String {
     match target {
         DeviceTarget::Node(node) => format!("node/{node}"),
-        DeviceTarget::Devices(NameSelector { driver, pool, device }) => {
+        DeviceTarget::Devices(DeviceNameSelector { driver, pool, device }) => {
             let parts = [driver, pool, device].map(|name| name.as_deref().unwrap_or("*"));
             parts.join("/")
         }
@@ -66,11 +68,11 @@ fn canonical_target(target: &DeviceTarget) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{drain_id, noschedule_rule_json};
+    use super::{drain_id_from_targets_and_key, noschedule_rule_json};
     use crate::request::{DEFAULT_KEY, DrainRequest, MoveOptions};
     use tollgate_api::profile::{ApiKind, Profile};
     use tollgate_document::doc;
-    use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
+    use tollgate_engine::impact::target::{DeviceNameSelector, DeviceTarget};
     use tollgate_engine::impact::{ProposedChange, Snapshot};
     use tollgate_formats::gotime::Timestamp;
 
@@ -85,17 +87,23 @@ mod tests {
 
     #[test]
     fn the_same_targets_and_key_have_the_same_id() {
-        let id = drain_id(&request(&["node/a", "gpu.example.com"], DEFAULT_KEY));
-        assert_eq!(id, drain_id(&request(&["gpu.example.com/*", "node/a", "node/a"], DEFAULT_KEY)));
-        assert_ne!(id, drain_id(&request(&["node/a"], DEFAULT_KEY)));
-        assert_ne!(id, drain_id(&request(&["node/a", "gpu.example.com"], "example.com/repair")));
+        let id = drain_id_from_targets_and_key(&request(&["node/a", "gpu.example.com"], DEFAULT_KEY));
+        assert_eq!(
+            id,
+            drain_id_from_targets_and_key(&request(&["gpu.example.com/*", "node/a", "node/a"], DEFAULT_KEY))
+        );
+        assert_ne!(id, drain_id_from_targets_and_key(&request(&["node/a"], DEFAULT_KEY)));
+        assert_ne!(
+            id,
+            drain_id_from_targets_and_key(&request(&["node/a", "gpu.example.com"], "example.com/repair"))
+        );
         let is_valid = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
         assert!(id.len() <= 63 && id.bytes().all(is_valid), "{id}");
     }
 
     #[test]
     fn every_release_reads_the_rule() {
-        let names = NameSelector {
+        let names = DeviceNameSelector {
             driver: Some("gpu.example.com".to_owned()),
             pool: Some("rack/7".to_owned()),
             device: None,

@@ -3,7 +3,7 @@
 use crate::outcome::DeviceId;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::AllocationResult;
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 
 /// The devices that a set of rules selects.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct SelectedDevices<'r> {
     /// Selected devices, by driver and pool.
     pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
     /// Rules without a driver or pool. A drain creates none, but a user can.
-    others: Vec<&'r NameSelector>,
+    others: Vec<&'r DeviceNameSelector>,
 }
 
 /// The devices of one pool that a set of rules selects: all of them, or those listed.
@@ -22,7 +22,7 @@ struct PoolSelection<'r> {
 }
 
 impl<'r> SelectedDevices<'r> {
-    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r NameSelector>) -> SelectedDevices<'r> {
+    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r DeviceNameSelector>) -> SelectedDevices<'r> {
         let mut selection = SelectedDevices::default();
         for names in rules {
             let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
@@ -46,7 +46,10 @@ impl<'r> SelectedDevices<'r> {
     }
 
     /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
-    pub(crate) fn selected_device(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
+    pub(crate) fn selected_device_without_admin_access(
+        &self,
+        result: AllocationResult<'_>,
+    ) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
         let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
         is_held.then(|| DeviceId::new(driver, pool, device))

@@ -4,13 +4,13 @@
 //! Invariant: every rule names a driver and a pool, no rule selects only what another one selects, and each target
 //! selects at least one device that is published or held by a claim.
 
-use crate::name::rule_name;
+use crate::name::readable_rule_name_with_hash;
 use crate::outcome::{DeviceId, PlannedRule};
 use crate::request::DrainRequest;
 use crate::selection::SelectedDevices;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
-use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
+use tollgate_engine::impact::target::{DeviceNameSelector, DeviceTarget, with_partitions};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::{ObjectKind, State};
 
@@ -29,13 +29,17 @@ type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
-pub(crate) fn resolve_targets(
+pub(crate) fn resolve_targets_and_add_closed(
     state: &State<'_>,
     request: &DrainRequest,
-    closed: &[NameSelector],
+    closed: &[DeviceNameSelector],
 ) -> Result<ResolvedTargets, String> {
-    let (published, held, snapshot) = (published_devices(state), held_devices(state), slice_snapshot(state));
-    let mut all: Vec<NameSelector> = Vec::new();
+    let (published, held, snapshot) = (
+        devices_of_newest_pool_generation(state),
+        devices_allocated_without_admin_access(state),
+        slice_snapshot(state),
+    );
+    let mut all: Vec<DeviceNameSelector> = Vec::new();
     let mut notes = Vec::new();
     let mut unresolved: Option<String> = None;
     for (index, target) in request.targets.iter().enumerate() {
@@ -57,7 +61,7 @@ pub(crate) fn resolve_targets(
                 continue;
             }
         };
-        let by_pool: Vec<NameSelector> =
+        let by_pool: Vec<DeviceNameSelector> =
             resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
         if !by_pool.iter().any(|names| selects_any(&published, names) || selects_any(&held, names)) {
             return Err(format!("{typed}: no device is published or allocated there"));
@@ -65,12 +69,12 @@ pub(crate) fn resolve_targets(
         all.extend(by_pool);
     }
     // A rule that no other target explains was made for the one that selects nothing any more.
-    let explained: BTreeSet<&NameSelector> = all.iter().collect();
+    let explained: BTreeSet<&DeviceNameSelector> = all.iter().collect();
     if let Some(reason) = unresolved.filter(|_| closed.iter().all(|names| explained.contains(names))) {
         return Err(reason);
     }
     all.extend(closed.iter().cloned());
-    let before: BTreeSet<NameSelector> = all.iter().cloned().collect();
+    let before: BTreeSet<DeviceNameSelector> = all.iter().cloned().collect();
     let all = remove_covered_selectors(with_partitions(all, &snapshot));
     if all.len() > MAX_RULES {
         return Err(format!(
@@ -106,17 +110,25 @@ pub(crate) fn resolve_targets(
 }
 
 /// The rule for a selector, with its name and the number of published devices that it selects.
-fn planned_rule(names: NameSelector, request: &DrainRequest, published: &DevicesByPool<'_>) -> PlannedRule {
+fn planned_rule(
+    names: DeviceNameSelector,
+    request: &DrainRequest,
+    published: &DevicesByPool<'_>,
+) -> PlannedRule {
     let count = matching_pools(published, &names).map(|(driver, pool, devices)| {
         devices.iter().filter(|device| names.matches(driver, pool, device)).count()
     });
-    PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
+    PlannedRule {
+        name: readable_rule_name_with_hash(&names, &request.key, "None"),
+        published: count.sum(),
+        selects: names,
+    }
 }
 
 /// The pools that match the driver and pool of the selector.
 fn matching_pools<'p, 'd>(
     pools: &'p DevicesByPool<'d>,
-    names: &'p NameSelector,
+    names: &'p DeviceNameSelector,
 ) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
@@ -124,7 +136,7 @@ fn matching_pools<'p, 'd>(
 }
 
 /// True if the selector matches one of these devices.
-fn selects_any(pools: &DevicesByPool<'_>, names: &NameSelector) -> bool {
+fn selects_any(pools: &DevicesByPool<'_>, names: &DeviceNameSelector) -> bool {
     matching_pools(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
         None => !devices.is_empty(),
@@ -133,10 +145,10 @@ fn selects_any(pools: &DevicesByPool<'_>, names: &NameSelector) -> bool {
 
 /// Splits a selector into one selector for each pool.
 fn split_by_pool(
-    names: &NameSelector,
+    names: &DeviceNameSelector,
     published: &DevicesByPool<'_>,
     held: &DevicesByPool<'_>,
-) -> Vec<NameSelector> {
+) -> Vec<DeviceNameSelector> {
     if names.driver.is_some() && names.pool.is_some() {
         return vec![names.clone()];
     }
@@ -147,7 +159,7 @@ fn split_by_pool(
         matching_pools(pools, names).filter(move |(_, _, devices)| has(devices))
     });
     let pools: BTreeSet<(&str, &str)> = found.map(|(driver, pool, _)| (driver, pool)).collect();
-    let names = pools.into_iter().map(|(driver, pool)| NameSelector {
+    let names = pools.into_iter().map(|(driver, pool)| DeviceNameSelector {
         driver: Some(driver.to_owned()),
         pool: Some(pool.to_owned()),
         device: names.device.clone(),
@@ -156,19 +168,20 @@ fn split_by_pool(
 }
 
 /// Sorts the selectors, and removes those that another selector covers.
-fn remove_covered_selectors(mut all: Vec<NameSelector>) -> Vec<NameSelector> {
+fn remove_covered_selectors(mut all: Vec<DeviceNameSelector>) -> Vec<DeviceNameSelector> {
     all.sort();
     all.dedup();
-    let whole: BTreeSet<NameSelector> = all.iter().filter(|names| names.device.is_none()).cloned().collect();
+    let whole: BTreeSet<DeviceNameSelector> =
+        all.iter().filter(|names| names.device.is_none()).cloned().collect();
     all.retain(|names| {
-        let pool = NameSelector { device: None, ..names.clone() };
+        let pool = DeviceNameSelector { device: None, ..names.clone() };
         names.device.is_none() || !whole.contains(&pool)
     });
     all
 }
 
 /// The devices of the newest generation of each pool.
-fn published_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
+fn devices_of_newest_pool_generation<'d>(state: &State<'d>) -> DevicesByPool<'d> {
     let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeSet<&'d str>)> = BTreeMap::new();
     for object in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let spec = Slice::of(object.value).spec();
@@ -185,7 +198,7 @@ fn published_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
 }
 
 /// The devices that claims hold, without results that have adminAccess.
-fn held_devices<'d>(state: &State<'d>) -> DevicesByPool<'d> {
+fn devices_allocated_without_admin_access<'d>(state: &State<'d>) -> DevicesByPool<'d> {
     let mut pools = DevicesByPool::new();
     for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
@@ -204,7 +217,7 @@ fn held_unpublished_devices(
     state: &State<'_>,
     node: &str,
     published: &DevicesByPool<'_>,
-) -> Vec<NameSelector> {
+) -> Vec<DeviceNameSelector> {
     let mut found = Vec::new();
     for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
@@ -215,7 +228,7 @@ fn held_unpublished_devices(
             continue;
         }
         for result in allocation.devices().results().iter() {
-            let names = NameSelector {
+            let names = DeviceNameSelector {
                 driver: Some(result.driver().to_owned()),
                 pool: Some(result.pool().to_owned()),
                 device: Some(result.device().to_owned()),

@@ -7,14 +7,14 @@ use crate::stay::StayExplanation;
 use crate::users::PodWithClaims;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_forecast::{
-    ObjectKind, State, StoredObject, UnitName, effects_of_lost_pods, group_that_moves_together,
+    IndivisibleGroupName, ObjectKind, State, StoredObject, effects_of_lost_pods, group_that_moves_together,
 };
 use tollgate_formats::count::count_with_noun;
 
 /// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
 #[derive(Clone, Debug)]
 pub(crate) struct PodUnit<'d> {
-    pub(crate) name: UnitName<'d>,
+    pub(crate) name: IndivisibleGroupName<'d>,
     /// Indices of its pods that use selected devices.
     pub(crate) pods: Vec<usize>,
     /// Other pods of the unit, which its controller deletes and recreates.
@@ -26,7 +26,7 @@ pub(crate) struct PodUnit<'d> {
 
 /// The units that the drained pods belong to, by kind, namespace and name.
 pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec<PodUnit<'d>> {
-    let mut units: BTreeMap<UnitName<'d>, PodUnit<'d>> = BTreeMap::new();
+    let mut units: BTreeMap<IndivisibleGroupName<'d>, PodUnit<'d>> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate() {
         let Some(name) = group_that_moves_together(state, pod.pod) else { continue };
         let new = || PodUnit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
@@ -52,7 +52,7 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec
             }
         }
         let of_group = |unit: &&mut PodUnit<'d>| {
-            let UnitName { kind, namespace, name, .. } = unit.name;
+            let IndivisibleGroupName { kind, namespace, name, .. } = unit.name;
             (kind.name(), namespace, name) == (group.kind, group.namespace, group.name)
         };
         if group.fails {
@@ -65,7 +65,7 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodWithClaims<'d>]) -> Vec
 impl<'d> PodUnit<'d> {
     /// Description of the unit, such as `JobSet ml/train` or `group 0 of LeaderWorkerSet ml/llm`.
     pub(crate) fn description(&self) -> String {
-        let UnitName { kind, namespace, name, index } = self.name;
+        let IndivisibleGroupName { kind, namespace, name, index } = self.name;
         let object = format!("{} {namespace}/{name}", kind.name());
         if index.is_empty() { object } else { format!("group {index} of {object}") }
     }

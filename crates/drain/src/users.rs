@@ -7,7 +7,7 @@ use crate::outcome::{ClaimHoldingSelectedDevices, DeviceId};
 use crate::selection::SelectedDevices;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Pod, View as _};
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::{ClaimUser, ObjectKind, State, StoredObject, claim_users};
 
 /// A claim that holds devices of the drain, with the pods that use it.
@@ -27,13 +27,13 @@ pub(crate) struct PodWithClaims<'d> {
 
 /// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
 /// not count. An empty list means that the devices are free.
-pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimHoldingSelectedDevices> {
-    let held = claims_with_pods(state, &SelectedDevices::from_rules(rules));
+pub fn holding_claims(state: &State<'_>, rules: &[DeviceNameSelector]) -> Vec<ClaimHoldingSelectedDevices> {
+    let held = claims_holding_selected_devices(state, &SelectedDevices::from_rules(rules));
     held.iter().map(ClaimWithPods::to_claim_with_devices).collect()
 }
 
 /// The claims that hold selected devices, by namespace and name.
-pub(crate) fn claims_with_pods<'d>(
+pub(crate) fn claims_holding_selected_devices<'d>(
     state: &State<'d>,
     selection: &SelectedDevices<'_>,
 ) -> Vec<ClaimWithPods<'d>> {
@@ -41,8 +41,10 @@ pub(crate) fn claims_with_pods<'d>(
     for claim in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(claim.value).status().allocation() else { continue };
         let results = allocation.devices().results();
-        let devices: BTreeSet<DeviceId> =
-            results.iter().filter_map(|result| selection.selected_device(result)).collect();
+        let devices: BTreeSet<DeviceId> = results
+            .iter()
+            .filter_map(|result| selection.selected_device_without_admin_access(result))
+            .collect();
         if !devices.is_empty() {
             let users = claim_users(state, claim);
             held.push(ClaimWithPods { claim, devices: devices.into_iter().collect(), users });

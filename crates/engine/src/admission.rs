@@ -103,7 +103,7 @@ impl<'d> DecodedAttributes<'d> {
 
     /// Returns the namespace of the object: the request's, the object's own, or `default`. `None` for cluster-scoped
     /// kinds.
-    pub fn object_namespace(&self) -> Option<&'d str> {
+    pub fn effective_namespace_if_namespaced(&self) -> Option<&'d str> {
         self.object.kind().is_namespaced().then(|| {
             let own = self.object.metadata().namespace();
             [self.namespace, own].into_iter().find(|name| !name.is_empty()).unwrap_or("default")
@@ -113,7 +113,7 @@ impl<'d> DecodedAttributes<'d> {
 
 /// The labels of the namespace that a request is in, if they are known: policies and admin access depend on them.
 #[derive(Clone, Copy, Debug)]
-pub enum Labels<'d> {
+pub enum LabelsIfKnown<'d> {
     /// `metadata.labels`; absent if the namespace has none.
     Known(Value<'d>),
     /// The labels are not known.
@@ -137,7 +137,7 @@ pub struct Context<'c> {
     /// The Kubernetes release or draft.
     pub profile: &'static Profile,
     /// Labels of the namespace.
-    pub labels: Labels<'c>,
+    pub labels: LabelsIfKnown<'c>,
     /// Whether the namespace allows admin access to devices.
     pub admin_access: AdminAccess,
     /// The state of the cluster, if it is known.

@@ -8,7 +8,7 @@ use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{
     ClaimSpec, Device, List, Object, ObjectBody, Request, RequestBody, Taint, TaintRule, Toleration, View,
 };
-use tollgate_document::doc::{ChangeValue, DocChange, FieldName, Value, ValueKind};
+use tollgate_document::doc::{DocChange, FieldName, OwnedJsonValue, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// A change to one field of an object: a default of the API server, or a toleration that a policy adds.
@@ -71,10 +71,13 @@ pub fn default_edits(
             }
             let taints_at = spec.field("taints");
             for (index, entry) in edits.items_if_short(slice.spec().taints(), MAX_TAINTS) {
-                edits.default_time_added(entry.taint(), &entry.taint_path(&taints_at.index(index)));
+                edits.default_time_added(
+                    entry.nested_or_inlined_taint(),
+                    &entry.nested_or_inlined_taint_path(&taints_at.index(index)),
+                );
             }
         }
-        ObjectBody::Rule(rule) => edits.add_rule_defaults(rule, old, profile),
+        ObjectBody::Rule(rule) => edits.default_or_reset_rule_time_added(rule, old, profile),
         ObjectBody::Claim(claim) => {
             edits.add_claim_defaults(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
@@ -99,8 +102,8 @@ pub fn default_edits(
         ObjectBody::ClassicClaim(claim) => {
             // A claim without a spec is invalid.
             let given = claim.spec();
-            if given.allocation_mode().is_empty() && !given.json().is_null() {
-                edits.push_member_edit(given.json(), "allocationMode", ChangeValue::str("Delayed"), &spec);
+            if given.allocation_mode().is_empty() && !given.json().is_null_or_absent() {
+                edits.push_member_edit(given.json(), "allocationMode", OwnedJsonValue::str("Delayed"), &spec);
             }
         }
         _ => {}
@@ -144,7 +147,7 @@ impl EditCollector<'_> {
         }
         for (index, taint) in taints.value().items().enumerate() {
             // Slices have many taints, and nearly all have a time.
-            if taint.field(const { FieldName::from_text("timeAdded") }).is_null() {
+            if taint.field(const { FieldName::from_text("timeAdded") }).is_null_or_absent() {
                 self.default_time_added(Taint::of(taint), &at.index(index));
             }
         }
@@ -153,29 +156,34 @@ impl EditCollector<'_> {
     /// Adds `timeAdded` to a taint that lacks it. If `times_only_evictions` is true, only NoExecute taints get one.
     fn default_time_added(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.times_only_evictions || taint.effect() == "NoExecute";
-        if is_timed && taint.written_time().is_null() {
-            self.push_member_edit(taint.json(), "timeAdded", ChangeValue::str(self.now), at);
+        if is_timed && taint.written_time().is_null_or_absent() {
+            self.push_member_edit(taint.json(), "timeAdded", OwnedJsonValue::str(self.now), at);
         }
     }
 
     /// Adds `timeAdded` to the taint of a DeviceTaintRule or, if an update changes the effect but not the time, resets
     /// it where the release does so.
-    fn add_rule_defaults(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+    fn default_or_reset_rule_time_added(
+        &mut self,
+        rule: TaintRule<'_>,
+        old: Option<Object<'_>>,
+        profile: &Profile,
+    ) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
-        if taint.json().is_null() && self.times_only_evictions {
+        if taint.json().is_null_or_absent() && self.times_only_evictions {
             return;
         }
-        if spec.json().is_null() {
-            let filled = ChangeValue::Object(vec![(
+        if spec.json().is_null_or_absent() {
+            let filled = OwnedJsonValue::Object(vec![(
                 "taint",
-                ChangeValue::Object(vec![("timeAdded", ChangeValue::str(self.now))]),
+                OwnedJsonValue::Object(vec![("timeAdded", OwnedJsonValue::str(self.now))]),
             )]);
             return self.push_member_edit(rule.json(), "spec", filled, &Path::ROOT);
         }
-        if taint.json().is_null() {
-            let filled = ChangeValue::Object(vec![("timeAdded", ChangeValue::str(self.now))]);
+        if taint.json().is_null_or_absent() {
+            let filled = OwnedJsonValue::Object(vec![("timeAdded", OwnedJsonValue::str(self.now))]);
             return self.push_member_edit(spec.json(), "taint", filled, &spec_at);
         }
         self.default_time_added(taint, &taint_at);
@@ -187,7 +195,7 @@ impl EditCollector<'_> {
             && taint.time_added().is_some()
             && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
         if restart {
-            self.push_member_edit(taint.json(), "timeAdded", ChangeValue::str(self.now), &taint_at);
+            self.push_member_edit(taint.json(), "timeAdded", OwnedJsonValue::str(self.now), &taint_at);
         }
     }
 
@@ -201,28 +209,28 @@ impl EditCollector<'_> {
             if let Some(exactly) = request.exactly(self.version) {
                 let exactly_at = Request::exactly_path(&request_at, self.version);
                 // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
-                if !self.version.is_before_v1beta2() || !exactly.device_class_name().is_empty() {
-                    self.default_allocation_mode(exactly, &exactly_at);
+                if !self.version.is_v1alpha3_or_v1beta1() || !exactly.device_class_name().is_empty() {
+                    self.default_allocation_mode_and_count(exactly, &exactly_at);
                 }
                 self.default_toleration_operators(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
             for (index, sub) in self.items_if_short(request.first_available(), MAX_SUBREQUESTS) {
                 let sub_at = first_at.index(index);
-                self.default_allocation_mode(sub.body(), &sub_at);
+                self.default_allocation_mode_and_count(sub.body(), &sub_at);
                 self.default_toleration_operators(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
         }
     }
 
     /// Adds the allocation mode and the count of a request that lacks them.
-    fn default_allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+    fn default_allocation_mode_and_count(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
-            self.push_member_edit(body.json(), "allocationMode", ChangeValue::str("ExactCount"), at);
+            self.push_member_edit(body.json(), "allocationMode", OwnedJsonValue::str("ExactCount"), at);
         }
         if matches!(mode, "" | "ExactCount") && body.count() == 0 {
-            self.push_member_edit(body.json(), "count", ChangeValue::Int(1), at);
+            self.push_member_edit(body.json(), "count", OwnedJsonValue::Int(1), at);
         }
     }
 
@@ -233,7 +241,7 @@ impl EditCollector<'_> {
                 self.push_member_edit(
                     toleration.json(),
                     "operator",
-                    ChangeValue::str("Equal"),
+                    OwnedJsonValue::str("Equal"),
                     &at.index(index),
                 );
             }
@@ -242,7 +250,13 @@ impl EditCollector<'_> {
 
     /// Adds the edit that sets a member of `object`. If `object` is a `null` item of a list, the edit replaces it by an
     /// object with that member. Does nothing if there are [`MAX_EDITS`] already.
-    fn push_member_edit(&mut self, object: Value<'_>, key: &'static str, value: ChangeValue, at: &Path<'_>) {
+    fn push_member_edit(
+        &mut self,
+        object: Value<'_>,
+        key: &'static str,
+        value: OwnedJsonValue,
+        at: &Path<'_>,
+    ) {
         if self.edits.len() >= MAX_EDITS {
             return;
         }
@@ -250,14 +264,14 @@ impl EditCollector<'_> {
         let path = at.field(key).owned();
         let edit = if object.kind() != ValueKind::Object {
             // All fields of one object are filled in before those of the next one.
-            if let Some(DocChange::Replace { node, value: ChangeValue::Object(members) }) =
+            if let Some(DocChange::Replace { node, value: OwnedJsonValue::Object(members) }) =
                 self.edits.last_mut().map(|edit| &mut edit.change)
                 && *node == object.index()
             {
                 members.push((key, value));
                 return;
             }
-            let whole = ChangeValue::Object(vec![(key, value)]);
+            let whole = OwnedJsonValue::Object(vec![(key, value)]);
             Edit { at: at.owned(), change: DocChange::Replace { node: object.index(), value: whole } }
         } else if member.exists() {
             Edit { at: path, change: DocChange::Replace { node: member.index(), value } }

@@ -20,18 +20,22 @@ mod prepare;
 mod response;
 mod verdict;
 
-pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
+pub use admit::{
+    Decision, Endpoint, Review, admit, decode_review_text_like_go, parse_review_unless_too_dense,
+};
 pub use as_stored::stored_json;
 pub use cluster::ClusterSource;
 pub use fill::{Mutation, json_patch};
-pub use identify::{Identity, identify};
+pub use identify::{TypeClassification, classify_type};
 pub use memory::memory_bytes_for_body;
-pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
+pub use namespaces::{FileNamespaces, NamespaceLabelLookup, OwnedLabels};
 pub use prepare::DecodedObject;
 pub use response::{bad_request_response, respond};
 pub use verdict::Verdict;
 
-pub use crate::admission::{Attributes, ClaimLocations, ClaimsInFiles, Labels, Operation, ResourceClasses};
+pub use crate::admission::{
+    Attributes, ClaimLocations, ClaimsInFiles, LabelsIfKnown, Operation, ResourceClasses,
+};
 
 use std::sync::Arc;
 
@@ -172,7 +176,7 @@ impl Engine {
 
     /// Validates one object as if it came from a file, and returns what the API server, the lints and the policies
     /// report about the request.
-    pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
+    pub fn validate(&self, admission: &Attributes<'_>, labels: LabelsIfKnown<'_>) -> Verdict {
         self.validate_for_all_profiles(admission, labels, None, false)
     }
 
@@ -181,7 +185,7 @@ impl Engine {
     pub fn validate_with_claims(
         &self,
         admission: &Attributes<'_>,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
         claims: Option<ClaimsInFiles<'_>>,
     ) -> Verdict {
         self.validate_for_all_profiles(admission, labels, claims, false)
@@ -194,7 +198,7 @@ impl Engine {
     fn validate_for_all_profiles(
         &self,
         admission: &Attributes<'_>,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
         claims: Option<ClaimsInFiles<'_>>,
         from_review: bool,
     ) -> Verdict {
@@ -204,9 +208,10 @@ impl Engine {
         if let Some(kind) = own_kinds::policy_kind_of(admission.object) {
             return self.verdict_for_all_profiles(&own_kinds::policy_object_findings(kind, admission));
         }
-        let identity = identify(admission.object);
-        let is_unchecked = |profile: &&Profile| identify::is_unchecked_kind(&identity, profile);
-        let is_foreign = matches!(identity, Identity::Foreign) || self.profiles.iter().all(is_unchecked);
+        let identity = classify_type(admission.object);
+        let is_unchecked = |profile: &&Profile| identify::is_served_but_unchecked_kind(&identity, profile);
+        let is_foreign =
+            matches!(identity, TypeClassification::Foreign) || self.profiles.iter().all(is_unchecked);
         if !self.exact && is_foreign {
             return Verdict::Skipped;
         }
@@ -229,7 +234,7 @@ impl Engine {
             if !from_review {
                 fixes::mark_unsafe_fixes(&mut findings, admission.object);
             }
-            left_out.merge_profile_counts(not_kept, violations.left_out);
+            left_out.merge_profile_counts_by_maximum(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
                 finding: violation.finding,
@@ -244,7 +249,11 @@ impl Engine {
 
     /// Returns the context that rules and policies get for a request, from the profile, the labels and the engine's
     /// settings. The state of the cluster and the claims around the object are left empty.
-    fn context_without_cluster<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
+    fn context_without_cluster<'c>(
+        &'c self,
+        profile: &'static Profile,
+        labels: LabelsIfKnown<'c>,
+    ) -> Context<'c> {
         let admin_access = self.admin_access(profile, labels);
         Context {
             profile,
@@ -293,13 +302,13 @@ impl Engine {
     /// violations of policies.
     fn validate_for_profile(
         &self,
-        identity: &Identity<'_>,
+        identity: &TypeClassification<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
-        if identify::is_unchecked_kind(identity, profile) {
+        if identify::is_served_but_unchecked_kind(identity, profile) {
             return Violations::default();
         }
         let served = if self.are_stored { identify::kind_of_stored_object } else { identify::served_kind };
@@ -312,7 +321,7 @@ impl Engine {
         };
         let new = DecodedObject::decode(admission.object, kind, version, profile);
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
-        if new.has_errors() || old.as_ref().is_some_and(DecodedObject::has_errors) {
+        if new.has_fatal_errors() || old.as_ref().is_some_and(DecodedObject::has_fatal_errors) {
             let [errors, strict] = new.left_out;
             let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
             let of_old =
@@ -322,14 +331,14 @@ impl Engine {
             self.report_decode_errors(all, [errors + old_left_out, strict], findings);
             return Violations::default();
         }
-        prepare::with_stored_object(old.as_ref(), version, profile, admission.now.text, |old| {
-            self.check_decoded_object(&new, old, admission, context, findings)
+        prepare::with_prepared_stored_object(old.as_ref(), version, profile, admission.now.text, |old| {
+            self.run_rules_and_policies(&new, old, admission, context, findings)
         })
     }
 
     /// Runs the rules and policies on an object that was decoded successfully, with defaults filled in and dropped
     /// fields removed. Adds the findings of rules, and returns the violations of policies.
-    fn check_decoded_object(
+    fn run_rules_and_policies(
         &self,
         new: &DecodedObject<'_>,
         old: Option<Object<'_>>,
@@ -338,34 +347,36 @@ impl Engine {
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
-        let doc = new.defaulted(old, profile, admission.now.text);
+        let doc = new.defaulted_if_changed(old, profile, admission.now.text);
         let object = new.view_of_defaulted(doc.as_ref());
         let (kind, version) = (object.kind(), object.version);
-        let without = self.drop_disabled_fields(context, object, old, admission.is_status(), findings);
+        let without =
+            self.drop_and_report_disabled_fields(context, object, old, admission.is_status(), findings);
         let object = prepare::with_document(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old);
         self.report_decode_errors(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
-            && let Some(finding) = meta_update::missing_resource_version(admission, kind, version, profile)
+            && let Some(finding) =
+                meta_update::missing_taint_rule_resource_version(admission, kind, version, profile)
         {
             self.push_if_reported(findings, finding);
             return Violations::default();
         }
         if !self.exact && prepare::leaves_written_part_unchanged(&decoded) {
-            if rules::lint::loses_last_finalizer(&decoded) {
+            if rules::lint::allocated_claim_loses_last_finalizer(&decoded) {
                 self.rules.run_lints(&decoded, context, findings);
             }
             return Violations::default();
         }
-        self.rules.run(&decoded, context, findings);
+        self.rules.run_with_ratcheting(&decoded, context, findings);
         if context.cluster.is_some()
             && self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact_finding(&decoded, context)
+            && let Some(finding) = cluster::taint_rule_impact_finding(&decoded, context)
         {
-            findings.push(finding);
+            findings.push_within_budget(finding);
         }
         let budget = FindingBudget::for_report(self.exact, context.from_review);
-        self.policies.find_violations(&decoded, context, &self.rules, budget)
+        self.policies.find_new_violations(&decoded, context, &self.rules, budget)
     }
 
     /// Reports decoding errors. `left_out` are the numbers of `[errors, errors of strict decoding only]` that the
@@ -381,7 +392,7 @@ impl Engine {
         }
         for (rule, count) in [WRONG_CONTENT_TYPE, UNKNOWN_FIELD].into_iter().zip(left_out) {
             if count > 0 && self.reports_rule(rule) {
-                findings.count_omitted(rule, count);
+                findings.record_omitted(rule, count);
             }
         }
     }
@@ -389,7 +400,7 @@ impl Engine {
     /// Returns a copy of the object without the fields that the server drops because their feature gates are off;
     /// `None` if it drops none or the gates are not known. For an object from a file, adds a finding for each such
     /// field and for each part that the release does not serve.
-    fn drop_disabled_fields<'r>(
+    fn drop_and_report_disabled_fields<'r>(
         &self,
         context: &Context<'_>,
         object: Object<'r>,
@@ -424,16 +435,18 @@ impl Engine {
 
     /// Returns whether the namespace's labels grant admin access. Unknown labels count as refused where nothing else
     /// would report the unchecked access.
-    fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
+    fn admin_access(&self, profile: &Profile, labels: LabelsIfKnown<'_>) -> AdminAccess {
         match labels {
-            Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
+            LabelsIfKnown::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
                 AdminAccess::Granted
             }
-            Labels::Known(_) => AdminAccess::Refused,
+            LabelsIfKnown::Known(_) => AdminAccess::Refused,
             // Somebody must speak: where the warning is not wanted, the server's rule does, as for a namespace
             // without the label.
-            Labels::Unknown if self.exact || !self.rules.has(ADMIN_ACCESS_UNCHECKED) => AdminAccess::Refused,
-            Labels::Unknown => AdminAccess::Unknown,
+            LabelsIfKnown::Unknown if self.exact || !self.rules.has(ADMIN_ACCESS_UNCHECKED) => {
+                AdminAccess::Refused
+            }
+            LabelsIfKnown::Unknown => AdminAccess::Unknown,
         }
     }
 
@@ -452,7 +465,7 @@ impl Engine {
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
-                Some(last) => fixes::add_profile(last, &finding, profile),
+                Some(last) => fixes::add_profile_and_drop_differing_fix(last, &finding, profile),
                 None => {
                     let origin = finding.rule.origin;
                     let (level, policy) =
@@ -471,7 +484,7 @@ impl Engine {
     /// Adds the finding if its rule is reported by this engine (see [`Engine::reports_rule`]).
     fn push_if_reported(&self, findings: &mut Findings, finding: Finding) {
         if self.reports_rule(finding.rule) {
-            findings.push(finding);
+            findings.push_within_budget(finding);
         }
     }
 

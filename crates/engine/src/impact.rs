@@ -55,7 +55,7 @@ use record::ClassSelection;
 pub use record::{Rule, Toleration};
 pub use shed::RemovedObject;
 pub use snapshot::Snapshot;
-pub use tainted::{TaintedDevices, TaintedDevicesQuery};
+pub use tainted::{RuleTaintedDevices, RuleTaintedDevicesQuery};
 
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{self, View as _};
@@ -78,12 +78,12 @@ pub struct ChangedSlice {
     /// Name of the ResourceSlice.
     name: Arc<str>,
     /// The ResourceSlicePatch that changes the slice; `None` if its driver does.
-    patch: Option<ProposedPatch>,
+    patch: Option<PatchEffectOnSlice>,
 }
 
 /// The effect of a ResourceSlicePatch (draft r1) on a slice.
 #[derive(Debug)]
-struct ProposedPatch {
+struct PatchEffectOnSlice {
     name: Box<str>,
     /// Names of the devices that the patch selects.
     devices: Vec<Box<str>>,
@@ -94,7 +94,7 @@ struct ProposedPatch {
 impl ChangedSlice {
     /// True if a patch changes the slice that also selects devices by class or expression, and these cannot be
     /// evaluated.
-    fn has_unknown_criteria(&self) -> bool {
+    fn has_unevaluated_criteria(&self) -> bool {
         self.patch.as_ref().is_some_and(|patch| patch.is_conditional)
     }
 }
@@ -117,7 +117,7 @@ impl ProposedChange {
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
         let version = resource_group_version(object.get("apiVersion").str()).unwrap_or(Version::V1);
-        read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+        read::check_schema_of_read_fields(ApiKind::DeviceTaintRule, version, object)?;
         let mut rule =
             read::rule_record(view::TaintRule::of(object), &mut interner::StringInterner::default());
         if let Some(selector) =
@@ -163,7 +163,7 @@ impl ProposedChange {
         let version = resource_group_version(slice.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
         let own = || patched.iter().filter(|device| device.is_patched_by(name));
-        let patch = ProposedPatch {
+        let patch = PatchEffectOnSlice {
             name: name.into(),
             devices: own().map(|device| device.device.into()).collect(),
             is_conditional: own().any(other_apis::patches::PatchedDevice::has_uncertain_taints),
@@ -227,13 +227,13 @@ impl ImpactQuery<'_> {
                 let criteria = rule.class_criteria();
                 criteria.is_some_and(|criteria| !selection::can_evaluate(criteria, self.snapshot))
             }
-            ProposedChange::Slice(slice) => slice.has_unknown_criteria(),
+            ProposedChange::Slice(slice) => slice.has_unevaluated_criteria(),
         }
     }
 
     /// Returns the number of devices that the scheduler treats as tainted: all listed devices if the rule has no
     /// selector.
-    pub fn tainted_device_count(&self, counts: ImpactCounts) -> usize {
+    pub fn device_count_tainted_for_scheduler(&self, counts: ImpactCounts) -> usize {
         match self.change {
             ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.device_count(),
             ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
@@ -247,7 +247,7 @@ impl ImpactQuery<'_> {
             ProposedChange::Slice(_) => "NoExecute",
         };
         let most = if self.is_upper_bound() { "at most " } else { "" };
-        let devices = count_with_noun(self.tainted_device_count(counts), "device");
+        let devices = count_with_noun(self.device_count_tainted_for_scheduler(counts), "device");
         let pods = count_with_noun(counts.pods, "pod");
         let namespaces = count_with_noun(counts.namespaces, "namespace");
         match effect {

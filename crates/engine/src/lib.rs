@@ -7,7 +7,7 @@
 //! of their input: no files, no clock, no threads, no network.
 //!
 //! ```
-//! use tollgate_engine::{Attributes, Engine, Labels, Profile, RuleSet, documents};
+//! use tollgate_engine::{Attributes, Engine, LabelsIfKnown, Profile, RuleSet, documents};
 //!
 //! let manifest = "
 //! apiVersion: resource.k8s.io/v1beta2
@@ -22,7 +22,7 @@
 //! let document = documents(manifest).next().expect("one document").expect("it can be read");
 //! let request = Attributes::for_create(document.doc.root(), "", "2026-11-15T12:00:00Z");
 //!
-//! let verdict = engine.validate(&request, Labels::Unknown);
+//! let verdict = engine.validate(&request, LabelsIfKnown::Unknown);
 //! assert!(!verdict.is_allowed());
 //! assert_eq!(verdict.findings()[0].finding.user_path(), "spec.taint.effect");
 //! # Ok::<(), String>(())
@@ -38,8 +38,12 @@ pub mod rules;
 pub mod site;
 pub mod tolerance;
 
-pub use admission::{Attributes, ClaimLocations, ClaimsInFiles, Labels, Now, Operation, ResourceClasses};
-pub use engine::{Diagnostic, Endpoint, Engine, Mutation, NamespaceLookup, Namespaces, Verdict, admit};
+pub use admission::{
+    Attributes, ClaimLocations, ClaimsInFiles, LabelsIfKnown, Now, Operation, ResourceClasses,
+};
+pub use engine::{
+    Diagnostic, Endpoint, Engine, FileNamespaces, Mutation, NamespaceLabelLookup, Verdict, admit,
+};
 pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
     SnapshotKind, UnreadableObject, assess as assess_impact,

@@ -35,23 +35,27 @@ mod taint_rule;
 mod toleration;
 
 pub use conditions::evaluate_expression;
-pub use deadlines::{EnforcementStart, EntryExpiry, ExpiringEntry};
-pub use diff::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff, verdict_word};
-pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
+pub use deadlines::{EnforcementStart, EntryExpiry, ExpiringTolerationAllowEntry};
+pub use diff::{
+    ChangeEffect, ChangeKind, FieldChange, PolicyChange, PolicyDiff, VerdictDifference, verdict_word,
+};
+pub use export::{
+    AdmissionPolicy, AdmissionPolicyExport, ExportedValidation, NamedExpression, Omission, OmissionReason,
+};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use import::PolicyAsResource;
 pub use kind::PolicyKind;
 pub use load::{
     PolicyError, PolicyFile, ReadSchemaFile, document_errors, is_test_file, is_test_of_another_tool,
-    normalized_path, policy_errors,
+    normalized_path, policy_errors_with_document_index,
 };
 pub use location::PolicyLocation;
-pub use missing::{MissingTolerations, missing_tolerations};
+pub use missing::{TolerationsMissingInUpdate, tolerations_missing_in_update};
 pub use relevance::PolicySubset;
 pub(crate) use resource::resource_findings;
 pub use resource::{
-    Acceptance, FieldError, PolicyResource, ResourceState, SCHEMA_FILE, is_map_key, max_items,
+    Acceptance, FieldError, PolicyResource, PolicyResourceState, SCHEMA_FILE, is_list_map_key, max_items,
     resource_errors,
 };
 pub use schema::{FieldSchema, FieldType, ObjectSchema, nearest_name, optional_field, required_field};
@@ -62,12 +66,12 @@ use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
-use crate::rules::ratchet::{self, Ratchet, ReachChange, StoredFindings};
+use crate::rules::ratchet::{self, RatchetMode, ReachChange, StoredObjectFindings};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{FindingLevel, RuleSet};
 use broken::PolicyDefect;
 use cel::Variables;
-use conditions::{PolicyExpressions, RequestVariables};
+use conditions::{PolicyExpressions, RequestAndNamespaceJson};
 use index::NamespaceIndex;
 use kind::{PolicySpec, check_matched_policies};
 use matching::{Exemptions, PolicyScope, ScopeMatch};
@@ -88,7 +92,7 @@ pub struct PolicySet {
     index: NamespaceIndex,
     digest: Box<str>,
     warnings: Vec<PolicyError>,
-    resources: Vec<ResourceState>,
+    resources: Vec<PolicyResourceState>,
 }
 
 /// A compiled policy of any kind, with the fields that all kinds share.
@@ -171,7 +175,7 @@ impl PolicySet {
 
     /// Returns the violations of a request, limited by `budget`. For an update, only violations that it
     /// introduces. Returns none for status requests.
-    pub fn find_violations(
+    pub fn find_new_violations(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -186,9 +190,9 @@ impl PolicySet {
         if extent == ReachChange::Within {
             return Violations::default();
         }
-        let known = RefCell::new(StoredFindings::new(extent));
+        let known = RefCell::new(StoredObjectFindings::new(extent));
         let mut report = ViolationReport::with_budget(budget, rules, admission.now.time);
-        let matched = self.match_policies(admission, context, &mut report);
+        let matched = self.match_policies_and_check_validations(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
@@ -199,11 +203,11 @@ impl PolicySet {
         {
             let endless = FindingBudget::with_unlimited_findings(ratchet::MAX_COMPARED_TEXT_BYTES);
             let mut learned = ViolationReport::with_budget(endless, rules, admission.now.time);
-            learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
+            learned.ratchet = Some(RatchetMode::Learn(&known, stored.object));
             check_matched_policies(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
             report = before;
-            report.ratchet = Some(Ratchet::Ask(&known, admission.object));
+            report.ratchet = Some(RatchetMode::Ask(&known, admission.object));
             check_matched_policies(&matched, admission, context, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
@@ -224,7 +228,7 @@ impl PolicySet {
         }
         let nothing = RuleSet::compile(|_| false);
         let mut report = ViolationReport::with_budget(FindingBudget::default(), &nothing, admission.now.time);
-        let matched = self.match_policies(admission, context, &mut report);
+        let matched = self.match_policies_and_check_validations(admission, context, &mut report);
         toleration::default_toleration_edits(&matched, admission, context.profile)
     }
 
@@ -240,7 +244,7 @@ impl PolicySet {
         }
         let every = RuleSet::compile(|_| true);
         let mut report = ViolationReport::with_budget(FindingBudget::default(), &every, admission.now.time);
-        self.match_policies(admission, context, &mut report);
+        self.match_policies_and_check_validations(admission, context, &mut report);
         let locations: Vec<PolicyLocation> = self
             .policies
             .iter()
@@ -255,13 +259,13 @@ impl PolicySet {
 
     /// Returns the policies that match a request. Evaluates their expressions, and reports failed validations, policies
     /// that cannot be evaluated, and policies for which it is not known whether they match.
-    fn match_policies(
+    fn match_policies_and_check_validations(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> Vec<MatchedPolicy<'_>> {
-        let ours: Vec<&Policy> = match admission.object_namespace() {
+        let ours: Vec<&Policy> = match admission.effective_namespace_if_namespaced() {
             None => self.policies.iter().map(Arc::as_ref).collect(),
             Some(namespace) => {
                 let candidates = self.index.candidates(namespace).into_iter();
@@ -272,12 +276,13 @@ impl PolicySet {
             || ours.iter().copied().filter(|policy| policy.scope.includes_kind(admission.object.kind()));
         let seen = ours()
             .any(|policy| !policy.expressions.is_empty())
-            .then(|| RequestVariables::from_request(admission, context));
-        let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
+            .then(|| RequestAndNamespaceJson::from_request(admission, context));
+        let (request, namespace) =
+            seen.as_ref().map(RequestAndNamespaceJson::parse_request_and_namespace).unwrap_or_default();
         // Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
         let reshaped = [Some(admission.object), admission.old_object].map(|object| {
             let object = object.filter(|_| seen.is_some())?;
-            convert::convert_to_version(object.value(), object.kind(), object.version, Version::V1)
+            convert::convert_if_shape_differs(object.value(), object.kind(), object.version, Version::V1)
         });
         let [object, old] = &reshaped;
         let object = object.as_ref().map_or(admission.object.value(), Doc::root);
@@ -289,18 +294,19 @@ impl PolicySet {
         for policy in ours() {
             match policy.scope.match_request(
                 admission.operation,
-                admission.object_namespace(),
+                admission.effective_namespace_if_namespaced(),
                 context.labels,
             ) {
                 ScopeMatch::No => continue,
                 ScopeMatch::Yes => {}
                 ScopeMatch::Unknown
-                    if policy.limits_tolerations_only() && !toleration::has_tolerations(admission) =>
+                    if policy.ignores_objects_without_tolerations()
+                        && !toleration::has_tolerations(admission) =>
                 {
                     continue;
                 }
                 ScopeMatch::Unknown => {
-                    let namespace = admission.object_namespace();
+                    let namespace = admission.effective_namespace_if_namespaced();
                     debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
                     let namespace = namespace.unwrap_or_default();
                     let detail = format!(
@@ -371,7 +377,7 @@ impl Policy {
 
     /// True if the policy cannot report anything about an object without tolerations, so that unknown namespace labels
     /// do not matter for it.
-    fn limits_tolerations_only(&self) -> bool {
+    fn ignores_objects_without_tolerations(&self) -> bool {
         self.expressions.is_empty()
             && self.spec.toleration().is_some_and(|spec| !spec.has_default_tolerations())
     }

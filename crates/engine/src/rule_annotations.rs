@@ -17,12 +17,12 @@ pub const REASON: &str = "tollgate.dev/reason";
 pub const ALL: &[&str] = &[EXPIRES, OWNER, REASON];
 
 /// Returns the value of an annotation; `None` if it is absent, blank or not a string.
-pub fn read_annotation<'d>(metadata: ObjectMeta<'d>, name: &str) -> Option<&'d str> {
+pub fn non_blank_annotation<'d>(metadata: ObjectMeta<'d>, name: &str) -> Option<&'d str> {
     let value = metadata.annotations().get(name).str().trim();
     (!value.is_empty()).then_some(value)
 }
 
 /// Returns the time from which the rule is no longer needed; `None` if it has none, or none that can be read.
 pub fn expiry_time(metadata: ObjectMeta<'_>) -> Option<Timestamp> {
-    gotime::parse_rfc3339(read_annotation(metadata, EXPIRES)?).ok()
+    gotime::parse_rfc3339(non_blank_annotation(metadata, EXPIRES)?).ok()
 }

@@ -1,8 +1,8 @@
 //! The rules: which checks exist, their origins and their IDs.
 //!
-//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`CheckGroup`] is one
-//! function that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over
-//! the object with a few function calls; groups without a selected rule are not called.
+//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`CheckFunctionWithRules`]
+//! is one function that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one
+//! walk over the object with a few function calls; groups without a selected rule are not called.
 //!
 //! Invariant: findings are reported only through [`RuleContext::report`], which allocates only if there is a
 //! finding.
@@ -20,9 +20,9 @@ pub mod upstream;
 pub mod widening;
 
 pub use cx::RuleContext;
-pub use tollgate_document::finding::{DependsOn, EditorTag, FindingLevel, Rule, RuleId, RuleOrigin};
+pub use tollgate_document::finding::{EditorTag, FindingLevel, Rule, RuleId, RuleInput, RuleOrigin};
 
-use ratchet::{BorrowedFinding, Ratchet};
+use ratchet::{BorrowedFinding, RatchetMode};
 use table::RULE_TABLE;
 
 use std::cell::RefCell;
@@ -30,7 +30,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::admission::{Context, DecodedAttributes};
-use crate::site::{DeviceSelection, LocatedTaint, ObjectPart, TaintList, visit_parts};
+use crate::site::{
+    DeviceSelection, LocatedTaint, TaintList, TaintTolerationOrSelector,
+    visit_taints_tolerations_and_selectors,
+};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
@@ -38,13 +41,13 @@ use tollgate_document::finding::{Finding, FindingBudget, Findings};
 /// A check function and the rules that it reports; it is called if one of them is selected. The functions for the API
 /// server's rules call each other across files, so they list no rules and can report any of them.
 #[derive(Clone, Copy, Debug)]
-pub struct CheckGroup {
+pub struct CheckFunctionWithRules {
     pub rules: &'static [RuleId],
     /// The check function, by the part of an object that it checks.
-    pub check: Check,
+    pub check: CheckFunction,
 }
 
-impl CheckGroup {
+impl CheckFunctionWithRules {
     /// True if, on an update, only what the stored object did not already have is reported. False for the API server's
     /// rules, which handle this themselves.
     fn is_ratcheted(&self) -> bool {
@@ -52,39 +55,39 @@ impl CheckGroup {
     }
 }
 
-impl Check {
-    /// Number of variants of [`Check`].
+impl CheckFunction {
+    /// Number of variants of [`CheckFunction`].
     const VARIANTS: usize = 6;
-    /// The index of [`Check::Object`] in the groups of a [`RuleSet`].
+    /// The index of [`CheckFunction::Object`] in the groups of a [`RuleSet`].
     const OBJECT_INDEX: usize = 0;
 
     /// Returns the index of this variant in the groups of a [`RuleSet`].
     fn index(&self) -> usize {
         match self {
-            Check::Object(_) => Check::OBJECT_INDEX,
-            Check::Taints(_) => 1,
-            Check::Taint(_) => 2,
-            Check::Tolerations(_) => 3,
-            Check::Toleration(_) => 4,
-            Check::Selector(_) => 5,
+            CheckFunction::Object(_) => CheckFunction::OBJECT_INDEX,
+            CheckFunction::Taints(_) => 1,
+            CheckFunction::Taint(_) => 2,
+            CheckFunction::Tolerations(_) => 3,
+            CheckFunction::Toleration(_) => 4,
+            CheckFunction::Selector(_) => 5,
         }
     }
 
     /// Returns the index, in the groups of a [`RuleSet`], of the checks that are called for a part of an object.
-    fn index_for(site: &ObjectPart<'_, '_>) -> usize {
+    fn index_for_object_part(site: &TaintTolerationOrSelector<'_, '_>) -> usize {
         match site {
-            ObjectPart::Taints { .. } => 1,
-            ObjectPart::Taint { .. } => 2,
-            ObjectPart::Tolerations { .. } => 3,
-            ObjectPart::Toleration { .. } => 4,
-            ObjectPart::Selector { .. } => 5,
+            TaintTolerationOrSelector::Taints { .. } => 1,
+            TaintTolerationOrSelector::Taint { .. } => 2,
+            TaintTolerationOrSelector::Tolerations { .. } => 3,
+            TaintTolerationOrSelector::Toleration { .. } => 4,
+            TaintTolerationOrSelector::Selector { .. } => 5,
         }
     }
 }
 
 /// A check function, by the part of an object that it checks.
 #[derive(Clone, Copy, Debug)]
-pub enum Check {
+pub enum CheckFunction {
     /// Checks the whole object.
     Object(fn(&mut RuleContext<'_, '_>, &DecodedAttributes<'_>)),
     /// Checks a list of taints.
@@ -106,7 +109,7 @@ pub struct RuleSet {
     wanted: [bool; RULE_TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
-    groups: [Vec<CheckGroup>; Check::VARIANTS],
+    groups: [Vec<CheckFunctionWithRules>; CheckFunction::VARIANTS],
 }
 
 impl RuleSet {
@@ -133,7 +136,7 @@ impl RuleSet {
         let ours = [documented::CHECK_GROUPS, lint::CHECK_GROUPS].into_iter().flatten();
         let ours = ours.filter(|group| group.rules.iter().any(|rule| wanted(rule)));
         let is_wanted = all().any(|rule| rule.origin == RuleOrigin::Upstream && wanted(rule));
-        let upstream: &[CheckGroup] = if is_wanted { upstream::CHECK_GROUPS } else { &[] };
+        let upstream: &[CheckFunctionWithRules] = if is_wanted { upstream::CHECK_GROUPS } else { &[] };
         for group in upstream.iter().chain(ours) {
             if let Some(groups) = set.groups.get_mut(group.check.index()) {
                 groups.push(*group);
@@ -149,7 +152,12 @@ impl RuleSet {
 
     /// Runs the rules on a request and adds to `findings`. On an update, findings of rules that are not the API
     /// server's are left out if the stored object already had them.
-    pub fn run(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>, findings: &mut Findings) {
+    pub fn run_with_ratcheting(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        findings: &mut Findings,
+    ) {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.clone());
         self.run_groups(context, admission, |_| true, None, findings);
@@ -162,13 +170,13 @@ impl RuleSet {
             return;
         }
         let extent = ratchet::taint_reach_change(admission);
-        let known = RefCell::new(ratchet::StoredFindings::new(extent));
+        let known = RefCell::new(ratchet::StoredObjectFindings::new(extent));
         if extent != ratchet::ReachChange::Wider {
-            let learn = Ratchet::Learn(&known, stored.object);
+            let learn = RatchetMode::Learn(&known, stored.object);
             let mut forgotten = Findings::with_budget(FindingBudget::with_unlimited_findings(
                 ratchet::MAX_COMPARED_TEXT_BYTES,
             ));
-            let is_learned = |group: &CheckGroup| is_of_drafts || group.is_ratcheted();
+            let is_learned = |group: &CheckFunctionWithRules| is_of_drafts || group.is_ratcheted();
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
@@ -177,9 +185,9 @@ impl RuleSet {
             Some(before) if has_lost => {
                 *findings = before;
                 let ask = if is_of_drafts {
-                    Ratchet::Ask(&known, admission.object)
+                    RatchetMode::Ask(&known, admission.object)
                 } else {
-                    Ratchet::AskOurs(&known, admission.object)
+                    RatchetMode::AskOurs(&known, admission.object)
                 };
                 self.run_groups(context, admission, |_| true, Some(ask), findings);
             }
@@ -205,7 +213,7 @@ impl RuleSet {
         findings: &mut Findings,
     ) {
         RuleSet::compile(|rule| rule.origin == RuleOrigin::Lint && self.has(rule))
-            .run(admission, context, findings);
+            .run_with_ratcheting(admission, context, findings);
     }
 
     /// Calls the groups for which `which` returns true on every part of the object, and adds to `findings`. A
@@ -214,8 +222,8 @@ impl RuleSet {
         &self,
         context: &Context<'_>,
         admission: &DecodedAttributes<'_>,
-        which: impl Fn(&CheckGroup) -> bool,
-        ratchet: Option<Ratchet<'_>>,
+        which: impl Fn(&CheckFunctionWithRules) -> bool,
+        ratchet: Option<RatchetMode<'_>>,
         findings: &mut Findings,
     ) {
         let mut cx = RuleContext {
@@ -233,31 +241,43 @@ impl RuleSet {
             findings,
             expressions: cx::EXPRESSION_BUDGET_BYTES,
         };
-        for group in self.groups_at_index(Check::OBJECT_INDEX).filter(|group| which(group)) {
-            if let Check::Object(check) = group.check {
+        for group in self.groups_at_index(CheckFunction::OBJECT_INDEX).filter(|group| which(group)) {
+            if let CheckFunction::Object(check) = group.check {
                 check(&mut cx, admission);
             }
         }
-        visit_parts(admission, &mut |site| {
-            let groups = self.groups_at_index(Check::index_for(&site));
+        visit_taints_tolerations_and_selectors(admission, &mut |site| {
+            let groups = self.groups_at_index(CheckFunction::index_for_object_part(&site));
             groups.filter(|group| which(group)).for_each(|group| call_check(group, &mut cx, site));
         });
     }
 
-    /// Returns the groups at an index, see [`Check::index`].
-    fn groups_at_index(&self, kind: usize) -> impl Iterator<Item = &CheckGroup> {
+    /// Returns the groups at an index, see [`CheckFunction::index`].
+    fn groups_at_index(&self, kind: usize) -> impl Iterator<Item = &CheckFunctionWithRules> {
         self.groups.get(kind).into_iter().flatten()
     }
 }
 
 /// Calls the check function of a group if it is for this kind of part.
-fn call_check(group: &CheckGroup, cx: &mut RuleContext<'_, '_>, site: ObjectPart<'_, '_>) {
+fn call_check(
+    group: &CheckFunctionWithRules,
+    cx: &mut RuleContext<'_, '_>,
+    site: TaintTolerationOrSelector<'_, '_>,
+) {
     match (group.check, site) {
-        (Check::Taints(check), ObjectPart::Taints { at, taints }) => check(cx, at, taints),
-        (Check::Taint(check), ObjectPart::Taint { at, taint }) => check(cx, at, taint),
-        (Check::Tolerations(check), ObjectPart::Tolerations { at, list }) => check(cx, at, list),
-        (Check::Toleration(check), ObjectPart::Toleration { at, toleration }) => check(cx, at, toleration),
-        (Check::Selector(check), ObjectPart::Selector { at, selection }) => check(cx, at, &selection),
+        (CheckFunction::Taints(check), TaintTolerationOrSelector::Taints { at, taints }) => {
+            check(cx, at, taints)
+        }
+        (CheckFunction::Taint(check), TaintTolerationOrSelector::Taint { at, taint }) => check(cx, at, taint),
+        (CheckFunction::Tolerations(check), TaintTolerationOrSelector::Tolerations { at, list }) => {
+            check(cx, at, list)
+        }
+        (CheckFunction::Toleration(check), TaintTolerationOrSelector::Toleration { at, toleration }) => {
+            check(cx, at, toleration)
+        }
+        (CheckFunction::Selector(check), TaintTolerationOrSelector::Selector { at, selection }) => {
+            check(cx, at, &selection)
+        }
         _ => {}
     }
 }

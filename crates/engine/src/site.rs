@@ -15,7 +15,7 @@ mod parameters;
 mod pods;
 
 pub use parameters::{DriverParameters, visit_parameters};
-pub use pods::{visit_claim_templates, visit_pod_spec};
+pub use pods::{visit_pod_claim_templates, visit_pod_spec};
 
 /// The kind of object that a list of taints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +55,9 @@ impl<'d> TaintList<'d> {
     pub fn device_and_taint(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
         match self.owner {
             TaintOwner::Device | TaintOwner::Patch => (self.device, Taint::of(entry)),
-            TaintOwner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
+            TaintOwner::Slice => {
+                (SliceTaint::of(entry).device(), SliceTaint::of(entry).nested_or_inlined_taint())
+            }
         }
     }
 }
@@ -90,7 +92,7 @@ const TAINT_FIELDS: [FieldName; 4] = [
 
 impl<'d> LocatedTaint<'d> {
     fn new(taint: Taint<'d>, device: &'d str, old: Option<Object<'d>>) -> LocatedTaint<'d> {
-        let fields = taint.json().fields(TAINT_FIELDS);
+        let fields = taint.json().fields_last_duplicate_wins(TAINT_FIELDS);
         let [key, _, _, time] = fields;
         // A field is two nodes: its name and its value.
         let nodes_of_fields = 2 * fields.into_iter().filter(|field| field.exists()).count();
@@ -117,7 +119,9 @@ impl<'d> LocatedTaint<'d> {
                 let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED_ITEMS);
                 taints.find(is_same).or_else(|| {
                     entries.find_map(|entry| {
-                        (entry.device() == self.device).then(|| entry.taint()).filter(is_same)
+                        (entry.device() == self.device)
+                            .then(|| entry.nested_or_inlined_taint())
+                            .filter(is_same)
                     })
                 })
             }
@@ -160,7 +164,7 @@ impl DeviceSelection<'_> {
 
 /// A part of an object that rules check, with its path.
 #[derive(Clone, Copy, Debug)]
-pub enum ObjectPart<'p, 'd> {
+pub enum TaintTolerationOrSelector<'p, 'd> {
     /// A list of taints.
     Taints {
         /// Path of the list.
@@ -196,7 +200,10 @@ pub enum ObjectPart<'p, 'd> {
 
 /// Calls `visit` for every part of the object; for none if the request writes the status, which does not change the
 /// spec.
-pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(ObjectPart<'_, '_>)) {
+pub fn visit_taints_tolerations_and_selectors(
+    admission: &DecodedAttributes<'_>,
+    visit: &mut dyn FnMut(TaintTolerationOrSelector<'_, '_>),
+) {
     if admission.is_status() {
         return;
     }
@@ -216,13 +223,13 @@ pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Obje
             walk_taints(taints, admission.old_object, &spec_at.field("taints"), visit);
         }
         ObjectBody::Claim(_) | ObjectBody::Template(_) => {
-            visit_requests(admission.object, &mut |at, request| {
+            visit_requests_and_subrequests(admission.object, &mut |at, request| {
                 let (at, list) = (at.field("tolerations"), request.tolerations());
                 if !list.is_empty() {
-                    visit(ObjectPart::Tolerations { at: &at, list });
+                    visit(TaintTolerationOrSelector::Tolerations { at: &at, list });
                 }
                 for (index, toleration) in list.iter().enumerate() {
-                    visit(ObjectPart::Toleration { at: &at.index(index), toleration });
+                    visit(TaintTolerationOrSelector::Toleration { at: &at.index(index), toleration });
                 }
             })
         }
@@ -230,9 +237,9 @@ pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Obje
             let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
             let (selector, taint) = (rule.spec().device_selector(), rule.spec().taint());
             let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
-            visit(ObjectPart::Selector { at: &spec_at.field("deviceSelector"), selection });
+            visit(TaintTolerationOrSelector::Selector { at: &spec_at.field("deviceSelector"), selection });
             let taint = LocatedTaint::new(taint, "", admission.old_object);
-            visit(ObjectPart::Taint { at: &spec_at.field("taint"), taint: &taint });
+            visit(TaintTolerationOrSelector::Taint { at: &spec_at.field("taint"), taint: &taint });
         }
         ObjectBody::Patch(patch) => {
             let (patch, at) = (patch.spec().devices(), spec_at.field("devices"));
@@ -246,7 +253,7 @@ pub fn visit_parts(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Obje
                 written: absent,
                 taint: strongest.unwrap_or(Taint::of(Value::absent())),
             };
-            visit(ObjectPart::Selector { at: &at.field("filter"), selection });
+            visit(TaintTolerationOrSelector::Selector { at: &at.field("filter"), selection });
             let entries = List::from_json(list.value());
             let taints = TaintList { owner: TaintOwner::Patch, device: "", entries };
             walk_taints(taints, admission.old_object, &at.field("taints"), visit);
@@ -260,26 +267,26 @@ fn walk_taints<'d>(
     taints: TaintList<'d>,
     old: Option<Object<'d>>,
     at: &Path<'_>,
-    visit: &mut dyn FnMut(ObjectPart<'_, '_>),
+    visit: &mut dyn FnMut(TaintTolerationOrSelector<'_, '_>),
 ) {
     if taints.is_empty() {
         return;
     }
-    visit(ObjectPart::Taints { at, taints });
+    visit(TaintTolerationOrSelector::Taints { at, taints });
     for (index, entry) in taints.entries().enumerate() {
         let entry_at = at.index(index);
         let (device, taint) = taints.device_and_taint(entry);
         let at = match taints.owner {
-            TaintOwner::Slice => SliceTaint::of(entry).taint_path(&entry_at),
+            TaintOwner::Slice => SliceTaint::of(entry).nested_or_inlined_taint_path(&entry_at),
             TaintOwner::Device | TaintOwner::Patch => entry_at,
         };
-        visit(ObjectPart::Taint { at: &at, taint: &LocatedTaint::new(taint, device, old) });
+        visit(TaintTolerationOrSelector::Taint { at: &at, taint: &LocatedTaint::new(taint, device, old) });
     }
 }
 
 /// Calls `visit` with the spec of a claim, or with the one that a template gives its claims, and with its path; not for
 /// other objects.
-pub fn visit_claim_spec<'d>(object: Object<'d>, visit: impl FnOnce(&Path<'_>, ClaimSpec<'d>)) {
+pub fn visit_claim_or_template_spec<'d>(object: Object<'d>, visit: impl FnOnce(&Path<'_>, ClaimSpec<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
         ObjectBody::Claim(claim) => visit(&spec_at, claim.spec()),
@@ -289,8 +296,11 @@ pub fn visit_claim_spec<'d>(object: Object<'d>, visit: impl FnOnce(&Path<'_>, Cl
 }
 
 /// Calls `visit` for every exact request and every sub-request of a claim or template, with or without tolerations.
-pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
-    visit_claim_spec(object, |at, spec| {
+pub fn visit_requests_and_subrequests<'d>(
+    object: Object<'d>,
+    visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>),
+) {
+    visit_claim_or_template_spec(object, |at, spec| {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
         for (index, request) in spec.devices().requests().iter().enumerate() {

@@ -102,7 +102,7 @@ impl IgnoreFiles {
     fn read_and_compile(&self, folder: &Path, path: &Path) -> Result<IgnoreFile, InputError> {
         let refused = |reason: &str| {
             let remedy = "shorten the file, or use --no-ignore to check ignored files too";
-            InputError::of_file(&shown_path(path), format!("{reason}; {remedy}"))
+            InputError::for_whole_file(&shown_path(path), format!("{reason}; {remedy}"))
         };
         let active = || self.ignore.iter().chain(&self.gitignore);
         let bytes = read_regular(path, MAX_ACTIVE_IGNORE_BYTES).map_err(|error| refused(&error.message))?;

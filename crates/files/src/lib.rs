@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub use ignore_files::Excludes;
 pub use name::shown_path;
 pub use path_globs::PathGlobs;
-pub use replace::{create_text, replace_if_unchanged, write_atomic_or_in_place};
+pub use replace::{create_new_file_in_folder, replace_if_unchanged, write_atomic_or_in_place};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalkResult, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};
@@ -75,11 +75,11 @@ pub struct Inputs {
 
 impl Inputs {
     /// Turns links that lead out of their folder into errors, for commands whose input must be complete.
-    pub fn reject_outside_links(mut self) -> Inputs {
+    pub fn turn_outside_links_into_errors(mut self) -> Inputs {
         let message =
             "a symbolic link to a target outside the folder is not followed; pass the target instead";
         let outside = std::mem::take(&mut self.outside);
-        self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown_path(path), message)));
+        self.errors.extend(outside.iter().map(|path| InputError::for_whole_file(&shown_path(path), message)));
         self
     }
 }
@@ -94,14 +94,14 @@ pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
     };
     Some(format!(
         "{what} not followed: {}{}",
-        sanitize::sanitize_line(&first),
+        sanitize::sanitize_as_line(&first),
         if count > 1 { ", …" } else { "" }
     ))
 }
 
 /// The inputs of the arguments; an error if any of them cannot be read, or if a link is not followed.
 pub fn collect_all_or_fail(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
-    let found = collect(arguments).reject_outside_links();
+    let found = collect(arguments).turn_outside_links_into_errors();
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
 }
 
@@ -129,9 +129,10 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
                     let name = shown_path(argument);
-                    found
-                        .errors
-                        .push(InputError::of_file(&name, "no .yaml, .yml or .json files in this folder"));
+                    found.errors.push(InputError::for_whole_file(
+                        &name,
+                        "no .yaml, .yml or .json files in this folder",
+                    ));
                 }
             }
             Ok(_) => found.inputs.push(Input::File(argument.clone())),
@@ -162,7 +163,7 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
         let is_folder = path.is_dir();
         let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         // Links are checked only for manifests: system calls for fifty thousand files take long.
-        if if is_folder { is_hidden } else { !is_manifest(&path) } {
+        if if is_folder { is_hidden } else { !has_manifest_extension(&path) } {
             continue;
         }
         if is_link_out_of_root(&path, root) {
@@ -174,7 +175,7 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
                     let name = shown_path(&path);
-                    found.errors.push(InputError::of_file(&name, "not a regular file"));
+                    found.errors.push(InputError::for_whole_file(&name, "not a regular file"));
                 }
                 _ => found.inputs.push(Input::File(path)),
             }
@@ -188,7 +189,7 @@ fn is_link_out_of_root(path: &Path, root: &Path) -> bool {
 }
 
 /// True if the name ends in `.yaml`, `.yml` or `.json`.
-fn is_manifest(path: &Path) -> bool {
+fn has_manifest_extension(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| {
         ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
@@ -196,7 +197,7 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// True if the name is that of a Markdown file.
-pub fn is_markdown(path: &Path) -> bool {
+pub fn has_markdown_extension(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension
         .is_some_and(|extension| ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
@@ -232,13 +233,13 @@ fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputEr
     };
     let name = input.name();
     match bytes {
-        Ok(bytes) if bytes.len() as u64 <= limit => source::decode(&name, bytes),
+        Ok(bytes) if bytes.len() as u64 <= limit => source::decode_by_byte_order_mark(&name, bytes),
         Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
-            Err(InputError::of_file(&name, io_reason(&error)))
+            Err(InputError::for_whole_file(&name, io_reason(&error)))
         }
         _ => {
             let message = format!("larger than {limit} bytes{remedy}");
-            Err(InputError::of_file(&name, message))
+            Err(InputError::for_whole_file(&name, message))
         }
     }
 }
@@ -249,7 +250,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
     if bytes.trim_ascii().is_empty() {
         return Ok(String::new());
     }
-    source::decode(&path.display().to_string(), bytes)
+    source::decode_by_byte_order_mark(&path.display().to_string(), bytes)
 }
 
 /// True for a folder that can be read and contains no manifests.
@@ -281,7 +282,9 @@ pub const MAX_PEM: u64 = 1 << 20;
 /// files.
 pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown_path(path), "not a regular file")),
+        Ok(meta) if !meta.is_file() => {
+            Err(InputError::for_whole_file(&shown_path(path), "not a regular file"))
+        }
         _ => read_bytes(path, limit),
     }
 }
@@ -291,10 +294,10 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = shown_path(path);
     match std::fs::File::open(path).and_then(|file| read_one_past_limit(file, limit, 0)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
-            Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
+            Err(InputError::for_whole_file(&name, format!("larger than {limit} bytes")))
         }
         Ok(bytes) => Ok(bytes),
-        Err(error) => Err(InputError::of_file(&name, io_reason(&error))),
+        Err(error) => Err(InputError::for_whole_file(&name, io_reason(&error))),
     }
 }
 
@@ -309,7 +312,7 @@ fn read_one_past_limit(source: impl Read, limit: u64, length: usize) -> std::io:
 
 /// The error for a file that cannot be read.
 fn unreadable_file(path: &Path, error: &std::io::Error) -> InputError {
-    InputError::of_file(&shown_path(path), io_reason(error))
+    InputError::for_whole_file(&shown_path(path), io_reason(error))
 }
 
 /// A short reason why a file cannot be read, for users.

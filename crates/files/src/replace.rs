@@ -32,7 +32,7 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<(), Str
         return Err("cannot write UTF-16; save the file as UTF-8".to_owned());
     }
     let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { b"" };
-    let is_same = source::decode("", bytes).is_ok_and(|text| text == old);
+    let is_same = source::decode_by_byte_order_mark("", bytes).is_ok_and(|text| text == old);
     if !is_same {
         return Err("the file has changed since it was read".to_owned());
     }
@@ -64,7 +64,7 @@ pub fn write_atomic_or_in_place(path: &Path, bytes: &[u8]) -> std::io::Result<()
 
 /// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if
 /// there is a file or a link; an error if a link leads out of the folder.
-pub fn create_text(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+pub fn create_new_file_in_folder(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     let above = path.parent().unwrap_or(folder);
     // Before folders are created: they must not be created elsewhere, either.
     let existing = above.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(folder);

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
-use super::{Input, InputError, is_link_out_of_root, is_manifest, is_markdown, unreadable_file};
+use super::{
+    Input, InputError, has_manifest_extension, has_markdown_extension, is_link_out_of_root, unreadable_file,
+};
 
 /// Names of a kustomization, as kustomize looks for them.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -178,10 +180,10 @@ impl Walker {
         let name = entry.name.as_os_str();
         let is_kustomization = KUSTOMIZATIONS.iter().any(|known| name == OsStr::new(known));
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
-        if !entry.is_folder && is_markdown(Path::new(name)) && !self.markdown {
+        if !entry.is_folder && has_markdown_extension(Path::new(name)) && !self.markdown {
             return self.note_markdown(folder, absolute, entry);
         }
-        let is_input = |path: &Path| is_manifest(path) || is_markdown(path);
+        let is_input = |path: &Path| has_manifest_extension(path) || has_markdown_extension(path);
         if is_hidden || !entry.is_folder && !is_kustomization && !is_input(Path::new(name)) {
             return;
         }
@@ -199,7 +201,7 @@ impl Walker {
             if entry.is_file {
                 self.found.kustomizations.push(path.clone());
             }
-            if !is_manifest(&path) {
+            if !has_manifest_extension(&path) {
                 return;
             }
         } else if name == OsStr::new(CHART_FILE) {
@@ -209,7 +211,9 @@ impl Walker {
         if entry.is_file || entry.is_link && !path.exists() {
             self.found.inputs.push(Input::File(path));
         } else {
-            self.found.errors.push(InputError::of_file(&path.display().to_string(), "not a regular file"));
+            self.found
+                .errors
+                .push(InputError::for_whole_file(&path.display().to_string(), "not a regular file"));
         }
     }
 

@@ -5,12 +5,12 @@
 //! rest of the run.
 
 use crate::device_features::unmodelled_claim_features;
-use crate::eras::EraIndices;
+use crate::eras::EraIndexOfEachKind;
 use crate::held::ClaimAllocation;
 use crate::nodes::NodeIndex;
 use crate::plan::Plan;
 use crate::selectors::CelSelectorEvaluator;
-use crate::tables::ClaimSpecEntry;
+use crate::tables::NumberedClaimSpec;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -27,10 +27,10 @@ pub(crate) type ClaimSetIndex = usize;
 
 /// A claim of a pod that has no allocation yet, with the spec that the allocator must satisfy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestedClaim<'p> {
+pub(crate) struct ClaimWithoutAllocation<'p> {
     pub(crate) namespace: &'p str,
     pub(crate) name: &'p str,
-    pub(crate) spec: ClaimSpecEntry<'p>,
+    pub(crate) spec: NumberedClaimSpec<'p>,
 }
 
 /// The result of allocating the claims of a pod on one node.
@@ -51,7 +51,7 @@ pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
     claim_sets: HashMap<(usize, Vec<u32>), ClaimSetIndex, RandomState>,
     claims: Vec<Result<ClaimsToAllocate<'p>, UnschedulableReason>>,
-    specs: Vec<Vec<ClaimSpecEntry<'p>>>,
+    specs: Vec<Vec<NumberedClaimSpec<'p>>>,
     /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
     /// Evaluators of device selectors, by device era.
@@ -86,8 +86,8 @@ impl<'p> AllocationCache<'p> {
     /// Index for the set of specs of these claims.
     pub(crate) fn claim_set_index(
         &mut self,
-        era: EraIndices,
-        claims: &[RequestedClaim<'p>],
+        era: EraIndexOfEachKind,
+        claims: &[ClaimWithoutAllocation<'p>],
     ) -> ClaimSetIndex {
         let key = (era.classes, claims.iter().map(|claim| claim.spec.number).collect());
         let next = self.claims.len();
@@ -102,7 +102,7 @@ impl<'p> AllocationCache<'p> {
     /// Names of the features that the allocation depends on and that are not simulated.
     pub(crate) fn unmodelled_features(
         &mut self,
-        era: EraIndices,
+        era: EraIndexOfEachKind,
         claim_set: ClaimSetIndex,
     ) -> Rc<[&'static str]> {
         if let Some(known) = self.unmodelled.get(&(era.devices, claim_set)) {
@@ -126,7 +126,12 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// True if all selectors match the device, or if one of them fails, so that its result is unknown.
-    fn may_match(&self, era: EraIndices, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
+    fn may_match(
+        &self,
+        era: EraIndexOfEachKind,
+        selectors: List<'p, Selector<'p>>,
+        device: Candidate<'p>,
+    ) -> bool {
         let Some(evaluator) = self.selectors.get(era.devices) else { return true };
         let mut answers = selectors
             .iter()
@@ -135,7 +140,12 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// True if the selector matches the device. A selector that fails does not match.
-    pub(crate) fn selector_matches(&self, era: EraIndices, expression: &str, device: Candidate<'p>) -> bool {
+    pub(crate) fn selector_matches(
+        &self,
+        era: EraIndexOfEachKind,
+        expression: &str,
+        device: Candidate<'p>,
+    ) -> bool {
         let selectors = self.selectors.get(era.devices);
         selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
     }
@@ -146,7 +156,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// The pools available on a node, computed on first use.
-    fn pools(&mut self, era: EraIndices, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
+    fn pools(&mut self, era: EraIndexOfEachKind, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
         let nodes = self.plan.eras.nodes.get(era.nodes)?;
         let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
         let known = self.pools.entry((era.devices, era.nodes)).or_insert_with(|| vec![None; nodes.len()]);
@@ -156,7 +166,7 @@ impl<'p> AllocationCache<'p> {
 
     fn allocate(
         &mut self,
-        era: EraIndices,
+        era: EraIndexOfEachKind,
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claims: &ClaimsToAllocate<'p>,
@@ -172,9 +182,9 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// The allocator's result for a claim set on a node with this device usage; `None` if the era does not exist.
-    fn allocation_on_node(
+    fn compute_allocation_on_node(
         &mut self,
-        era: EraIndices,
+        era: EraIndexOfEachKind,
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claim_set: ClaimSetIndex,
@@ -192,7 +202,10 @@ impl<'p> AllocationCache<'p> {
                     .map(|allocation| Arc::new(ClaimAllocation::from_allocation(allocation)));
                 let held: Rc<[Arc<ClaimAllocation<'p>>]> = held.collect();
                 let specs = self.specs.get(claim_set).into_iter().flatten();
-                let score = specs.zip(held.iter()).map(|(spec, held)| held.node_score(spec.spec)).sum();
+                let score = specs
+                    .zip(held.iter())
+                    .map(|(spec, held)| held.score_by_chosen_alternatives(spec.spec))
+                    .sum();
                 NodeAllocationResult::Allocated(held, score)
             }
             AllocationOutcome::Unschedulable(reason) => NodeAllocationResult::Unschedulable(reason),
@@ -206,8 +219,8 @@ impl<'p> AllocationCache<'p> {
 /// Reads the requests and constraints of these claims for the allocator. An error if a DeviceClass does not exist.
 fn read_claims<'p>(
     plan: &'p Plan<'p>,
-    era: EraIndices,
-    claims: &[RequestedClaim<'p>],
+    era: EraIndexOfEachKind,
+    claims: &[ClaimWithoutAllocation<'p>],
 ) -> Result<ClaimsToAllocate<'p>, UnschedulableReason> {
     let unallocated = claims.iter().map(|claim| UnallocatedClaim {
         namespace: claim.namespace,
@@ -223,7 +236,7 @@ fn read_claims<'p>(
 #[derive(Debug)]
 pub(crate) struct SimulatedDevices<'p> {
     pub(crate) plan: &'p Plan<'p>,
-    pub(crate) era: EraIndices,
+    pub(crate) era: EraIndexOfEachKind,
     pub(crate) usage: DeviceUsage<'p>,
     /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
@@ -236,7 +249,7 @@ pub(crate) struct SimulatedDevices<'p> {
 
 impl<'p> SimulatedDevices<'p> {
     /// The device usage at the start of an era: the devices that the claims of the state hold.
-    pub(crate) fn new(plan: &'p Plan<'p>, era: EraIndices) -> Option<SimulatedDevices<'p>> {
+    pub(crate) fn new(plan: &'p Plan<'p>, era: EraIndexOfEachKind) -> Option<SimulatedDevices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
         let found = HashMap::default();
@@ -251,7 +264,7 @@ impl<'p> SimulatedDevices<'p> {
         is_held: bool,
     ) {
         let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
-        for holding in held.holdings(&devices.inventory) {
+        for holding in held.holdings_without_admin_access(&devices.inventory) {
             if is_held {
                 self.usage.add_holding(&holding);
             } else {
@@ -276,7 +289,7 @@ impl<'p> SimulatedDevices<'p> {
     }
 
     /// The allocator's result for a claim set on a node, cached as long as the devices of the node do not change.
-    pub(crate) fn allocation_on_node(
+    pub(crate) fn cached_allocation_on_node(
         &mut self,
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,
@@ -292,7 +305,7 @@ impl<'p> SimulatedDevices<'p> {
             if let Some(found) = known {
                 return Some(found.clone());
             }
-            let found = cache.allocation_on_node(era, node, &self.usage, claim_set)?;
+            let found = cache.compute_allocation_on_node(era, node, &self.usage, claim_set)?;
             let known = cache.found.entry(key).or_insert_with(|| vec![None; nodes]);
             if let Some(slot) = known.get_mut(node.get()) {
                 *slot = Some(found.clone());
@@ -304,17 +317,17 @@ impl<'p> SimulatedDevices<'p> {
         {
             return Some(found.clone());
         }
-        let found = cache.allocation_on_node(era, node, &self.usage, claim_set)?;
+        let found = cache.compute_allocation_on_node(era, node, &self.usage, claim_set)?;
         self.found.insert((claim_set, node.get()), (self.clock, found.clone()));
         Some(found)
     }
 
     /// The allocator's error for these claims on a node, computed again because the cached result has no message.
-    pub(crate) fn allocation_error(
+    pub(crate) fn recompute_allocation_error(
         &self,
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,
-        claims: &[RequestedClaim<'p>],
+        claims: &[ClaimWithoutAllocation<'p>],
     ) -> Option<AllocationError> {
         let claims = read_claims(self.plan, self.era, claims).ok()?;
         match cache.allocate(self.era, node, &self.usage, &claims)? {

@@ -3,7 +3,7 @@
 //! An attempt follows upstream's scheduling cycle: check that all claims and their classes exist, filter the nodes,
 //! allocate devices on the remaining ones, and choose a node with the best score.
 
-use crate::allocations::RequestedClaim;
+use crate::allocations::ClaimWithoutAllocation;
 use crate::claims::Consumer;
 use crate::course::{PodState, Simulation};
 use crate::device_filter::{DeviceFilter, DeviceVerdict};
@@ -46,7 +46,7 @@ struct NodeChoice<'p> {
 /// The claims of a pod during a scheduling attempt: which are allocated, and which the attempt must allocate.
 pub(crate) struct PodClaims<'p> {
     /// Claims that need an allocation.
-    pub(crate) unallocated: Vec<(ClaimIndex, RequestedClaim<'p>)>,
+    pub(crate) unallocated: Vec<(ClaimIndex, ClaimWithoutAllocation<'p>)>,
     /// Claims that are already allocated.
     pub(crate) allocated: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
     /// Score of the allocated claims, which is added for each node.
@@ -68,7 +68,7 @@ impl<'p> Simulation<'_, 'p> {
     // upstream v1.37 DynamicResources.EventsToRegister
     pub(crate) fn schedule_pending_pods(&mut self) {
         loop {
-            let waiting = self.pods_to_schedule().into_iter();
+            let waiting = self.pending_pods_by_priority().into_iter();
             let turn: Vec<PodIndex> = waiting.filter(|pod| self.should_try(*pod)).collect();
             self.retries_all = false;
             self.changed_claims.clear();
@@ -226,12 +226,12 @@ impl<'p> Simulation<'_, 'p> {
                 return Err(format!("ResourceClaim {} does not exist.", known.name));
             };
             if let Some(held) = &state.allocation {
-                score += held.node_score(spec.spec);
+                score += held.score_by_chosen_alternatives(spec.spec);
                 let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
                 is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
                 allocated.push((claim, Arc::clone(held)));
             } else {
-                let asked = RequestedClaim { namespace: entry.namespace, name: &known.name, spec };
+                let asked = ClaimWithoutAllocation { namespace: entry.namespace, name: &known.name, spec };
                 unallocated.push((claim, asked));
             }
         }
@@ -275,7 +275,8 @@ impl<'p> Simulation<'_, 'p> {
             uncertain: &mut self.uncertain,
         };
         if !claims.unallocated.is_empty() {
-            let asked: Vec<RequestedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
+            let asked: Vec<ClaimWithoutAllocation<'p>> =
+                claims.unallocated.iter().map(|(_, asked)| *asked).collect();
             let claim_set = filter.cache.claim_set_index(era, &asked);
             if let Some(reason) = filter.cache.rejection_on_all_nodes(claim_set) {
                 return rejected(&reason.to_string());
@@ -299,10 +300,12 @@ impl<'p> Simulation<'_, 'p> {
                     scores.push(score);
                     found.push(allocations);
                 }
-                DeviceVerdict::Rejected(text) => diagnosis.add_message(text),
+                DeviceVerdict::Rejected(text) => diagnosis.add_node_rejected_with_message(text),
                 DeviceVerdict::ClaimElsewhere(claims) => {
                     elsewhere.extend(claims);
-                    diagnosis.add_message(UnschedulableReason::ClaimElsewhere.scheduler_message());
+                    diagnosis.add_node_rejected_with_message(
+                        UnschedulableReason::ClaimElsewhere.scheduler_message(),
+                    );
                 }
                 DeviceVerdict::Failed(message) => return AttemptResult::Pending(scheduler_error(message)),
                 DeviceVerdict::NotModelled(what) => return AttemptResult::NotModelled(what),

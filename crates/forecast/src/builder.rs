@@ -1,12 +1,14 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::JobTable;
-use crate::eras::{apply_taints, snapshot_of_slices_and_rules};
+use crate::eras::{taint_snapshot_of_slices_and_rules, update_taints_from_slice_or_rule};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{PodOrigin, WorkloadName};
-use crate::plan::{Action, ClusterChange, InitialPodEviction, Plan, Stage, TrackedPod, object_kind};
+use crate::plan::{
+    ClusterChange, EvictionOfInitialPod, Plan, PodOrClaimChange, ReportedPod, Stage, object_kind,
+};
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
-use crate::tables::{Controller, PodIndex, Predecessor};
+use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
 use crate::workload::workload_of;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -28,7 +30,7 @@ pub(crate) struct PlanBuilder<'d> {
     /// The kinds of objects that changed since the last stage.
     changed: Vec<ObjectKind>,
     /// The actions of the next stage.
-    actions: Vec<Action<'d>>,
+    actions: Vec<PodOrClaimChange<'d>>,
 }
 
 /// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
@@ -45,7 +47,7 @@ struct PlannedEviction {
 impl<'d> PlanBuilder<'d> {
     /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
-        let taints = snapshot_of_slices_and_rules(&state, &plan.release);
+        let taints = taint_snapshot_of_slices_and_rules(&state, &plan.release);
         let (objects, changed) = (HashMap::default(), ObjectKind::ALL.to_vec());
         PlanBuilder { plan, state, taints, objects, asked: Vec::new(), changed, actions: Vec::new() }
     }
@@ -77,7 +79,7 @@ impl<'d> PlanBuilder<'d> {
                 self.add_stage(at);
             }
         }
-        self.find_evictions();
+        self.plan_evictions_and_replacements();
         self.track_pods_of_failed_jobs();
         self.track_pending_pods();
         self.finish()
@@ -134,19 +136,19 @@ impl<'d> PlanBuilder<'d> {
         });
         let Some(kind) = self.state.add(value) else { return };
         self.changed.push(kind);
-        apply_taints(&mut self.taints, kind, value, &self.plan.release, at);
+        update_taints_from_slice_or_rule(&mut self.taints, kind, value, &self.plan.release, at);
         let object = StoredObject { version: dra_version_of(value), value };
         match kind {
             ObjectKind::Pod => {
                 let pod = self.add_created_pod(&PodSource::from_object(value), object.name());
                 self.track_pod(pod, PodOrigin::Given, Some(object));
-                self.actions.push(Action::CreatePod(pod));
+                self.actions.push(PodOrClaimChange::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
                 let tables = &mut self.plan.tables;
-                let claim = tables.claim_index(object.namespace(), object.name());
-                let spec = tables.add_spec(object.version, Claim::of(value).spec());
-                self.actions.push(Action::ApplyClaim(claim, spec));
+                let claim = tables.find_or_add_claim(object.namespace(), object.name());
+                let spec = tables.intern_claim_spec(object.version, Claim::of(value).spec());
+                self.actions.push(PodOrClaimChange::ApplyClaim(claim, spec));
             }
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
                 self.add_pods_of_workload(kind, object, known);
@@ -160,9 +162,10 @@ impl<'d> PlanBuilder<'d> {
         self.state.remove(kind, namespace, name);
         self.changed.push(kind);
         match kind {
-            ObjectKind::Pod => self.actions.push(Action::DeletePod { namespace, name }),
+            ObjectKind::Pod => self.actions.push(PodOrClaimChange::DeletePod { namespace, name }),
             ObjectKind::ResourceClaim => {
-                self.actions.push(Action::DeleteClaim(self.plan.tables.claim_index(namespace, name)));
+                self.actions
+                    .push(PodOrClaimChange::DeleteClaim(self.plan.tables.find_or_add_claim(namespace, name)));
             }
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => {
                 let kind = SnapshotKind::from_type_meta("resource.k8s.io/v1", kind.name());
@@ -203,7 +206,7 @@ impl<'d> PlanBuilder<'d> {
         let Some(entry) = tables.pods.get_mut(pod) else { return };
         entry.tracked = Some(tracked.len());
         let not_modelled = catalog.pod_needs(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
-        tracked.push(TrackedPod {
+        tracked.push(ReportedPod {
             namespace: entry.namespace.to_owned(),
             name,
             origin,
@@ -218,7 +221,7 @@ impl<'d> PlanBuilder<'d> {
     /// is reported as unknown.
     fn add_pods_of_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
         let pods = self.plan.controllers.pods_created_by_workload(kind, object);
-        let mut before: Vec<Predecessor> = Vec::new();
+        let mut before: Vec<ReplacedAndNewPredecessor> = Vec::new();
         for name in pods.names {
             let pod = self.add_created_pod(&pods.source, name.as_ref().unwrap_or(&pods.placeholder));
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
@@ -233,12 +236,12 @@ impl<'d> PlanBuilder<'d> {
             if known && let Some(tracked) = self.plan.tracked.last_mut() {
                 tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
             }
-            self.actions.push(Action::CreatePod(pod));
+            self.actions.push(PodOrClaimChange::CreatePod(pod));
         }
     }
 
     /// Determines which pods of the initial state are evicted, and adds their replacements.
-    fn find_evictions(&mut self) {
+    fn plan_evictions_and_replacements(&mut self) {
         let mut evictions = std::mem::take(&mut self.asked);
         for &(pod, _) in &self.plan.bound {
             let mut known: Option<(usize, Option<Timestamp>)> = None;
@@ -267,7 +270,7 @@ impl<'d> PlanBuilder<'d> {
         let mut left: HashSet<PodIndex, RandomState> = HashSet::default();
         evictions.retain(|eviction| left.insert(eviction.pod));
         for eviction in evictions {
-            self.add_eviction(eviction);
+            self.add_eviction_and_replacement(eviction);
         }
         let is_of_set =
             |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| JobTable::replacement_keeps_name(*pod));
@@ -283,7 +286,7 @@ impl<'d> PlanBuilder<'d> {
         let evicted: HashSet<PodIndex, RandomState> = evictions.iter().map(|eviction| eviction.pod).collect();
         for &(pod, _) in bound.iter() {
             let Some(object) = self.objects.get(&pod) else { continue };
-            let Some(job) = controllers.record_bound_pod(pod, *object) else { continue };
+            let Some(job) = controllers.record_bound_pod_of_job(pod, *object) else { continue };
             if evicted.contains(&pod) {
                 *disrupted.entry(job).or_default() += 1;
             } else {
@@ -295,7 +298,7 @@ impl<'d> PlanBuilder<'d> {
             let fails = controllers.jobs.get(number).is_some_and(|job| job.fails_after(count));
             if count > 0 && fails {
                 let workload = workload_of(&self.state, object).map(WorkloadName::from);
-                tracked.push(TrackedPod::without_replacement(object, workload));
+                tracked.push(ReportedPod::without_replacement(object, workload));
             }
         }
     }
@@ -315,21 +318,21 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds the eviction of a pod of the initial state to the plan, with the pod that replaces it.
-    fn add_eviction(&mut self, found: PlannedEviction) {
+    fn add_eviction_and_replacement(&mut self, found: PlannedEviction) {
         let PlannedEviction { at, stage, pod, with_group, is_by_taint } = found;
         let Some(object) = self.objects.get(&pod).copied() else { return };
         if object.value.get("metadata").get("deletionTimestamp").exists() {
             return;
         }
-        let controller = match self.plan.controllers.controller_of(&self.state, object) {
-            Controller::Job(_) if with_group => Controller::WhenGone,
+        let controller = match self.plan.controllers.replacement_controller_of(&self.state, object) {
+            RecreatingController::Job(_) if with_group => RecreatingController::WhenGone,
             controller => controller,
         };
         let tracked = self.plan.tracked.len();
-        let replacement = (controller != Controller::None).then(|| {
+        let replacement = (controller != RecreatingController::None).then(|| {
             let source = PodSource {
                 controller_selector: JobTable::spreading_selector(&self.state, object),
-                ..PodSource::from_replaced_pod(object.value)
+                ..PodSource::for_replacement_of_pod(object.value)
             };
             let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
@@ -339,16 +342,18 @@ impl<'d> PlanBuilder<'d> {
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
                 entry.controller = controller.clone();
             }
-            if let (Controller::Unknown(kind), Some(tracked)) = (&controller, self.plan.tracked.last_mut()) {
+            if let (RecreatingController::Unknown(kind), Some(tracked)) =
+                (&controller, self.plan.tracked.last_mut())
+            {
                 tracked.not_modelled.push(format!("controller {kind}"));
             }
             replacement
         });
         if replacement.is_none() {
-            self.plan.tracked.push(TrackedPod::without_replacement(object, None));
+            self.plan.tracked.push(ReportedPod::without_replacement(object, None));
         }
         let is_ordered = JobTable::creates_pods_in_order(&self.state, object);
-        let eviction = InitialPodEviction { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
+        let eviction = EvictionOfInitialPod { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
         self.plan.evictions.push(eviction);
     }
 
@@ -358,7 +363,7 @@ impl<'d> PlanBuilder<'d> {
             let object = self.objects.get(&pod).copied();
             self.track_pod(pod, PodOrigin::Waiting, object);
             if let Some(object) = object {
-                let controller = self.plan.controllers.controller_of(&self.state, object);
+                let controller = self.plan.controllers.replacement_controller_of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
                     entry.controller = controller;
                 }
@@ -371,11 +376,16 @@ impl<'d> PlanBuilder<'d> {
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
         plan.add_terminating_catalog_entries();
-        plan.eras.resolve_extended_resources(&plan.catalog);
+        plan.eras.record_resources_that_classes_provide(&plan.catalog);
         for tracked in &mut plan.tracked {
             let Some(pod) = tracked.pod else { continue };
             for (number, era) in plan.eras.classes.iter().enumerate() {
-                if !plan.extended.try_add_claims_of_pod(pod, (number, era), &plan.catalog, &mut plan.tables) {
+                if !plan.extended.add_claims_unless_too_many_resources(
+                    pod,
+                    (number, era),
+                    &plan.catalog,
+                    &mut plan.tables,
+                ) {
                     tracked.not_modelled.push("more than four extended resources".to_owned());
                 }
             }

@@ -3,14 +3,14 @@
 use crate::course::Simulation;
 use crate::held::ClaimAllocation;
 use crate::outcome::{NodeAndDevices, PlacedClaim};
-use crate::tables::{ClaimIndex, ClaimSpecEntry, PodIndex};
+use crate::tables::{ClaimIndex, NumberedClaimSpec, PodIndex};
 use std::sync::Arc;
 
 /// The state of a claim in a simulated run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ClaimState<'p> {
     /// The spec of the claim; `None` if the claim does not exist.
-    pub(crate) spec: Option<ClaimSpecEntry<'p>>,
+    pub(crate) spec: Option<NumberedClaimSpec<'p>>,
     pub(crate) allocation: Option<Arc<ClaimAllocation<'p>>>,
     pub(crate) reserved: Vec<Consumer>,
 }

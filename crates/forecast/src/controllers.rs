@@ -5,7 +5,7 @@
 
 use crate::nodes::PodSource;
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{Controller, PodIndex};
+use crate::tables::{PodIndex, RecreatingController};
 use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
@@ -53,26 +53,32 @@ pub(crate) struct WorkloadPods<'d> {
     pub(crate) names: Vec<Option<String>>,
     /// Text shown instead of a generated name.
     pub(crate) placeholder: String,
-    pub(crate) controller: Controller,
+    pub(crate) controller: RecreatingController,
     /// True if each pod is created only after the previous one is ready.
     pub(crate) is_ordered: bool,
 }
 
 impl JobTable {
     /// The controller that recreates the pod.
-    pub(crate) fn controller_of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
+    pub(crate) fn replacement_controller_of<'d>(
+        &mut self,
+        state: &State<'d>,
+        pod: StoredObject<'d>,
+    ) -> RecreatingController {
         let reference = controller_reference(pod.value);
         let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
         match (ObjectKind::from_type_meta(api_version, kind), kind) {
-            (None, "") => Controller::None,
-            (Some(ObjectKind::ReplicaSet), _) | (None, "ReplicationController") => Controller::AtOnce,
-            (Some(ObjectKind::StatefulSet | ObjectKind::DaemonSet), _) => Controller::WhenGone,
+            (None, "") => RecreatingController::None,
+            (Some(ObjectKind::ReplicaSet), _) | (None, "ReplicationController") => {
+                RecreatingController::AtOnce
+            }
+            (Some(ObjectKind::StatefulSet | ObjectKind::DaemonSet), _) => RecreatingController::WhenGone,
             (Some(ObjectKind::Job), _) => {
                 let owner = controllers_of(state, pod).next();
                 let job = owner.filter(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job.value);
-                Controller::Job(self.job_index(pod.namespace(), reference.get("name").str(), job))
+                RecreatingController::Job(self.job_index(pod.namespace(), reference.get("name").str(), job))
             }
-            _ => Controller::Unknown(kind.to_owned()),
+            _ => RecreatingController::Unknown(kind.to_owned()),
         }
     }
 
@@ -87,7 +93,11 @@ impl JobTable {
     }
 
     /// Records a bound pod with the Job that owns it, if any. Returns the index of the Job.
-    pub(crate) fn record_bound_pod(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
+    pub(crate) fn record_bound_pod_of_job(
+        &mut self,
+        index: PodIndex,
+        pod: StoredObject<'_>,
+    ) -> Option<usize> {
         let reference = controller_reference(pod.value);
         if self.jobs.is_empty() || reference.get("kind").str() != "Job" {
             return None;
@@ -135,9 +145,11 @@ impl JobTable {
         let first = spec.get("ordinals").get("start").int().unwrap_or(0);
         let name = object.name();
         let controller = match kind {
-            ObjectKind::Job => Controller::Job(self.job_index(object.namespace(), name, Some(object.value))),
-            _ if is_set => Controller::WhenGone,
-            _ => Controller::AtOnce,
+            ObjectKind::Job => {
+                RecreatingController::Job(self.job_index(object.namespace(), name, Some(object.value)))
+            }
+            _ if is_set => RecreatingController::WhenGone,
+            _ => RecreatingController::AtOnce,
         };
         WorkloadPods {
             source: PodSource {

@@ -6,16 +6,16 @@
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
-use crate::eras::EraIndices;
-use crate::evictions::{BoundPodEvictions, PendingDeletion};
+use crate::eras::EraIndexOfEachKind;
+use crate::evictions::{EvictionHistoryOfPod, PendingDeletion};
 use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};
 use crate::nodes::{NodeFitCache, Occupancy};
 use crate::outcome::EvictedPod;
-use crate::plan::{Action, Plan, Stage};
+use crate::plan::{Plan, PodOrClaimChange, Stage};
 use crate::player::RunSimulator;
 use crate::random::Random;
-use crate::stateful_sets::EvictionRounds;
-use crate::tables::{ClaimIndex, Controller, PodIndex};
+use crate::stateful_sets::EvictionRoundByReplacement;
+use crate::tables::{ClaimIndex, PodIndex, RecreatingController};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -75,17 +75,17 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) jobs: Vec<Job>,
     pub(crate) evicted: Vec<EvictedPod>,
     /// For each reported pod, the evictions after it was bound in this run.
-    pub(crate) evictions: BTreeMap<PodIndex, BoundPodEvictions>,
+    pub(crate) evictions: BTreeMap<PodIndex, EvictionHistoryOfPod>,
     /// The order of evictions, where it matters to StatefulSets.
-    pub(crate) rounds: EvictionRounds,
+    pub(crate) rounds: EvictionRoundByReplacement,
     /// True if slices of one pool that contradict each other are used in reverse order.
     reverses_slices: bool,
 }
 
 /// The eras of a stage. With `reverses_slices`, the device era is the one with contradicting slices in reverse order.
-fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> EraIndices {
+fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> EraIndexOfEachKind {
     let other = plan.eras.reversed_slices.get(&stage.era.devices).filter(|_| reverses_slices);
-    EraIndices { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
+    EraIndexOfEachKind { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
 }
 
 impl<'a, 'p> Simulation<'a, 'p> {
@@ -132,17 +132,17 @@ impl<'a, 'p> Simulation<'a, 'p> {
             reverses_slices,
         };
         for &pod in &plan.waiting {
-            simulation.create(pod);
+            simulation.create_or_hold_back_pod(pod);
         }
         for (number, stage) in plan.stages.iter().enumerate() {
             if number > 0 {
-                simulation.advance_time(Some(stage.at));
+                simulation.advance_time_and_process_events(Some(stage.at));
             }
             simulation.enter_stage(number, stage)?;
         }
-        simulation.advance_time(None);
+        simulation.advance_time_and_process_events(None);
         if simulation.should_explain_run(course) {
-            simulation.explain_pending();
+            simulation.explain_unschedulable_pods();
         }
         Some(simulation.into_run_outcome())
     }
@@ -174,7 +174,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     self.devices.set_held(self.cache, held, true);
                 }
             }
-            self.hold_devices_of_deleted_pods();
+            self.hold_devices_of_terminating_pods();
             let placed: Vec<PodIndex> = self.pods_bound_in_run().collect();
             self.due.clear();
             for pod in placed {
@@ -184,34 +184,34 @@ impl<'a, 'p> Simulation<'a, 'p> {
         for action in &stage.actions {
             self.apply_action(action);
         }
-        self.react_until_stable();
+        self.evict_create_and_schedule_until_stable();
         Some(())
     }
 
     /// Carries out an action of a stage on a pod or claim.
-    fn apply_action(&mut self, action: &Action<'p>) {
+    fn apply_action(&mut self, action: &PodOrClaimChange<'p>) {
         match action {
-            Action::CreatePod(pod) => {
+            PodOrClaimChange::CreatePod(pod) => {
                 let named =
-                    self.plan.tracked_pod(*pod).and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
+                    self.plan.reported_pod(*pod).and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
                 let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
                     Some(other) if other != *pod => self.report_placement_of_existing(*pod, other),
-                    _ => self.create(*pod),
+                    _ => self.create_or_hold_back_pod(*pod),
                 }
             }
-            Action::DeletePod { namespace, name } => {
+            PodOrClaimChange::DeletePod { namespace, name } => {
                 if let Some(pod) = self.find_existing_pod(namespace, name) {
                     // Nobody makes it again.
                     self.start_deletion(pod);
                 }
             }
-            Action::ApplyClaim(claim, spec) => {
+            PodOrClaimChange::ApplyClaim(claim, spec) => {
                 self.claim_state_mut(*claim).spec = Some(*spec);
                 self.changed_claims.insert(*claim);
             }
-            Action::DeleteClaim(claim) => {
+            PodOrClaimChange::DeleteClaim(claim) => {
                 let state = self.claim_state_mut(*claim);
                 // A claim that is in use stays until it is not.
                 if state.reserved.is_empty() {
@@ -243,7 +243,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn report_placement_of_existing(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, FinalPodState::Bound(_)) {
-            self.evictions.insert(pod, BoundPodEvictions::without_evictions(end));
+            self.evictions.insert(pod, EvictionHistoryOfPod::without_evictions(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
             }
@@ -251,7 +251,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     }
 
     /// Creates a pod. It becomes pending, unless its spec names a node.
-    pub(crate) fn create(&mut self, pod: PodIndex) {
+    pub(crate) fn create_or_hold_back_pod(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
         let node = self.plan.catalog.pod_needs(entry.needs).node_name;
         let state = if self.waits_for_predecessors(pod) {
@@ -292,33 +292,33 @@ impl<'a, 'p> Simulation<'a, 'p> {
     }
 
     /// Advances the time to `until`, or until no further event happens.
-    fn advance_time(&mut self, until: Option<Timestamp>) {
-        while let Some(next) = self.next_time(until) {
+    fn advance_time_and_process_events(&mut self, until: Option<Timestamp>) {
+        while let Some(next) = self.next_event_time(until) {
             self.now = self.now.max(next);
-            self.react_until_stable();
+            self.evict_create_and_schedule_until_stable();
         }
     }
 
     /// The time of the next event before `until`.
-    fn next_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
+    fn next_event_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         let stored = self.plan.evictions.get(self.next_eviction);
         let stored = stored.filter(|eviction| eviction.stage <= self.stage).map(|eviction| eviction.at);
         let next = self.due.iter().map(|(time, _)| *time).chain(stored);
-        let next = next.chain(self.next_deletion_or_creation()).min();
+        let next = next.chain(self.time_of_next_deletion_end_or_creation()).min();
         next.filter(|next| until.is_none_or(|until| *next < until))
     }
 
     /// Runs evictions, controllers and the scheduler until nothing changes any more.
-    fn react_until_stable(&mut self) {
+    fn evict_create_and_schedule_until_stable(&mut self) {
         loop {
-            let new = self.evict_due_pods();
+            let new = self.evict_due_pods_and_list_pods_to_create();
             self.create_in_random_order(new);
             self.schedule_pending_pods();
-            while self.create_held_back() {
+            while self.create_ready_held_back_pods() {
                 self.schedule_pending_pods();
             }
             let now = self.now;
-            if self.next_time(None).is_none_or(|next| next > now) {
+            if self.next_event_time(None).is_none_or(|next| next > now) {
                 return;
             }
         }
@@ -329,7 +329,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn create_in_random_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
-            let tracked = self.plan.tracked_pod(pod);
+            let tracked = self.plan.reported_pod(pod);
             let workload =
                 tracked.and_then(|pod| pod.workload.as_ref()).map(|workload| workload.name.as_str());
             match workloads.iter_mut().find(|(name, _)| name.is_some() && *name == workload) {
@@ -344,30 +344,30 @@ impl<'a, 'p> Simulation<'a, 'p> {
             numbers.sort_unstable();
             drawn.extend(numbers.into_iter().zip(pods).map(|(number, pod)| {
                 let controller = self.plan.tables.pods.get(pod).map(|pod| &pod.controller);
-                (controller == Some(&Controller::WhenGone), number, pod)
+                (controller == Some(&RecreatingController::WhenGone), number, pod)
             }));
         }
         drawn.sort_unstable();
         for (_, _, pod) in drawn {
-            self.create(pod);
+            self.create_or_hold_back_pod(pod);
         }
     }
 
     /// Creates the pods of StatefulSets whose predecessors are ready. Returns false if there are none.
-    fn create_held_back(&mut self) -> bool {
+    fn create_ready_held_back_pods(&mut self) -> bool {
         let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
         let held: Vec<PodIndex> =
             tracked.filter(|pod| self.pods.get(*pod) == Some(&PodState::HeldBack)).collect();
         let mut any = false;
         for pod in held {
-            self.create(pod);
+            self.create_or_hold_back_pod(pod);
             any |= self.pods.get(pod) != Some(&PodState::HeldBack);
         }
         any
     }
 
     /// The pending pods in the order in which the scheduler tries them.
-    pub(crate) fn pods_to_schedule(&self) -> Vec<PodIndex> {
+    pub(crate) fn pending_pods_by_priority(&self) -> Vec<PodIndex> {
         let mut waiting = self.queue.clone();
         let priority = |pod: &PodIndex| {
             let entry = self.plan.tables.pods.get(*pod);
@@ -413,7 +413,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                         // It was bound, evicted, and nobody makes it again.
                         (Some(PodState::Gone), Some(evictions)) => {
                             evicted_again = evictions.times > 0;
-                            evictions.last_placement()
+                            evictions.placement_before_last_eviction()
                         }
                         (Some(PodState::Absent | PodState::Gone), _) => FinalPodState::NotRecreated,
                         (_, evictions) => {

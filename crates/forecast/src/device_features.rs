@@ -6,7 +6,7 @@
 
 use crate::eras::DevicesInEra;
 use crate::held::ClaimAllocation;
-use crate::tables::ClaimSpecEntry;
+use crate::tables::NumberedClaimSpec;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use tollgate_allocator::{Candidate, Inventory};
@@ -33,8 +33,8 @@ pub(crate) fn unmodelled_devices<'d>(
     inventory: &Inventory<'d>,
     profile: &Profile,
 ) -> Vec<UnmodelledDevice<'d>> {
-    let has_groups = profile.is_gate_on(Gate::DRADeviceCompatibilityGroups);
-    let has_node_resources = profile.is_gate_on(Gate::DRANodeAllocatableResources);
+    let has_groups = profile.is_gate_on_by_setting_or_default(Gate::DRADeviceCompatibilityGroups);
+    let has_node_resources = profile.is_gate_on_by_setting_or_default(Gate::DRANodeAllocatableResources);
     if !has_groups && !has_node_resources {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ pub(crate) fn unmodelled_devices<'d>(
 /// Names of the features that the allocation of these claims may depend on. `class` looks up a DeviceClass by
 /// name. `may_match` returns true if the selectors match the device or fail for it.
 pub(crate) fn unmodelled_claim_features<'d>(
-    specs: &[ClaimSpecEntry<'d>],
+    specs: &[NumberedClaimSpec<'d>],
     devices: &[UnmodelledDevice<'d>],
     profile: &Profile,
     class: impl Fn(&str) -> Option<Class<'d>>,
@@ -75,8 +75,10 @@ pub(crate) fn unmodelled_claim_features<'d>(
             features.push(feature);
         }
     };
-    for request in specs.iter().flat_map(|spec| spec.requests()) {
-        if profile.is_gate_on(Gate::DRADerivedAttributes) && !request.derived_attributes().is_empty() {
+    for request in specs.iter().flat_map(|spec| spec.requests_and_alternatives()) {
+        if profile.is_gate_on_by_setting_or_default(Gate::DRADerivedAttributes)
+            && !request.derived_attributes().is_empty()
+        {
             add(DERIVED_ATTRIBUTES);
         }
         let Some(class) = class(request.device_class_name()) else { continue };

@@ -1,7 +1,7 @@
 //! The device filter of a scheduling attempt: the allocator's result for the claims of a pod on a node.
 
 use crate::allocations::{
-    AllocationCache, ClaimSetIndex, NodeAllocationResult, RequestedClaim, SimulatedDevices,
+    AllocationCache, ClaimSetIndex, ClaimWithoutAllocation, NodeAllocationResult, SimulatedDevices,
 };
 use crate::attempt::PodClaims;
 use crate::device_features::unmodelled_allocation_feature;
@@ -65,7 +65,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
-            let result = self.devices.allocation_on_node(self.cache, node, claim_set);
+            let result = self.devices.cached_allocation_on_node(self.cache, node, claim_set);
             match result.unwrap_or(NodeAllocationResult::Unschedulable(UnschedulableReason::CannotAllocate)) {
                 NodeAllocationResult::Allocated(found, own) => {
                     score += own;
@@ -76,7 +76,7 @@ impl<'p> DeviceFilter<'_, 'p> {
                 }
                 NodeAllocationResult::Failed => {
                     let asked = self.requested_claims(extended);
-                    let error = self.devices.allocation_error(self.cache, node, &asked);
+                    let error = self.devices.recompute_allocation_error(self.cache, node, &asked);
                     return DeviceVerdict::Failed(
                         error.map_or(String::new(), |error| scheduler_error_message(&error)),
                     );
@@ -125,7 +125,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         &mut self,
         node: NodeIndex,
         cycle: &SchedulingCycle<'_, 'p, 'p>,
-    ) -> (Option<ClaimSetIndex>, Option<RequestedClaim<'p>>) {
+    ) -> (Option<ClaimSetIndex>, Option<ClaimWithoutAllocation<'p>>) {
         if !self.has_extended {
             return (self.claim_set, None);
         }
@@ -136,13 +136,16 @@ impl<'p> DeviceFilter<'_, 'p> {
             return (self.claim_set, None);
         };
         let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
-        let extended = RequestedClaim { namespace: self.entry.namespace, name, spec };
+        let extended = ClaimWithoutAllocation { namespace: self.entry.namespace, name, spec };
         let asked = self.requested_claims(Some(extended));
         (Some(self.cache.claim_set_index(era, &asked)), Some(extended))
     }
 
     /// The claims to allocate for the pod, including the one for extended resources if there is one.
-    fn requested_claims(&self, extended: Option<RequestedClaim<'p>>) -> Vec<RequestedClaim<'p>> {
+    fn requested_claims(
+        &self,
+        extended: Option<ClaimWithoutAllocation<'p>>,
+    ) -> Vec<ClaimWithoutAllocation<'p>> {
         self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
     }
 

@@ -25,7 +25,7 @@ use tollgate_api::profile::Profile;
 use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
-pub use classes::{ClassCache, ReportedClass};
+pub use classes::{ClassMatchCache, ReportedClass};
 pub use holders::{ClaimUser, Holder, claim_users};
 
 /// The devices and DeviceClasses of a cluster.
@@ -161,14 +161,14 @@ impl DeviceReport<'_> {
 
 /// Lists the devices of a cluster that runs the release of the profile.
 pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
-    report_devices_cached(state, profile, &mut ClassCache::default())
+    report_devices_cached(state, profile, &mut ClassMatchCache::default())
 }
 
 /// Like [`report_devices`], but reuses the classes of devices that `memory` has from the previous report.
 pub fn report_devices_cached<'d>(
     state: &State<'d>,
     profile: &Profile,
-    memory: &mut ClassCache,
+    memory: &mut ClassMatchCache,
 ) -> DeviceReport<'d> {
     let inventory = inventory_of(state, profile);
     let holders = Holders::new(state, &inventory);
@@ -177,7 +177,7 @@ pub fn report_devices_cached<'d>(
     let results = allocations.flat_map(|allocation| allocation.devices().results().iter());
     let usage = DeviceUsage::from_results(&inventory, results);
     let nodes = Nodes::new(state);
-    let obstacles = inventory.device_obstacles(&usage, nodes.schedulable.as_deref());
+    let obstacles = inventory.obstacles_other_than_holders_and_taints(&usage, nodes.schedulable.as_deref());
     let classes = CompiledClass::compile_all(state, &profile.selectors);
     let mut newest: HashMap<DeviceKey, i64, RandomState> = HashMap::default();
     for published in inventory.published_devices() {
@@ -187,7 +187,8 @@ pub fn report_devices_cached<'d>(
     let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
     let mut single_node = SingleNodeFinder { nodes: &nodes, last: None };
     let candidates = inventory.published_devices().map(|published| published.candidate);
-    let classes_of_devices = memory.classes_of(&classes, &profile.selectors, candidates);
+    let classes_of_devices =
+        memory.classes_of_devices_evicting_others(&classes, &profile.selectors, candidates);
     for (published, (classes, class_errors)) in inventory.published_devices().zip(classes_of_devices) {
         if newest.get(&published.key()).is_some_and(|newest| published.pool_generation() < *newest) {
             continue;
@@ -205,7 +206,7 @@ pub fn report_devices_cached<'d>(
             capacity_left: Vec::new(),
             classes,
             class_errors,
-            taints: taints_of(published),
+            taints: taints_with_rules(published),
             holders: holders.published.get(&published.key()).cloned().unwrap_or_default(),
         };
         if usage.has_shares(published.key()) {
@@ -263,7 +264,7 @@ fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
 }
 
 /// The taints of a device, each with the DeviceTaintRule that adds it.
-fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
+fn taints_with_rules<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
     let taint = |(taint, rule): (Taint<'d>, Option<&'d str>)| ReportedTaint {
         key: taint.key(),
         value: taint.value(),

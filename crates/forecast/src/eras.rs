@@ -4,10 +4,10 @@
 //! A kind without changes is not computed again.
 
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
-use crate::nodes::{Catalog, Nodes, ResourcesDelegatedToDevices};
+use crate::nodes::{Nodes, PodCatalog, ResourcesDelegatedToDevices};
 use crate::plan::SimulatedRelease;
 use crate::state::{ObjectKind, Objects, State, StoredObject};
-use crate::tables::{ClaimSpecEntry, PodAndClaimTables};
+use crate::tables::{NumberedClaimSpec, PodAndClaimTables};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_allocator::{Classes, DeviceUsage, Inventory};
@@ -19,7 +19,7 @@ use tollgate_formats::gotime::Timestamp;
 /// The era of each kind of object at one time, as indices in [`Eras`]. An era is the time between two changes of
 /// objects of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct EraIndices {
+pub(crate) struct EraIndexOfEachKind {
     pub(crate) devices: usize,
     pub(crate) classes: usize,
     pub(crate) templates: usize,
@@ -30,8 +30,8 @@ pub(crate) struct EraIndices {
 #[derive(Default, Debug)]
 pub(crate) struct Eras<'d> {
     pub(crate) devices: Vec<DevicesInEra<'d>>,
-    pub(crate) classes: Vec<ClassEra<'d>>,
-    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), ClaimSpecEntry<'d>, RandomState>>,
+    pub(crate) classes: Vec<DeviceClassesInEra<'d>>,
+    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), NumberedClaimSpec<'d>, RandomState>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
     /// Device eras in which slices of a pool disagree on the number of slices, each mapped to the era with
     /// these slices in reverse order. The scheduler uses the slice listed first, and its order is random.
@@ -52,7 +52,7 @@ pub(crate) struct DevicesInEra<'d> {
 
 /// The DeviceClasses that are in effect during an era.
 #[derive(Debug)]
-pub(crate) struct ClassEra<'d> {
+pub(crate) struct DeviceClassesInEra<'d> {
     pub(crate) classes: Classes<'d>,
     objects: Vec<Value<'d>>,
     /// Class names by the extended resource that they provide.
@@ -64,13 +64,13 @@ impl<'d> Eras<'d> {
     /// Starts a new era with this state. Only the kinds of objects in `changed` are read again.
     pub(crate) fn begin_era(
         &mut self,
-        before: EraIndices,
+        before: EraIndexOfEachKind,
         changed: &[ObjectKind],
         state: &State<'d>,
         taints: &Snapshot,
         release: &SimulatedRelease,
-        (tables, catalog): (&mut PodAndClaimTables<'d>, &mut Catalog<'d>),
-    ) -> EraIndices {
+        (tables, catalog): (&mut PodAndClaimTables<'d>, &mut PodCatalog<'d>),
+    ) -> EraIndexOfEachKind {
         let mut era = before;
         if changed.contains(&ObjectKind::ResourceSlice) || changed.contains(&ObjectKind::DeviceTaintRule) {
             let mut slices: Vec<StoredObject<'d>> =
@@ -79,7 +79,7 @@ impl<'d> Eras<'d> {
                 state.objects_of_kind(ObjectKind::DeviceTaintRule).iter().collect();
             self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
             era.devices = self.devices.len() - 1;
-            if slice_counts_disagree(&slices) {
+            if slices_of_same_pool_disagree_on_count(&slices) {
                 slices.reverse();
                 self.devices.push(DevicesInEra::new(&slices, &rules, taints, release, tables));
                 self.reversed_slices.insert(era.devices, era.devices + 1);
@@ -88,10 +88,10 @@ impl<'d> Eras<'d> {
         if changed.contains(&ObjectKind::DeviceClass) {
             let objects = state.objects_of_kind(ObjectKind::DeviceClass);
             let classes = objects.iter().map(|class| (class.name(), Class::of(class.value)));
-            self.classes.push(ClassEra {
+            self.classes.push(DeviceClassesInEra {
                 classes: classes.collect(),
                 objects: objects.iter().map(|class| class.value).collect(),
-                by_resource: classes_by_resource(objects),
+                by_resource: class_name_by_extended_resource(objects),
                 // The catalog does not have all pods yet.
                 delegated: ResourcesDelegatedToDevices::default(),
             });
@@ -101,7 +101,7 @@ impl<'d> Eras<'d> {
             let objects = state.objects_of_kind(ObjectKind::ResourceClaimTemplate);
             let templates = objects.iter().map(|template| {
                 let spec = Template::of(template.value).spec().spec();
-                ((template.namespace(), template.name()), tables.add_spec(template.version, spec))
+                ((template.namespace(), template.name()), tables.intern_claim_spec(template.version, spec))
             });
             self.templates.push(templates.collect());
             era.templates = self.templates.len() - 1;
@@ -117,7 +117,7 @@ impl<'d> Eras<'d> {
 
     /// Determines which extended resources of pods are provided by classes. Called after the catalog contains
     /// all pods.
-    pub(crate) fn resolve_extended_resources(&mut self, catalog: &Catalog<'d>) {
+    pub(crate) fn record_resources_that_classes_provide(&mut self, catalog: &PodCatalog<'d>) {
         for era in &mut self.classes {
             era.delegated = catalog.resources_delegated_to_devices(era.objects.iter().copied());
         }
@@ -140,7 +140,7 @@ impl<'d> DevicesInEra<'d> {
         let mut usage = DeviceUsage::default();
         let stored = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
         for held in stored {
-            held.holdings(&inventory).for_each(|holding| usage.add_holding(&holding));
+            held.holdings_without_admin_access(&inventory).for_each(|holding| usage.add_holding(&holding));
         }
         let unmodelled = unmodelled_devices(&inventory, release.profile);
         DevicesInEra { inventory, usage, unmodelled, taints: taints.clone() }
@@ -148,7 +148,7 @@ impl<'d> DevicesInEra<'d> {
 }
 
 /// True if slices of the same pool generation disagree on `resourceSliceCount`.
-fn slice_counts_disagree(slices: &[StoredObject<'_>]) -> bool {
+fn slices_of_same_pool_disagree_on_count(slices: &[StoredObject<'_>]) -> bool {
     let mut counts = HashMap::with_hasher(RandomState::default());
     slices.iter().any(|slice| {
         let spec = Slice::of(slice.value).spec();
@@ -161,7 +161,7 @@ fn slice_counts_disagree(slices: &[StoredObject<'_>]) -> bool {
 /// The class for each extended resource. If several classes provide it, the newest wins, then the first by
 /// name.
 // upstream v1.37 ExtendedResourceCache.updateResourceName2class
-fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, RandomState> {
+fn class_name_by_extended_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, RandomState> {
     let mut classes: Vec<_> = classes.iter().collect();
     let created = |class: Value<'d>| class.get("metadata").get("creationTimestamp").str();
     classes.sort_by(|one, other| (created(one.value), other.name()).cmp(&(created(other.value), one.name())));
@@ -177,7 +177,7 @@ fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, Ra
 
 /// The taints of slices and rules as the device taint eviction controller sees them. Unreadable objects are
 /// omitted; the caller has already reported them.
-pub(crate) fn snapshot_of_slices_and_rules(state: &State<'_>, release: &SimulatedRelease) -> Snapshot {
+pub(crate) fn taint_snapshot_of_slices_and_rules(state: &State<'_>, release: &SimulatedRelease) -> Snapshot {
     let mut taints = Snapshot::new();
     let features = release.semantics.features;
     if !features.device_taints {
@@ -193,7 +193,7 @@ pub(crate) fn snapshot_of_slices_and_rules(state: &State<'_>, release: &Simulate
 }
 
 /// Applies a changed slice or rule, stored at time `at`, to the taints.
-pub(crate) fn apply_taints(
+pub(crate) fn update_taints_from_slice_or_rule(
     taints: &mut Snapshot,
     kind: ObjectKind,
     object: Value<'_>,
@@ -211,7 +211,7 @@ pub(crate) fn apply_taints(
         ObjectKind::DeviceTaintRule if features.device_taint_rules => {
             if let Ok(change) = ProposedChange::from_rule_manifest(object, None, taints, release.profile, at)
             {
-                taints.apply_change(change);
+                taints.store_proposed_rule(change);
             }
         }
         _ => {}

@@ -14,7 +14,7 @@ use crate::held::ClaimAllocation;
 use crate::nodes::PodId;
 use crate::outcome::EvictedPod;
 use crate::plan::Plan;
-use crate::tables::{Controller, PodIndex};
+use crate::tables::{PodIndex, RecreatingController};
 use std::sync::Arc;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
@@ -55,7 +55,7 @@ pub(crate) struct PendingDeletion<'p> {
 
 /// The evictions of a pod that was bound in this simulated run.
 #[derive(Default, Debug)]
-pub(crate) struct BoundPodEvictions {
+pub(crate) struct EvictionHistoryOfPod {
     pub(crate) times: u32,
     /// The placement of the pod before each of its evictions.
     placements: Vec<FinalPodState>,
@@ -63,14 +63,14 @@ pub(crate) struct BoundPodEvictions {
     pub(crate) is_endless: bool,
 }
 
-impl BoundPodEvictions {
+impl EvictionHistoryOfPod {
     /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn without_evictions(place: FinalPodState) -> BoundPodEvictions {
-        BoundPodEvictions { placements: vec![place], ..BoundPodEvictions::default() }
+    pub(crate) fn without_evictions(place: FinalPodState) -> EvictionHistoryOfPod {
+        EvictionHistoryOfPod { placements: vec![place], ..EvictionHistoryOfPod::default() }
     }
 
     /// The placement of the pod before its last eviction.
-    pub(crate) fn last_placement(self) -> FinalPodState {
+    pub(crate) fn placement_before_last_eviction(self) -> FinalPodState {
         self.placements.into_iter().next_back().unwrap_or(FinalPodState::NotRecreated)
     }
 }
@@ -89,7 +89,7 @@ impl Plan<'_> {
             if let Some(entry) = self.tables.pods.get_mut(pod)
                 && grace_period(entry.spec) > 0
             {
-                entry.terminating = self.catalog.add_terminating(entry.needs);
+                entry.terminating = self.catalog.add_terminating_copy_of_pod(entry.needs);
             }
         }
     }
@@ -97,15 +97,15 @@ impl Plan<'_> {
 
 impl<'p> Simulation<'_, 'p> {
     /// The next time at which a deletion ends or a delayed pod is created.
-    pub(crate) fn next_deletion_or_creation(&self) -> Option<Timestamp> {
+    pub(crate) fn time_of_next_deletion_end_or_creation(&self) -> Option<Timestamp> {
         let gone = self.deletions.iter().map(|deletion| deletion.at);
         gone.chain(self.later.iter().map(|(at, _)| *at)).min()
     }
 
     /// Evicts the pods that are due, and returns the pods that controllers create now.
-    pub(crate) fn evict_due_pods(&mut self) -> Vec<PodIndex> {
+    pub(crate) fn evict_due_pods_and_list_pods_to_create(&mut self) -> Vec<PodIndex> {
         let now = self.now;
-        self.end_due_deletions();
+        self.end_due_deletions_of_lowest_round();
         let (mut new, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|(at, _)| *at <= now);
         self.later = later;
         while let Some(eviction) = self.plan.evictions.get(self.next_eviction) {
@@ -122,14 +122,14 @@ impl<'p> Simulation<'_, 'p> {
                 self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
             }
             if let Some(replacement) = eviction.replacement {
-                self.count_job_failure(replacement);
+                self.apply_eviction_to_job(replacement);
                 new.push((self.replacement_time(replacement, gone), replacement));
             }
         }
         let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
         self.due = later;
         for (_, pod) in due {
-            new.extend(self.evict_bound_pod(pod));
+            new.extend(self.evict_bound_pod_returning_replacement(pod));
         }
         self.delete_pods_of_failed_jobs();
         new.retain(|(_, pod)| !self.is_job_failed_or_suspended(*pod));
@@ -139,7 +139,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Evicts a pod that was bound in this run. Returns its replacement and the time of its creation.
-    fn evict_bound_pod(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
+    fn evict_bound_pod_returning_replacement(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
         let place = self.final_state(pod);
         let entry = self.plan.tables.pods.get(pod)?;
         let evictions = self.evictions.entry(pod).or_default();
@@ -147,7 +147,7 @@ impl<'p> Simulation<'_, 'p> {
         // A pod that is gone at once finds everything as it was.
         let is_back = grace_period(entry.spec) == 0 || evictions.placements.contains(&place);
         evictions.placements.push(place);
-        let is_replaced = entry.controller != Controller::None;
+        let is_replaced = entry.controller != RecreatingController::None;
         let limit = if is_back { MAX_EVICTIONS_SAME_PLACEMENT } else { MAX_EVICTIONS_NEW_PLACEMENTS };
         if is_replaced && evictions.times >= limit {
             // Most of the time it has the devices.
@@ -155,7 +155,7 @@ impl<'p> Simulation<'_, 'p> {
             return None;
         }
         let gone = self.start_deletion(pod);
-        self.count_job_failure(pod);
+        self.apply_eviction_to_job(pod);
         is_replaced.then(|| (self.replacement_time(pod, gone), pod))
     }
 
@@ -163,8 +163,8 @@ impl<'p> Simulation<'_, 'p> {
     /// `gone`.
     fn replacement_time(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
         match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
-            Some(Controller::WhenGone) => gone,
-            Some(Controller::Job(job)) => {
+            Some(RecreatingController::WhenGone) => gone,
+            Some(RecreatingController::Job(job)) => {
                 let waits = self.jobs.get(*job).is_some_and(|job| job.replaces_when_gone);
                 let failed = if waits { gone } else { self.now };
                 Timestamp { seconds: failed.seconds.saturating_add(JOB_BACKOFF_SECONDS), ..failed }
@@ -226,7 +226,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Ends the deletions that are due. Those of later rounds wait for the next call.
-    fn end_due_deletions(&mut self) {
+    fn end_due_deletions_of_lowest_round(&mut self) {
         let now = self.now;
         let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
         let Some(round) = due.map(|deletion| deletion.round).min() else { return };
@@ -261,7 +261,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Records the devices of pods that are being deleted as held, after the devices have changed.
-    pub(crate) fn hold_devices_of_deleted_pods(&mut self) {
+    pub(crate) fn hold_devices_of_terminating_pods(&mut self) {
         for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
             self.devices.set_held(self.cache, held, true);
         }

@@ -70,7 +70,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Adds an explanation to the pods that found no devices. Pods with equal requirements share it.
-    pub(crate) fn explain_pending(&mut self) {
+    pub(crate) fn explain_unschedulable_pods(&mut self) {
         let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
         for pod in self.queue.clone() {
             let reason = self.pending.get(&pod).and_then(|pending| pending.condition.as_ref());
@@ -81,7 +81,7 @@ impl<'p> Simulation<'_, 'p> {
             let explanation = if let Some((_, explanation)) = twin {
                 explanation.clone()
             } else {
-                let explanation = self.describe_requested_devices(pod);
+                let explanation = self.describe_availability_of_requested_devices(pod);
                 known.push((pod, explanation.clone()));
                 explanation
             };
@@ -92,7 +92,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
-    fn describe_requested_devices(&mut self, pod: PodIndex) -> Option<String> {
+    fn describe_availability_of_requested_devices(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
         let claims = self.read_pod_claims(pod, entry).ok()?;
@@ -101,7 +101,7 @@ impl<'p> Simulation<'_, 'p> {
         let inventory = &plan.eras.devices.get(era.devices)?.inventory;
         let nodes = plan.eras.nodes.get(era.nodes)?;
         let places: Vec<Node<'p>> = nodes.iter().map(|(_, info)| info.node).collect();
-        let obstacles = inventory.device_obstacles(&self.devices.usage, Some(&places));
+        let obstacles = inventory.obstacles_other_than_holders_and_taints(&self.devices.usage, Some(&places));
         let cycle = SchedulingCycle::start(
             &self.occupancy,
             self.fits.get(era.nodes)?,
@@ -109,7 +109,8 @@ impl<'p> Simulation<'_, 'p> {
             entry.needs,
         )
         .ok()?;
-        let requests = claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests());
+        let requests =
+            claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests_and_alternatives());
         let mut sentences: Vec<String> = Vec::new();
         for request in requests.take(MAX_EXPLAINED_REQUESTS) {
             let name = request.device_class_name();

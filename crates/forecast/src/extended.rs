@@ -3,9 +3,9 @@
 //! The resources that devices must provide depend on the node: a node with a device plugin for a resource provides it
 //! itself. So there is one claim for each set of resources.
 
-use crate::eras::ClassEra;
-use crate::nodes::Catalog;
-use crate::tables::{ClaimSpecEntry, PodAndClaimTables, PodIndex};
+use crate::eras::DeviceClassesInEra;
+use crate::nodes::PodCatalog;
+use crate::tables::{NumberedClaimSpec, PodAndClaimTables, PodIndex};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use tollgate_api::profile::Version;
@@ -17,7 +17,7 @@ const MAX_EXTENDED_RESOURCES_PER_POD: usize = 4;
 
 /// The claims that the scheduler creates for extended resources.
 #[derive(Default, Debug)]
-pub(crate) struct ExtendedClaims<'d> {
+pub(crate) struct ExtendedResourceClaims<'d> {
     specs: Vec<(Doc<'static>, u32)>,
     by_text: HashMap<String, usize, RandomState>,
     /// Index of the claim spec, by pod, class era, and the set of resources that devices must provide.
@@ -26,14 +26,14 @@ pub(crate) struct ExtendedClaims<'d> {
     resources: HashMap<(PodIndex, usize), Vec<&'d str>, RandomState>,
 }
 
-impl<'d> ExtendedClaims<'d> {
+impl<'d> ExtendedResourceClaims<'d> {
     /// Adds all claims that a pod may need for its extended resources. Returns false, and adds none, if the pod has too
     /// many of them.
-    pub(crate) fn try_add_claims_of_pod(
+    pub(crate) fn add_claims_unless_too_many_resources(
         &mut self,
         pod: PodIndex,
-        (era_number, era): (usize, &ClassEra<'d>),
-        catalog: &Catalog<'d>,
+        (era_number, era): (usize, &DeviceClassesInEra<'d>),
+        catalog: &PodCatalog<'d>,
         tables: &mut PodAndClaimTables<'d>,
     ) -> bool {
         let Some(entry) = tables.pods.get(pod) else { return true };
@@ -79,18 +79,18 @@ impl<'d> ExtendedClaims<'d> {
         pod: PodIndex,
         era: usize,
         resources: impl Iterator<Item = &'n str>,
-    ) -> Option<ClaimSpecEntry<'_>> {
+    ) -> Option<NumberedClaimSpec<'_>> {
         let names = self.resources.get(&(pod, era))?;
         let bits = resources.filter_map(|resource| names.iter().position(|name| *name == resource));
         let set = bits.fold(0, |set, bit| set | 1_u32 << bit);
         let place = *self.of_pod.get(&(pod, era, set))?;
         let (doc, number) = self.specs.get(place)?;
-        Some(ClaimSpecEntry { version: Version::V1, spec: ClaimSpec(doc.root()), number: *number })
+        Some(NumberedClaimSpec { version: Version::V1, spec: ClaimSpec(doc.root()), number: *number })
     }
 }
 
 /// A device request of the claim for extended resources: its name, class and count.
-struct Request<'d> {
+struct DeviceRequest<'d> {
     name: String,
     class: &'d str,
     count: i64,
@@ -104,22 +104,24 @@ fn extended_claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> St
     let is_short_lived = |place: usize, container: Value<'_>| {
         place < init.len() && container.get("restartPolicy").str() != "Always"
     };
-    let mut requests: Vec<Request<'d>> = Vec::new();
+    let mut requests: Vec<DeviceRequest<'d>> = Vec::new();
     for &(resource, class) in resources {
-        let long_lived: Vec<Option<Request<'d>>> = containers
+        let long_lived: Vec<Option<DeviceRequest<'d>>> = containers
             .iter()
             .enumerate()
             .map(|(place, &container)| {
                 let wanted = !is_short_lived(place, container);
-                wanted.then(|| extended_resource_request(place, container, resource, class, 0)).flatten()
+                wanted
+                    .then(|| device_request_for_uncovered_amount(place, container, resource, class, 0))
+                    .flatten()
             })
             .collect();
         // What a container asks for that ends before the others start, beyond what those after it have.
-        let mut largest: Option<Request<'d>> = None;
+        let mut largest: Option<DeviceRequest<'d>> = None;
         for (place, &container) in containers.iter().enumerate() {
             if is_short_lived(place, container) {
                 let later = long_lived.iter().skip(place).flatten().map(|request| request.count).sum();
-                let own = extended_resource_request(place, container, resource, class, later);
+                let own = device_request_for_uncovered_amount(place, container, resource, class, later);
                 if let Some(own) = own
                     && largest.as_ref().is_none_or(|largest| largest.count < own.count)
                 {
@@ -131,7 +133,7 @@ fn extended_claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> St
         requests.extend(long_lived.into_iter().flatten());
     }
     requests.sort_by(|one, other| one.name.cmp(&other.name));
-    let requests = requests.iter().map(|Request { name, class, count }| {
+    let requests = requests.iter().map(|DeviceRequest { name, class, count }| {
         format!(
             r#"{{"name":"{name}","exactly":{{"deviceClassName":"{class}","allocationMode":"ExactCount","count":{count}}}}}"#
         )
@@ -142,13 +144,13 @@ fn extended_claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> St
 /// A device request for the amount of a resource that a container needs beyond `others`, the amount that other
 /// requests cover.
 // upstream v1.37 createResourceRequestAndMappings
-fn extended_resource_request<'d>(
+fn device_request_for_uncovered_amount<'d>(
     place: usize,
     container: Value<'_>,
     resource: &str,
     class: &'d str,
     others: i64,
-) -> Option<Request<'d>> {
+) -> Option<DeviceRequest<'d>> {
     let (requests, limits) =
         (container.get("resources").get("requests"), container.get("resources").get("limits"));
     // The API server fills in the requests that only have limits.
@@ -157,5 +159,5 @@ fn extended_resource_request<'d>(
     let amount = quantity(*amounts.get(resource)?).filter(|amount| !amount.is_fractional())?.value();
     let index = amounts.keys().position(|name| *name == resource)?;
     let name = format!("container-{place}-request-{index}");
-    (amount > others).then(|| Request { name, class, count: amount - others })
+    (amount > others).then(|| DeviceRequest { name, class, count: amount - others })
 }

@@ -3,10 +3,10 @@
 //! Invariant: the order of the runs does not matter.
 
 use crate::outcome::{
-    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, Placement, PodForecast, PodOrigin,
-    PodOutcome, PodOutcomeCounts,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacementWithRunCount, PodForecast,
+    PodOrigin, PodOutcome, PodOutcomeCounts,
 };
-use crate::plan::{Plan, TrackedPod};
+use crate::plan::{Plan, ReportedPod};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Explanation for a pod that its StatefulSet does not create.
@@ -120,7 +120,7 @@ impl PodTally {
         }
     }
 
-    fn into_forecast(self, pod: &TrackedPod, samples: u32) -> PodForecast {
+    fn into_forecast(self, pod: &ReportedPod, samples: u32) -> PodForecast {
         let fits = self.places.values().sum();
         let not_recreated = self.not_recreated + self.held_back;
         let outcome = if !self.not_modelled.is_empty() {
@@ -136,8 +136,11 @@ impl PodTally {
         } else {
             PodOutcome::Pending
         };
-        let mut placements: Vec<Placement> =
-            self.places.into_iter().map(|(place, courses)| Placement { courses, place }).collect();
+        let mut placements: Vec<PlacementWithRunCount> = self
+            .places
+            .into_iter()
+            .map(|(place, courses)| PlacementWithRunCount { courses, place })
+            .collect();
         // The sort is stable: placements that are equally frequent stay in the order of nodes and devices.
         placements.sort_by_key(|placement| std::cmp::Reverse(placement.courses));
         let placements_omitted = placements.len().saturating_sub(MAX_LISTED_PLACEMENTS);

@@ -83,7 +83,7 @@ impl<'d> ClaimAllocation<'d> {
     /// Converts a result of the allocator.
     pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> ClaimAllocation<'d> {
         let devices = allocation.devices.iter().map(|device| HeldDevice {
-            request: device.request_name(),
+            request: device.request_name_with_alternative(),
             driver: device.driver,
             pool: device.pool,
             device: device.device,
@@ -105,7 +105,7 @@ impl<'d> ClaimAllocation<'d> {
     }
 
     /// The devices and shares that the allocation holds, which block other claims.
-    pub(crate) fn holdings<'s>(
+    pub(crate) fn holdings_without_admin_access<'s>(
         &'s self,
         inventory: &'s Inventory<'d>,
     ) -> impl Iterator<Item = DeviceHolding<'d>> + 's {
@@ -122,7 +122,7 @@ impl<'d> ClaimAllocation<'d> {
 
     /// The node score of the allocation. Earlier alternatives score higher.
     // upstream v1.37 computeScore
-    pub(crate) fn node_score(&self, spec: ClaimSpec<'_>) -> i64 {
+    pub(crate) fn score_by_chosen_alternatives(&self, spec: ClaimSpec<'_>) -> i64 {
         let mut score = 0;
         for request in spec.devices().requests().iter() {
             for (place, alternative) in request.first_available().iter().enumerate() {

@@ -2,12 +2,14 @@
 
 use crate::controllers::DisruptionEffect;
 use crate::course::{PodState, Simulation};
-use crate::tables::{Controller, PodIndex};
+use crate::tables::{PodIndex, RecreatingController};
 
 impl Simulation<'_, '_> {
-    /// Counts an evicted pod as a failure of its Job.
-    pub(crate) fn count_job_failure(&mut self, pod: PodIndex) {
-        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+    /// Applies the pod failure policy of a Job to an evicted pod: the eviction counts as a failure, is ignored, or
+    /// fails the Job.
+    pub(crate) fn apply_eviction_to_job(&mut self, pod: PodIndex) {
+        let Some(RecreatingController::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller)
+        else {
             return;
         };
         let Some(job) = self.jobs.get_mut(*job) else { return };
@@ -20,7 +22,8 @@ impl Simulation<'_, '_> {
 
     /// True if the Job of the pod has failed or is suspended, so that it creates no more pods. Completed Jobs do not count.
     pub(crate) fn is_job_failed_or_suspended(&self, pod: PodIndex) -> bool {
-        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+        let Some(RecreatingController::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller)
+        else {
             return false;
         };
         let job = self.jobs.get(*job);
@@ -37,7 +40,9 @@ impl Simulation<'_, '_> {
             }
             job.has_ended = true;
             let made = plan.tables.pods.iter().enumerate();
-            let made = made.filter(|(_, pod)| pod.controller == Controller::Job(number)).map(|(pod, _)| pod);
+            let made = made
+                .filter(|(_, pod)| pod.controller == RecreatingController::Job(number))
+                .map(|(pod, _)| pod);
             for pod in stored.bound.iter().copied().chain(made) {
                 if !matches!(self.pods.get(pod), Some(PodState::Absent | PodState::Gone) | None) {
                     self.start_deletion(pod);

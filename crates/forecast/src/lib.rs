@@ -36,19 +36,20 @@ mod tables;
 mod workload;
 
 pub use devices::{
-    BlockedBy, ClaimUser, ClassCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
+    BlockedBy, ClaimUser, ClassMatchCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
     ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_cached,
 };
 pub use evictions::grace_period;
 pub use forecast::RunOutcome;
 pub use outcome::{
-    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacedClaim, PlacedDevice, Placement,
-    PodForecast, PodOrigin, PodOutcome, PodOutcomeCounts, WorkloadName,
+    EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacedClaim, PlacedDevice,
+    PlacementWithRunCount, PodForecast, PodOrigin, PodOutcome, PodOutcomeCounts, WorkloadName,
 };
 pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
 pub use player::RunSimulator;
 pub use restart::{
-    AffectedGroup, GROUP_KINDS, UnitName, effects_of_lost_pods, group_that_moves_together, job_failure_reason,
+    AffectedGroup, GROUP_KINDS, IndivisibleGroupName, effects_of_lost_pods, group_that_moves_together,
+    job_failure_reason,
 };
 pub use selectors::CelSelectorEvaluator;
 pub use state::{ObjectKind, Objects, State, StoredObject};

@@ -18,7 +18,10 @@ const NEEDED_KINDS: [ObjectKind; 5] = [
 
 /// The needed kinds of which the state contains no object and that were not listed. Nodes among the steps do
 /// not count, because the cluster has others.
-pub(crate) fn missing_kinds(state: &State<'_>, steps: &[ClusterChange<'_>]) -> Vec<ObjectKind> {
+pub(crate) fn needed_kinds_absent_from_state_and_steps(
+    state: &State<'_>,
+    steps: &[ClusterChange<'_>],
+) -> Vec<ObjectKind> {
     let is_given = |kind: ObjectKind| {
         let mut given = steps.iter().filter_map(|step| match step {
             ClusterChange::Apply(value) => object_kind(*value),
@@ -45,7 +48,7 @@ fn depends_on(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 
 impl Plan<'_> {
     /// Records the absent kinds that the cluster must contain and that some pod depends on.
-    pub(crate) fn record_missing_kinds(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
+    pub(crate) fn record_missing_kinds_that_pods_need(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
         let PodAndClaimTables { pods, .. } = &self.tables;
         let is_optional =
             |kind| matches!(kind, ObjectKind::ResourceClaimTemplate | ObjectKind::ResourceClaim);

@@ -100,7 +100,7 @@ pub struct PodForecast {
     /// True if in some run the pod is evicted again after it was bound, and would be again and again.
     pub evicted_again: bool,
     /// The placements of the pod over all runs, most frequent first.
-    pub placements: Vec<Placement>,
+    pub placements: Vec<PlacementWithRunCount>,
     /// Number of placements that are not listed.
     pub placements_omitted: usize,
     /// Reason of the PodScheduled condition, if the scheduler sets it.
@@ -115,7 +115,7 @@ pub struct PodForecast {
 
 /// A node and devices that a pod gets, with the number of simulated runs in which it gets them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placement {
+pub struct PlacementWithRunCount {
     /// Number of runs with this placement.
     pub courses: u32,
     pub place: NodeAndDevices,

@@ -5,16 +5,16 @@
 
 use crate::builder::PlanBuilder;
 use crate::controllers::JobTable;
-use crate::eras::{EraIndices, Eras};
-use crate::extended::ExtendedClaims;
-use crate::missing::missing_kinds;
-use crate::nodes::Catalog;
+use crate::eras::{EraIndexOfEachKind, Eras};
+use crate::extended::ExtendedResourceClaims;
+use crate::missing::needed_kinds_absent_from_state_and_steps;
+use crate::nodes::PodCatalog;
 use crate::outcome::{PodOrigin, WorkloadName};
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{ClaimIndex, ClaimSpecEntry, PodAndClaimTables, PodIndex};
+use crate::tables::{ClaimIndex, NumberedClaimSpec, PodAndClaimTables, PodIndex};
 use tollgate_allocator::{AllocatorSemantics, DEFAULT_MAX_STEPS};
 use tollgate_api::profile::Profile;
-use tollgate_cel::evaluate::Behaviour;
+use tollgate_cel::evaluate::ReleaseBehaviour;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
@@ -42,7 +42,7 @@ pub struct SimulatedRelease {
     /// Behavior of device allocation in the release.
     pub semantics: AllocatorSemantics,
     /// Behavior of device selectors in the release.
-    pub behaviour: Behaviour,
+    pub behaviour: ReleaseBehaviour,
 }
 
 /// Settings of a simulation that do not describe the cluster: time, seed and limits.
@@ -66,27 +66,27 @@ impl Settings {
     }
 }
 
-/// A forecast that is ready to be simulated. All threads share it; each thread has its own [`RunSimulator`].
+/// A forecast that is ready to be simulated. All threads share it; each thread has its own `RunSimulator`.
 #[derive(Debug)]
 pub struct Plan<'d> {
     pub(crate) release: SimulatedRelease,
     pub(crate) settings: Settings,
-    pub(crate) catalog: Catalog<'d>,
+    pub(crate) catalog: PodCatalog<'d>,
     pub(crate) tables: PodAndClaimTables<'d>,
     pub(crate) eras: Eras<'d>,
-    pub(crate) extended: ExtendedClaims<'d>,
+    pub(crate) extended: ExtendedResourceClaims<'d>,
     pub(crate) stages: Vec<Stage<'d>>,
     /// The bound pods of the initial state, with their nodes.
     pub(crate) bound: Vec<(PodIndex, &'d str)>,
     /// The pending pods of the initial state, oldest first.
     pub(crate) waiting: Vec<PodIndex>,
     /// The evicted pods of the initial state, by time.
-    pub(crate) evictions: Vec<InitialPodEviction>,
+    pub(crate) evictions: Vec<EvictionOfInitialPod>,
     /// Groups of StatefulSet replacements whose predecessors can be evicted in any order.
     pub(crate) random_orders: Vec<Vec<PodIndex>>,
     pub(crate) controllers: JobTable,
     /// The reported pods, in the order of the report.
-    pub(crate) tracked: Vec<TrackedPod>,
+    pub(crate) tracked: Vec<ReportedPod>,
     /// True if an allocation in the state has a timestamp. Otherwise the timestamps were removed from the
     /// state.
     pub(crate) has_timestamps: bool,
@@ -99,22 +99,22 @@ pub struct Plan<'d> {
 #[derive(Debug)]
 pub(crate) struct Stage<'d> {
     pub(crate) at: Timestamp,
-    pub(crate) era: EraIndices,
-    pub(crate) actions: Vec<Action<'d>>,
+    pub(crate) era: EraIndexOfEachKind,
+    pub(crate) actions: Vec<PodOrClaimChange<'d>>,
 }
 
 /// A change that a stage makes to a pod or claim.
 #[derive(Debug)]
-pub(crate) enum Action<'d> {
+pub(crate) enum PodOrClaimChange<'d> {
     CreatePod(PodIndex),
     DeletePod { namespace: &'d str, name: &'d str },
-    ApplyClaim(ClaimIndex, ClaimSpecEntry<'d>),
+    ApplyClaim(ClaimIndex, NumberedClaimSpec<'d>),
     DeleteClaim(ClaimIndex),
 }
 
 /// A pod of the initial state that is evicted.
 #[derive(Debug)]
-pub(crate) struct InitialPodEviction {
+pub(crate) struct EvictionOfInitialPod {
     pub(crate) at: Timestamp,
     /// Index of the stage in which the eviction happens.
     pub(crate) stage: usize,
@@ -131,7 +131,7 @@ pub(crate) struct InitialPodEviction {
 
 /// A pod that is reported: a given pod, a pending pod, or an evicted pod with its replacements.
 #[derive(Clone, Debug)]
-pub(crate) struct TrackedPod {
+pub(crate) struct ReportedPod {
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) origin: PodOrigin,
@@ -143,10 +143,10 @@ pub(crate) struct TrackedPod {
     pub(crate) pod: Option<PodIndex>,
 }
 
-impl TrackedPod {
+impl ReportedPod {
     /// The report entry for a pod of the initial state that is evicted or deleted and not recreated.
-    pub(crate) fn without_replacement(lost: StoredObject<'_>, workload: Option<WorkloadName>) -> TrackedPod {
-        TrackedPod {
+    pub(crate) fn without_replacement(lost: StoredObject<'_>, workload: Option<WorkloadName>) -> ReportedPod {
+        ReportedPod {
             namespace: lost.namespace().to_owned(),
             name: None,
             origin: PodOrigin::Replacement,
@@ -174,10 +174,10 @@ impl<'d> Plan<'d> {
         let plan = Plan {
             release,
             settings,
-            catalog: Catalog::new(release.semantics, namespaces.chain(given)),
+            catalog: PodCatalog::new(release.semantics, namespaces.chain(given)),
             tables: PodAndClaimTables::default(),
             eras: Eras::default(),
-            extended: ExtendedClaims::default(),
+            extended: ExtendedResourceClaims::default(),
             stages: Vec::new(),
             bound: Vec::new(),
             waiting: Vec::new(),
@@ -188,15 +188,19 @@ impl<'d> Plan<'d> {
             has_timestamps: false,
             missing: Vec::new(),
         };
-        let absent = if settings.assume_complete { Vec::new() } else { missing_kinds(&state, &steps) };
+        let absent = if settings.assume_complete {
+            Vec::new()
+        } else {
+            needed_kinds_absent_from_state_and_steps(&state, &steps)
+        };
         let lists_kinds = state.knows_listed_kinds();
         let mut plan = PlanBuilder::new(plan, state).build(steps);
-        plan.record_missing_kinds(absent, lists_kinds);
+        plan.record_missing_kinds_that_pods_need(absent, lists_kinds);
         plan
     }
 
     /// The report entry of a pod; `None` if the pod is not reported.
-    pub(crate) fn tracked_pod(&self, pod: PodIndex) -> Option<&TrackedPod> {
+    pub(crate) fn reported_pod(&self, pod: PodIndex) -> Option<&ReportedPod> {
         self.tracked.get(self.tables.pods.get(pod)?.tracked?)
     }
 }

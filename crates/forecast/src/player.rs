@@ -19,7 +19,7 @@ pub struct RunSimulator<'p> {
 
 impl Plan<'_> {
     /// Creates a simulator that simulates runs of this plan one after the other and caches their common data.
-    pub fn run_simulator(&self) -> RunSimulator<'_> {
+    pub fn create_run_simulator(&self) -> RunSimulator<'_> {
         let occupancy = self.eras.nodes.first().map(|nodes| {
             let mut occupancy = Occupancy::new(&self.catalog, nodes);
             for (pod, node) in &self.bound {

@@ -36,7 +36,7 @@ pub struct AffectedGroup<'d> {
     pub fails: bool,
     /// The policy field that causes the effect, such as `restartPolicy: None`.
     pub policy: String,
-    /// The effect on the other pods, as a sentence without a period.
+    /// What the loss of pods does to the other pods of the group, as a sentence without a period.
     pub effect: String,
 }
 
@@ -94,7 +94,7 @@ pub fn effects_of_lost_pods<'d>(
 /// Identifies a unit, which is a group of pods that can only move together: the pods of a JobSet, or of one group of a
 /// LeaderWorkerSet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct UnitName<'d> {
+pub struct IndivisibleGroupName<'d> {
     pub kind: ObjectKind,
     pub namespace: &'d str,
     pub name: &'d str,
@@ -104,11 +104,14 @@ pub struct UnitName<'d> {
 
 /// The group of pods that can only move together with this pod; `None` if the state does not contain its JobSet or
 /// LeaderWorkerSet.
-pub fn group_that_moves_together<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
+pub fn group_that_moves_together<'d>(
+    state: &State<'d>,
+    pod: StoredObject<'d>,
+) -> Option<IndivisibleGroupName<'d>> {
     let (kind, namespace, name) = job_set_or_leader_worker_set(state, pod)?;
     let is_indexed = kind == ObjectKind::LeaderWorkerSet;
     let index = if is_indexed { leader_worker_set::group_index(pod) } else { "" };
-    Some(UnitName { kind, namespace, name, index })
+    Some(IndivisibleGroupName { kind, namespace, name, index })
 }
 
 /// The JobSet or LeaderWorkerSet of a pod, if the state contains it.

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tollgate_allocator::{Candidate, SelectorError, SelectorEvaluator};
-use tollgate_cel::evaluate::{Behaviour, Device, EvaluationError, Program};
+use tollgate_cel::evaluate::{Device, EvaluationError, Program, ReleaseBehaviour};
 
 /// Error of every selector for a device with a malformed version or quantity, which API servers reject.
 pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
@@ -17,7 +17,7 @@ pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
 /// Evaluates device selectors, and caches the results.
 #[derive(Debug)]
 pub struct CelSelectorEvaluator {
-    behaviour: Behaviour,
+    behaviour: ReleaseBehaviour,
     cache: RefCell<SelectorCache>,
 }
 
@@ -41,7 +41,7 @@ struct CompiledSelector {
 
 impl CelSelectorEvaluator {
     /// Creates an evaluator for one inventory.
-    pub fn new(behaviour: Behaviour) -> CelSelectorEvaluator {
+    pub fn new(behaviour: ReleaseBehaviour) -> CelSelectorEvaluator {
         CelSelectorEvaluator { behaviour, cache: RefCell::default() }
     }
 }
@@ -72,7 +72,7 @@ impl SelectorEvaluator for CelSelectorEvaluator {
 
 impl SelectorCache {
     /// Index of an expression in the list. A new expression is compiled first.
-    fn index_or_compile(&mut self, text: &str, behaviour: &Behaviour) -> usize {
+    fn index_or_compile(&mut self, text: &str, behaviour: &ReleaseBehaviour) -> usize {
         if let Some(&index) = self.by_text.get(text) {
             return index;
         }

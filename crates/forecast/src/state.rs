@@ -231,7 +231,7 @@ mod tests {
             let mut state = State::default();
             state.add_with_type(&format!("resource.k8s.io/{version}"), "ResourceSlice", slice.root());
             let stored = state.objects_of_kind(ObjectKind::ResourceSlice).get("", "s").expect("it was added");
-            assert_eq!(stored.version.is_before_v1beta2(), is_flat, "{version}");
+            assert_eq!(stored.version.is_v1alpha3_or_v1beta1(), is_flat, "{version}");
         }
     }
 }

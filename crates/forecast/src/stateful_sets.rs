@@ -6,9 +6,9 @@
 
 use crate::course::{PodState, Simulation};
 use crate::evictions::grace_period;
-use crate::plan::{InitialPodEviction, Plan};
+use crate::plan::{EvictionOfInitialPod, Plan};
 use crate::random::Random;
-use crate::tables::{PodIndex, Predecessor};
+use crate::tables::{PodIndex, ReplacedAndNewPredecessor};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, HashMap};
 const MIN_EVICTIONS_OVER_ONE_SECOND: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
-type EvictedOrdinal<'p> = (u64, &'p InitialPodEviction);
+type EvictedOrdinal<'p> = (u64, &'p EvictionOfInitialPod);
 
 /// For each replacement, the round in which the pod that it replaces is evicted. Pods of a higher round are evicted
 /// after the pods of lower rounds were recreated.
-pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
+pub(crate) type EvictionRoundByReplacement = HashMap<PodIndex, usize, RandomState>;
 
 impl Plan<'_> {
     /// Records the pods that must be ready before a StatefulSet creates each replacement: other replacements
@@ -39,7 +39,7 @@ impl Plan<'_> {
                 sets.entry((namespace, set)).or_default().push((ordinal, eviction));
             }
         }
-        let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
+        let mut after: Vec<(PodIndex, Vec<ReplacedAndNewPredecessor>)> = Vec::new();
         let mut random_orders = Vec::new();
         for (&(namespace, set), pods) in &mut sets {
             pods.sort_unstable_by_key(|(ordinal, _)| *ordinal);
@@ -54,7 +54,7 @@ impl Plan<'_> {
                 });
                 after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
             }
-            random_orders.extend(self.replacements_evicted_together(pods));
+            random_orders.extend(self.replacements_with_random_eviction_order(pods));
         }
         for (pod, before) in after {
             if let Some(entry) = self.tables.pods.get_mut(pod) {
@@ -66,29 +66,30 @@ impl Plan<'_> {
 
     /// Groups of replacements of one StatefulSet whose pods are evicted at the same time. Each simulated run draws
     /// an order of these evictions, since a pod can be evicted after another one was already recreated.
-    fn replacements_evicted_together(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
-        let mut together: BTreeMap<_, Vec<&InitialPodEviction>> = BTreeMap::new();
+    fn replacements_with_random_eviction_order(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
+        let mut together: BTreeMap<_, Vec<&EvictionOfInitialPod>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
         }
         together.retain(|time, evictions| {
-            let is_same = |other: &&InitialPodEviction| other.is_by_taint && (other.stage, other.at) == *time;
-            let is_gone_at_once = |eviction: &&InitialPodEviction| {
+            let is_same =
+                |other: &&EvictionOfInitialPod| other.is_by_taint && (other.stage, other.at) == *time;
+            let is_gone_at_once = |eviction: &&EvictionOfInitialPod| {
                 self.tables.pods.get(eviction.pod).is_some_and(|pod| grace_period(pod.spec) == 0)
             };
             evictions.len() > 1
                 && (evictions.iter().any(is_gone_at_once)
                     || self.evictions.iter().filter(is_same).count() >= MIN_EVICTIONS_OVER_ONE_SECOND)
         });
-        let replacements = |evictions: &Vec<&InitialPodEviction>| {
+        let replacements = |evictions: &Vec<&EvictionOfInitialPod>| {
             evictions.iter().filter_map(|eviction| eviction.replacement).collect()
         };
         together.values().map(replacements).collect()
     }
 
     /// Draws a random order of the evictions for one simulated run, for those that can happen in any order.
-    pub(crate) fn random_eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
-        let mut rounds = EvictionRounds::default();
+    pub(crate) fn random_eviction_rounds(&self, random: &mut Random) -> EvictionRoundByReplacement {
+        let mut rounds = EvictionRoundByReplacement::default();
         for order in &self.random_orders {
             let mut drawn: Vec<(u64, PodIndex)> = order.iter().map(|pod| (random.next(), *pod)).collect();
             drawn.sort_unstable();
@@ -113,8 +114,9 @@ impl Simulation<'_, '_> {
         let is_still_there = |new: &PodIndex| {
             round.is_some_and(|round| self.rounds.get(new).is_some_and(|other| other > round))
         };
-        let is_ready =
-            |(old, new): &Predecessor| old.is_some_and(is_bound) || is_bound(*new) || is_still_there(new);
+        let is_ready = |(old, new): &ReplacedAndNewPredecessor| {
+            old.is_some_and(is_bound) || is_bound(*new) || is_still_there(new)
+        };
         !entry.after.iter().all(is_ready)
     }
 }

@@ -5,7 +5,7 @@
 //! again.
 
 use crate::held::ClaimAllocation;
-use crate::nodes::{Catalog, PodId, PodSource};
+use crate::nodes::{PodCatalog, PodId, PodSource};
 use crate::state::StoredObject;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -22,15 +22,15 @@ pub(crate) type ClaimIndex = usize;
 
 /// The spec of a claim, with a number that is equal for specs with equal text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimSpecEntry<'d> {
+pub(crate) struct NumberedClaimSpec<'d> {
     pub(crate) version: Version,
     pub(crate) spec: ClaimSpec<'d>,
     pub(crate) number: u32,
 }
 
-impl<'d> ClaimSpecEntry<'d> {
+impl<'d> NumberedClaimSpec<'d> {
     /// All requests and their alternatives, in order.
-    pub(crate) fn requests(self) -> impl Iterator<Item = RequestBody<'d>> {
+    pub(crate) fn requests_and_alternatives(self) -> impl Iterator<Item = RequestBody<'d>> {
         self.spec.devices().requests().iter().flat_map(move |request| {
             let alternatives = request.first_available().iter().map(SubRequest::body);
             request.exactly(self.version).into_iter().chain(alternatives).collect::<Vec<_>>()
@@ -55,14 +55,14 @@ pub(crate) struct PodEntry<'d> {
     pub(crate) extended: ClaimIndex,
     /// Index of the pod among the reported pods.
     pub(crate) tracked: Option<usize>,
-    pub(crate) controller: Controller,
+    pub(crate) controller: RecreatingController,
     /// Pods that must be bound before a controller creates this pod.
-    pub(crate) after: Vec<Predecessor>,
+    pub(crate) after: Vec<ReplacedAndNewPredecessor>,
 }
 
 /// A pod that must be bound before another pod is created, preceded by the pod of the initial state that it
 /// replaces.
-pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
+pub(crate) type ReplacedAndNewPredecessor = (Option<PodIndex>, PodIndex);
 
 /// A claim in `spec.resourceClaims` of a pod: by name, or generated from a template.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct ClaimReference<'d> {
 
 /// The controller that recreates a pod after an eviction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Controller {
+pub(crate) enum RecreatingController {
     /// No controller recreates the pod.
     None,
     /// A controller that recreates the pod as soon as its deletion starts, such as a ReplicaSet.
@@ -102,7 +102,7 @@ pub(crate) struct ClaimEntry<'d> {
 /// Spec, allocation and consumers of a claim of the initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
-    pub(crate) spec: ClaimSpecEntry<'d>,
+    pub(crate) spec: NumberedClaimSpec<'d>,
     pub(crate) allocation: Option<Arc<ClaimAllocation<'d>>>,
     /// UIDs in `status.reservedFor`.
     pub(crate) reserved: Vec<&'d str>,
@@ -122,10 +122,14 @@ pub(crate) struct PodAndClaimTables<'d> {
 
 impl<'d> PodAndClaimTables<'d> {
     /// Adds the spec of a claim or template.
-    pub(crate) fn add_spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> ClaimSpecEntry<'d> {
+    pub(crate) fn intern_claim_spec(
+        &mut self,
+        version: Version,
+        spec: ClaimSpec<'d>,
+    ) -> NumberedClaimSpec<'d> {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
         let text = format!("{}\0{}", version.name(), spec.json().raw_json());
-        ClaimSpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
+        NumberedClaimSpec { version, spec, number: *self.specs.entry(text).or_insert(next) }
     }
 
     /// Assigns a number to a claim spec that no object contains.
@@ -136,7 +140,7 @@ impl<'d> PodAndClaimTables<'d> {
     }
 
     /// Index of the claim with this name, which need not exist yet.
-    pub(crate) fn claim_index(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
+    pub(crate) fn find_or_add_claim(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
         let next = self.claims.len();
         let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);
         if claim == next {
@@ -148,9 +152,9 @@ impl<'d> PodAndClaimTables<'d> {
 
     /// Adds a claim of the initial state.
     pub(crate) fn add_stored_claim(&mut self, object: StoredObject<'d>) {
-        let index = self.claim_index(object.namespace(), object.name());
+        let index = self.find_or_add_claim(object.namespace(), object.name());
         let claim = Claim::of(object.value);
-        let spec = self.add_spec(object.version, claim.spec());
+        let spec = self.intern_claim_spec(object.version, claim.spec());
         let metadata = object.value.get("metadata");
         let stored = StoredClaim {
             spec,
@@ -178,7 +182,7 @@ impl<'d> PodAndClaimTables<'d> {
     /// Adds a pod. `status` is that of an existing pod and names the claims that were generated for it.
     pub(crate) fn add_pod(
         &mut self,
-        catalog: &mut Catalog<'d>,
+        catalog: &mut PodCatalog<'d>,
         source: &PodSource<'d>,
         name: String,
         status: Value<'d>,
@@ -193,10 +197,10 @@ impl<'d> PodAndClaimTables<'d> {
         for claim in PodClaims::of(source.spec).resource_claims().iter() {
             let reference = claim.name();
             let (claim, template) = match (claim.resource_claim_name(), known(reference)) {
-                (Some(name), _) => (Some(self.claim_index(namespace, name)), None),
+                (Some(name), _) => (Some(self.find_or_add_claim(namespace, name)), None),
                 (None, Some("")) => (None, None),
                 (None, Some(name)) => {
-                    (Some(self.claim_index(namespace, name)), claim.resource_claim_template_name())
+                    (Some(self.find_or_add_claim(namespace, name)), claim.resource_claim_template_name())
                 }
                 (None, None) => {
                     let generated = self.add_generated_claim(format!("{name}-{reference}-gen"));
@@ -207,7 +211,7 @@ impl<'d> PodAndClaimTables<'d> {
         }
         let extended = match status.get("extendedResourceClaimStatus").get("resourceClaimName").str() {
             "" => self.add_generated_claim("<extended-resources>".to_owned()),
-            name => self.claim_index(namespace, name),
+            name => self.find_or_add_claim(namespace, name),
         };
         let needs = catalog.add_pod(source);
         self.pods.push(PodEntry {
@@ -219,7 +223,7 @@ impl<'d> PodAndClaimTables<'d> {
             references,
             extended,
             tracked: None,
-            controller: Controller::None,
+            controller: RecreatingController::None,
             after: Vec::new(),
         });
         self.pods.len() - 1

@@ -6,7 +6,7 @@ pub fn count_with_noun(count: usize, noun: &str) -> String {
 }
 
 /// The number with a comma between groups of three digits: `12,345`.
-pub fn grouped(count: usize) -> String {
+pub fn group_thousands(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -27,7 +27,7 @@ pub fn plural_suffix(count: usize) -> &'static str {
 mod tests {
     #[test]
     fn thousands_are_separated() {
-        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::grouped);
+        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::group_thousands);
         assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
     }
 }

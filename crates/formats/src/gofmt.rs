@@ -47,12 +47,12 @@ pub fn quote_bytes(value: &[u8]) -> String {
 }
 
 /// The values, each quoted, sorted and separated by commas: the list after `supported values: `.
-pub fn quote_list(values: &[&str]) -> String {
-    quote_list_stopping_after(values, usize::MAX)
+pub fn quote_sorted_list(values: &[&str]) -> String {
+    quote_sorted_list_stopping_after(values, usize::MAX)
 }
 
-/// [`quote_list`] for a caller that reads at most `max_bytes` bytes: the result may end anywhere after them.
-pub fn quote_list_stopping_after(values: &[&str], max_bytes: usize) -> String {
+/// [`quote_sorted_list`] for a caller that reads at most `max_bytes` bytes: the result may end anywhere after them.
+pub fn quote_sorted_list_stopping_after(values: &[&str], max_bytes: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let mut out = String::new();
@@ -198,8 +198,11 @@ mod tests {
         }
         assert_eq!(quote_bytes(b"a\xc3"), r#""a\xc3""#);
         assert_eq!(quote_bytes(b"\xf0\x9f\x94z"), r#""\xf0\x9f\x94z""#);
-        assert_eq!(quote_list(&["NoSchedule", "None", "NoExecute"]), r#""NoExecute", "NoSchedule", "None""#);
-        assert_eq!(quote_list(&[]), "");
+        assert_eq!(
+            quote_sorted_list(&["NoSchedule", "None", "NoExecute"]),
+            r#""NoExecute", "NoSchedule", "None""#
+        );
+        assert_eq!(quote_sorted_list(&[]), "");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Timestamp {
     }
 
     /// True for Go's zero time.
-    pub fn is_zero(self) -> bool {
+    pub fn is_go_zero_time(self) -> bool {
         self == Self::ZERO
     }
 }
@@ -334,7 +334,7 @@ mod tests {
                 text.len() == 20 && expected < "2025-08-13T10:11:13",
                 "{text}"
             );
-            assert_eq!(time.is_zero(), text.starts_with("0001"), "{text}");
+            assert_eq!(time.is_go_zero_time(), text.starts_with("0001"), "{text}");
         }
         let halves = [("2025-08-13T10:11:12.5Z", 500_000_000), ("2025-08-13T10:11:12.0000000019Z", 1)];
         for (text, nanos) in halves {

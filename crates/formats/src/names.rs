@@ -12,7 +12,7 @@ mod texts;
 mod uuid;
 
 pub use semver::{is_semver, split_optional};
-pub use shapes::{is_c_identifier, is_condition_reason, is_subdomain};
+pub use shapes::{has_subdomain_shape, is_c_identifier, is_condition_reason};
 pub use texts::{
     INVALID_C_IDENTIFIER, INVALID_CIDR, INVALID_CONDITION_REASON, INVALID_EXTENDED_RESOURCE,
     INVALID_LABEL_VALUE, INVALID_LABEL1123, INVALID_SEMVER, INVALID_SUBDOMAIN, INVALID_SUBDOMAIN_CASELESS,
@@ -70,7 +70,7 @@ pub fn check_label_key(
                     LengthUnitWord::Bytes => "prefix part must be no more than 253 bytes",
                 }));
             }
-            if !is_subdomain(prefix) {
+            if !has_subdomain_shape(prefix) {
                 report(Cow::Borrowed(texts::INVALID_PREFIX_PART));
             }
         }
@@ -84,35 +84,35 @@ pub fn check_label_key(
             LengthUnitWord::Bytes => "name part must be no more than 63 bytes",
         }));
     }
-    if !shapes::is_qualified_name_part(name) {
+    if !shapes::has_qualified_name_part_shape(name) {
         report(Cow::Borrowed(texts::INVALID_NAME_PART));
     }
 }
 
 /// True if [`check_label_key`] reports nothing. One pass: nearly every key is fine.
 pub fn is_label_key(value: &str) -> bool {
-    LastDomain::default().is_label_key(value)
+    LastValidDomainCache::default().is_label_key(value)
 }
 
 /// Checks the domains of many names. Adjacent names usually have the same domain, so a domain is compared with the last
 /// valid one first. Use one value for each kind of name, because the maximum length of its domain is not remembered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LastDomain<'a>(&'a str);
+pub struct LastValidDomainCache<'a>(&'a str);
 
-impl<'a> LastDomain<'a> {
+impl<'a> LastValidDomainCache<'a> {
     /// The rest of a name that begins with the last valid domain and a slash; `None` if it begins otherwise.
     #[inline]
-    pub fn name_after(self, name: &'a str) -> Option<&'a str> {
+    pub fn strip_cached_domain(self, name: &'a str) -> Option<&'a str> {
         if self.0.is_empty() { None } else { name.strip_prefix(self.0)?.strip_prefix('/') }
     }
 
-    /// True if `domain` is a DNS-1123 subdomain, as in [`is_subdomain`].
+    /// True if `domain` is a DNS-1123 subdomain, as in [`has_subdomain_shape`].
     #[inline]
-    pub fn is_subdomain(&mut self, domain: &'a str) -> bool {
+    pub fn has_subdomain_shape(&mut self, domain: &'a str) -> bool {
         if domain == self.0 {
             return !domain.is_empty();
         }
-        let is_valid = is_subdomain(domain);
+        let is_valid = has_subdomain_shape(domain);
         if is_valid {
             self.0 = domain;
         }
@@ -121,12 +121,12 @@ impl<'a> LastDomain<'a> {
 
     /// True if [`check_label_key`] reports nothing about `key`.
     pub fn is_label_key(&mut self, key: &'a str) -> bool {
-        let is_name = |name: &str| name.len() <= LABEL_MAX && shapes::is_qualified_name_part(name);
-        if self.name_after(key).is_some_and(is_name) {
+        let is_name = |name: &str| name.len() <= LABEL_MAX && shapes::has_qualified_name_part_shape(name);
+        if self.strip_cached_domain(key).is_some_and(is_name) {
             return true;
         }
         let (prefix, name) = split_prefix(key);
-        prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && self.is_subdomain(prefix))
+        prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && self.has_subdomain_shape(prefix))
             && is_name(name)
     }
 }
@@ -145,7 +145,7 @@ pub fn check_label_value(value: &str, unit: LengthUnitWord, report: &mut dyn FnM
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
-    if !value.is_empty() && !shapes::is_qualified_name_part(value) {
+    if !value.is_empty() && !shapes::has_qualified_name_part_shape(value) {
         report(Cow::Borrowed(INVALID_LABEL_VALUE));
     }
 }
@@ -156,7 +156,7 @@ pub fn check_dns_label(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut
         report(Cow::Borrowed(too_long_label(unit)));
     }
     if !shapes::has_dns_label_shape(value) {
-        report(Cow::Borrowed(if is_subdomain(value) { NO_DOTS } else { INVALID_LABEL1123 }));
+        report(Cow::Borrowed(if has_subdomain_shape(value) { NO_DOTS } else { INVALID_LABEL1123 }));
     }
 }
 
@@ -170,7 +170,7 @@ pub fn check_dns_subdomain(value: &str, unit: LengthUnitWord, report: &mut dyn F
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
-    if !is_subdomain(value) {
+    if !has_subdomain_shape(value) {
         report(Cow::Borrowed(INVALID_SUBDOMAIN));
     }
 }
@@ -181,7 +181,7 @@ pub fn check_subdomain_caseless(value: &str, unit: LengthUnitWord, report: &mut 
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
-    if !shapes::is_subdomain_caseless(value) {
+    if !shapes::has_caseless_subdomain_shape(value) {
         report(Cow::Borrowed(INVALID_SUBDOMAIN_CASELESS));
     }
 }
@@ -211,7 +211,7 @@ pub fn check_path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
 pub fn is_extended_resource_name(value: &str) -> bool {
     !value.contains(KUBERNETES_DOMAIN)
         && !value.starts_with(QUOTA_PREFIX)
-        && is_valid_after_quota_prefix(value)
+        && is_valid_with_quota_prefix_prepended(value)
 }
 
 /// Reports what 1.37 finds wrong with an extended resource name.
@@ -226,7 +226,7 @@ pub fn check_extended_resource(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.contains(KUBERNETES_DOMAIN) {
         report(Cow::Borrowed(texts::NO_KUBERNETES));
     }
-    if !is_valid_after_quota_prefix(value) {
+    if !is_valid_with_quota_prefix_prepended(value) {
         check_label_key(
             &format!("{QUOTA_PREFIX}{value}"),
             LengthUnitWord::Bytes,
@@ -254,12 +254,12 @@ const KUBERNETES_DOMAIN: &str = "kubernetes.io/";
 const QUOTA_PREFIX: &str = "requests.";
 
 /// True if `requests.` + `value` is a label key with a prefix, checked without building it.
-fn is_valid_after_quota_prefix(value: &str) -> bool {
+fn is_valid_with_quota_prefix_prepended(value: &str) -> bool {
     value.split_once('/').is_some_and(|(prefix, name)| {
         prefix.len() + QUOTA_PREFIX.len() <= SUBDOMAIN_MAX
-            && is_subdomain(prefix)
+            && has_subdomain_shape(prefix)
             && name.len() <= LABEL_MAX
-            && shapes::is_qualified_name_part(name)
+            && shapes::has_qualified_name_part_shape(name)
     })
 }
 

@@ -16,7 +16,7 @@ pub struct InvalidCidr;
 /// upstream v1.36 `IsValidInterfaceAddress`
 pub fn canonical_cidr_if_different(value: &str) -> Result<Option<String>, InvalidCidr> {
     let (address, length) = value.split_once('/').ok_or(InvalidCidr)?;
-    let address = address.parse().or_else(|_| without_padding(address).parse());
+    let address = address.parse().or_else(|_| without_leading_zeros(address).parse());
     let address: IpAddr = address.map_err(|_not_one| InvalidCidr)?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
@@ -46,7 +46,7 @@ impl fmt::Write for ComparingWriter<'_> {
 }
 
 /// The address without leading zeros in its octets and groups.
-fn without_padding(address: &str) -> String {
+fn without_leading_zeros(address: &str) -> String {
     let mut plain = String::with_capacity(address.len());
     for part in address.split_inclusive(['.', ':']) {
         let digits = part.trim_end_matches(['.', ':']);

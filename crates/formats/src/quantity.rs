@@ -184,7 +184,7 @@ impl<'a> Quantity<'a> {
     }
 
     /// True if the amount is larger than the largest `int64`.
-    pub fn exceeds_i64(&self) -> bool {
+    pub fn exceeds_i64_max(&self) -> bool {
         let mut buffer = Buffer::default();
         let most = DecimalView::from_i64(i64::MAX, 0, &mut buffer);
         self.with_view(|view| view.compare(most).is_gt())
@@ -211,7 +211,7 @@ impl<'a> Quantity<'a> {
 
     /// The amount without the text it was read from; it prints in the canonical form.
     #[must_use]
-    pub fn into_owned(self) -> Quantity<'static> {
+    pub fn into_owned_without_text(self) -> Quantity<'static> {
         Quantity { amount: self.amount, format: self.format, text: None }
     }
 

@@ -3,7 +3,7 @@
 //! Names, values, file names and messages come from manifests, requests and folders. Unsafe characters are replaced by
 //! U+FFFD: control characters (ESC, and C1 such as U+009B, which starts the same sequences), characters that change the
 //! direction of text or are invisible, and those that make a line a command of a CI server, at its start (`::error::`)
-//! or anywhere in it (`##[error]`). In JSON the same characters are escaped instead: [`sanitize_json`].
+//! or anywhere in it (`##[error]`). In JSON the same characters are escaped instead: [`escape_unsafe_chars_in_json`].
 //!
 //! The replacement is not reversible. Invariant: the result has no unsafe character except line breaks, and a text that
 //! needs no change is not copied.
@@ -44,35 +44,35 @@ pub fn is_unsafe(letter: char) -> bool {
 }
 
 /// The text with unsafe characters, except line breaks, replaced by U+FFFD.
-pub fn replace_unsafe(text: &str) -> Cow<'_, str> {
+pub fn replace_unsafe_except_line_breaks(text: &str) -> Cow<'_, str> {
     replace_chars(text, |letter| letter != '\n' && is_unsafe(letter))
 }
 
 /// The text with unsafe characters, except line breaks, replaced, and with commands of CI servers made harmless.
-pub fn sanitize_text(text: &str) -> Cow<'_, str> {
-    without_ci_commands(replace_unsafe(text))
+pub fn sanitize_multiline_text(text: &str) -> Cow<'_, str> {
+    neutralize_ci_commands(replace_unsafe_except_line_breaks(text))
 }
 
 /// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
 /// servers made harmless.
-pub fn sanitize_line(name: &str) -> Cow<'_, str> {
-    without_ci_commands(replace_chars(name, is_unsafe))
+pub fn sanitize_as_line(name: &str) -> Cow<'_, str> {
+    neutralize_ci_commands(replace_chars(name, is_unsafe))
 }
 
 /// The text with commands of CI servers made harmless.
-fn without_ci_commands(text: Cow<'_, str>) -> Cow<'_, str> {
+fn neutralize_ci_commands(text: Cow<'_, str>) -> Cow<'_, str> {
     if !has_ci_command(&text) {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 8);
     for line in text.split_inclusive('\n') {
-        push_without_ci_commands(&mut out, line);
+        push_line_with_ci_commands_neutralized(&mut out, line);
     }
     out.into()
 }
 
 /// The JSON text with unsafe characters and commands of CI servers escaped, so that its value does not change.
-pub fn sanitize_json(text: &str) -> Cow<'_, str> {
+pub fn escape_unsafe_chars_in_json(text: &str) -> Cow<'_, str> {
     // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
     let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
     if !text.contains(is_escaped) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
@@ -81,7 +81,7 @@ pub fn sanitize_json(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 64);
     let mut rest = text.chars();
     while let Some(letter) = rest.next() {
-        if is_escaped(letter) || letter == '#' && completes_ci_command_mark(&out, rest.as_str()) {
+        if is_escaped(letter) || letter == '#' && hash_between_completes_ci_command(&out, rest.as_str()) {
             for unit in letter.encode_utf16(&mut [0; 2]) {
                 _ = write!(out, "\\u{unit:04x}");
             }
@@ -95,7 +95,10 @@ pub fn sanitize_json(text: &str) -> Cow<'_, str> {
 /// Replaces unsafe characters outside of ASCII and commands of CI servers in a source line. Also returns the range
 /// `mark`, adjusted so that it covers the same characters in the result. ASCII control characters are left to the
 /// caller, which shows them in its own way.
-pub fn sanitize_excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
+pub fn sanitize_excerpt_except_ascii_controls(
+    text: &str,
+    mark: std::ops::Range<usize>,
+) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
     if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
         return (text.into(), mark);
@@ -106,7 +109,7 @@ pub fn sanitize_excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, st
         start = start.or((at >= mark.start).then_some(out.len()));
         end = end.or((at >= mark.end).then_some(out.len()));
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
-        let is_command = letter == '#' && completes_ci_command_mark(&out, rest);
+        let is_command = letter == '#' && hash_between_completes_ci_command(&out, rest);
         out.push(if is_command || is_replaced(letter) { REPLACEMENT } else { letter });
     }
     let mark = start.unwrap_or(out.len())..end.unwrap_or(out.len());
@@ -136,7 +139,7 @@ fn is_github_command(line: &str) -> bool {
 }
 
 /// Appends a line, with a character replaced in each command of a CI server.
-fn push_without_ci_commands(out: &mut String, line: &str) {
+fn push_line_with_ci_commands_neutralized(out: &mut String, line: &str) {
     let mut rest = line;
     if is_github_command(line) {
         let blanks = line.len() - line.trim_start().len();
@@ -146,13 +149,13 @@ fn push_without_ci_commands(out: &mut String, line: &str) {
     }
     let mut letters = rest.chars();
     while let Some(letter) = letters.next() {
-        let is_mark = letter == '#' && completes_ci_command_mark(out, letters.as_str());
+        let is_mark = letter == '#' && hash_between_completes_ci_command(out, letters.as_str());
         out.push(if is_mark { REPLACEMENT } else { letter });
     }
 }
 
 /// True if a `#` between `before` and `after` is the second one of a command such as `##[error]`.
-fn completes_ci_command_mark(before: &str, after: &str) -> bool {
+fn hash_between_completes_ci_command(before: &str, after: &str) -> bool {
     before.ends_with('#')
         && CI_COMMANDS
             .iter()
@@ -161,7 +164,10 @@ fn completes_ci_command_mark(before: &str, after: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{replace_unsafe, sanitize_excerpt, sanitize_json, sanitize_line, sanitize_text};
+    use super::{
+        escape_unsafe_chars_in_json, replace_unsafe_except_line_breaks, sanitize_as_line,
+        sanitize_excerpt_except_ascii_controls, sanitize_multiline_text,
+    };
 
     #[test]
     fn what_is_active_is_not_shown() {
@@ -171,9 +177,9 @@ mod tests {
             ("a\u{200b}b\u{feff}\u{e0041}\u{2028}", "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}"),
             ("a\r\nb\tc\u{7f}\0", "a\u{fffd}\nb\u{fffd}c\u{fffd}\u{fffd}"),
         ] {
-            assert_eq!(replace_unsafe(written), shown, "{written:?}");
-            assert_eq!(sanitize_text(written), shown, "{written:?}");
-            assert_eq!(sanitize_line(written), shown.replace('\n', "\u{fffd}"), "{written:?}");
+            assert_eq!(replace_unsafe_except_line_breaks(written), shown, "{written:?}");
+            assert_eq!(sanitize_multiline_text(written), shown, "{written:?}");
+            assert_eq!(sanitize_as_line(written), shown.replace('\n', "\u{fffd}"), "{written:?}");
         }
     }
 
@@ -188,25 +194,26 @@ mod tests {
             ("a ##[error]b ##vso[x]y ## [z]", "a #\u{fffd}[error]b #\u{fffd}vso[x]y ## [z]"),
             ("###[x]", "##\u{fffd}[x]"),
         ] {
-            assert_eq!(sanitize_text(written), shown, "{written:?}");
+            assert_eq!(sanitize_multiline_text(written), shown, "{written:?}");
         }
-        assert_eq!(sanitize_line("r\n::error::x"), "r\u{fffd}::error::x");
-        assert_eq!(sanitize_line("::error::x"), "\u{fffd}:error::x");
+        assert_eq!(sanitize_as_line("r\n::error::x"), "r\u{fffd}::error::x");
+        assert_eq!(sanitize_as_line("::error::x"), "\u{fffd}:error::x");
     }
 
     #[test]
     fn json_is_escaped_in_its_own_way() {
         let written = "{\"a\":\"\u{9b}\u{202e}\u{e0041}##[error]\",\n\"b\":1}";
-        let shown = sanitize_json(written);
+        let shown = escape_unsafe_chars_in_json(written);
         assert_eq!(shown, "{\"a\":\"\\u009b\\u202e\\udb40\\udc41#\\u0023[error]\",\n\"b\":1}");
     }
 
     #[test]
     fn a_mark_stays_where_it_was() {
-        let (shown, mark) = sanitize_excerpt("\u{9b}a: \u{85}x\u{200b} # ##[error]", 5..10);
+        let (shown, mark) =
+            sanitize_excerpt_except_ascii_controls("\u{9b}a: \u{85}x\u{200b} # ##[error]", 5..10);
         assert_eq!(shown, "\u{fffd}a: \u{fffd}x\u{fffd} # #\u{fffd}[error]");
         assert_eq!(shown.get(mark), Some("\u{fffd}x\u{fffd}"));
-        assert_eq!(sanitize_excerpt("a\u{9b}", 3..3).1, 4..4);
-        assert_eq!(sanitize_excerpt("a", 0..1).1, 0..1);
+        assert_eq!(sanitize_excerpt_except_ascii_controls("a\u{9b}", 3..3).1, 4..4);
+        assert_eq!(sanitize_excerpt_except_ascii_controls("a", 0..1).1, 0..1);
     }
 }

@@ -5,35 +5,35 @@
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::frame::grouped;
-use crate::text::Text;
+use crate::frame::group_thousands;
+use crate::text::SafeText;
 
 /// The devices of a class, as `devices -o json` counts them.
 #[derive(Clone, Default, Debug, Deserialize)]
 #[serde(default)]
-pub struct ClassCounts {
-    pub name: Text,
+pub struct DeviceClassCounts {
+    pub name: SafeText,
     pub total: usize,
     pub allocated: usize,
     pub tainted: usize,
     pub blocked: usize,
     pub free: usize,
     /// Why a selector of the class does not compile; `None` if all do.
-    pub error: Option<Text>,
+    pub error: Option<SafeText>,
 }
 
 /// The devices of a class before and after a change.
 #[derive(Clone, Default, Debug, Deserialize)]
 #[serde(default)]
-pub struct ClassChange {
-    pub before: ClassCounts,
-    pub after: ClassCounts,
+pub struct DeviceClassBeforeAndAfter {
+    pub before: DeviceClassCounts,
+    pub after: DeviceClassCounts,
 }
 
 /// A part of a bar: its CSS class, its name and its size.
 pub(crate) type BarPart = (&'static str, &'static str, usize);
 
-impl ClassCounts {
+impl DeviceClassCounts {
     /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a
     /// taint, or else blocked. The other tainted devices are allocated.
     fn bar_parts(&self) -> [BarPart; 5] {
@@ -51,7 +51,7 @@ impl ClassCounts {
 }
 
 /// Bars with the devices of each class by state.
-pub fn class_bars(classes: &[ClassCounts]) -> Markup {
+pub fn class_bars(classes: &[DeviceClassCounts]) -> Markup {
     html! {
         ul.bars {
             @for class in classes {
@@ -67,20 +67,20 @@ pub fn class_bars(classes: &[ClassCounts]) -> Markup {
 }
 
 /// The bar of one group of devices, without numbers.
-pub(crate) fn state_bar(class: &ClassCounts) -> Markup {
+pub(crate) fn state_bar(class: &DeviceClassCounts) -> Markup {
     bar(&class.bar_parts(), class.total)
 }
 
 /// Bars with the devices of each class before and after a change.
-pub fn class_change_bars(changes: &[ClassChange]) -> Markup {
+pub fn class_change_bars(changes: &[DeviceClassBeforeAndAfter]) -> Markup {
     html! {
         ul.bars {
-            @for ClassChange { before, after } in changes {
+            @for DeviceClassBeforeAndAfter { before, after } in changes {
                 @let total = before.total.max(after.total);
                 li {
                     h3 {
                         (before.name) " "
-                        span.delta { (grouped(before.free)) " → " (grouped(after.free)) " free" }
+                        span.delta { (group_thousands(before.free)) " → " (group_thousands(after.free)) " free" }
                     }
                     div.pair {
                         span { "before" } (bar(&before.bar_parts(), total)) (bar_numbers(&before.bar_parts()))
@@ -111,7 +111,7 @@ pub(crate) fn bar_numbers(parts: &[BarPart]) -> Markup {
     html! {
         p.numbers {
             @for (class, name, size) in parts.iter().filter(|part| part.2 > 0) {
-                span { (fill_swatch(class)) (grouped(*size)) " " (name) } " "
+                span { (fill_swatch(class)) (group_thousands(*size)) " " (name) } " "
             }
         }
     }

@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
-pub(crate) use tollgate_formats::count::grouped;
+pub(crate) use tollgate_formats::count::group_thousands;
 use tollgate_formats::count::plural_suffix;
 use tollgate_formats::gotime;
 
 use crate::table;
-use crate::text::Text;
+use crate::text::SafeText;
 
 /// The script of every page: it sorts tables, filters tables and maps, and shows the device that is chosen.
 pub const SCRIPT: &str = include_str!("script.js");
@@ -21,27 +21,27 @@ pub fn style() -> String {
 
 /// Where a report comes from. It is the same for all pages of a run.
 #[derive(Clone, Default, Debug)]
-pub struct ReportSource {
+pub struct ReportProvenance {
     /// Where the state comes from: `context prod (https://…)`, or the files of the dump.
-    pub source: Text,
+    pub source: SafeText,
     /// When the state was read, in RFC 3339; `None` if the dump does not say so.
-    pub taken: Option<Text>,
+    pub taken: Option<SafeText>,
     /// What is missing from the state; empty if it is complete.
-    pub incomplete: Vec<Text>,
+    pub incomplete: Vec<SafeText>,
     /// The command that made the page.
-    pub command: Text,
+    pub command: SafeText,
     /// The version of Tollgate.
-    pub version: Text,
+    pub version: SafeText,
     /// The folder of the documentation, as an address without a slash at the end.
-    pub docs: Text,
+    pub docs: SafeText,
     /// True if only the lead and the body are drawn, as a part of another page.
     pub is_part: bool,
 }
 
 /// A page before it is written.
 #[derive(Debug)]
-pub struct Frame<'a> {
-    pub page: &'a ReportSource,
+pub struct HtmlPage<'a> {
+    pub page: &'a ReportProvenance,
     /// What the page is about, such as `Devices`.
     pub title: &'a str,
     /// The sentence at the top of the page with its most important result.
@@ -55,15 +55,15 @@ pub struct Frame<'a> {
     pub read_more: &'a [(&'a str, &'a str)],
 }
 
-impl Frame<'_> {
+impl HtmlPage<'_> {
     /// The HTML text of the whole page.
-    pub fn render(self) -> String {
+    pub fn render_page_or_part(self) -> String {
         if self.page.is_part {
             return html! { p.lead { (self.lead) } (self.body) }.into_string();
         }
         let style = style();
         let policy = content_security_policy(&style);
-        let ReportSource { source, taken, incomplete, command, version, docs, .. } = self.page;
+        let ReportProvenance { source, taken, incomplete, command, version, docs, .. } = self.page;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -84,7 +84,7 @@ impl Frame<'_> {
                         p.lead { (self.lead) }
                         dl.facts {
                             div { dt { "Cluster state" } dd { (source) } }
-                            div { dt { "Read" } dd { (state_age(taken.as_ref(), self.at)) } }
+                            div { dt { "Read" } dd { (state_read_time_and_age(taken.as_ref(), self.at)) } }
                             div { dt { "Completeness" } dd { (completeness(incomplete)) } }
                             div { dt { "Kubernetes" } dd { (self.profile) } }
                             div.wide { dt { "Command" } dd { code { (command) } } }
@@ -144,7 +144,7 @@ pub fn svg_fill_patterns() -> Markup {
 }
 
 /// A sentence about how long before the time of the report the state was read.
-fn state_age(taken: Option<&Text>, at: &str) -> Markup {
+fn state_read_time_and_age(taken: Option<&SafeText>, at: &str) -> Markup {
     let Some(taken) = taken else {
         return html! { "at a time that the dump does not record" };
     };
@@ -182,7 +182,7 @@ fn rough_duration(seconds: u64) -> String {
 }
 
 /// A sentence that the state is complete, or a list of what is missing from it.
-pub(crate) fn completeness(incomplete: &[Text]) -> Markup {
+pub(crate) fn completeness(incomplete: &[SafeText]) -> Markup {
     if incomplete.is_empty() {
         return html! { "complete" };
     }
@@ -197,5 +197,5 @@ pub(crate) fn completeness(incomplete: &[Text]) -> Markup {
 
 /// A number and its noun, with the digits of large numbers in groups: `20,000 pods`.
 pub fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), plural_suffix(count))
+    format!("{} {noun}{}", group_thousands(count), plural_suffix(count))
 }

@@ -15,36 +15,36 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
-use crate::bars::ClassCounts;
-use crate::frame::{counted, grouped};
-use crate::text::Text;
+use crate::bars::DeviceClassCounts;
+use crate::frame::{counted, group_thousands};
+use crate::text::SafeText;
 use card::COMPACT_CARD_BYTES;
-pub use card::{Card, CardDraft, device_cell_id};
+pub use card::{NodeOrPoolCard, NodeOrPoolCardDraft, device_cell_id};
 
 /// The report of `devices -o json`.
 #[derive(Clone, Default, Debug, Deserialize)]
 #[serde(default)]
 pub struct DevicesReport {
-    pub profile: Text,
-    pub at: Text,
+    pub profile: SafeText,
+    pub at: SafeText,
     pub devices: Vec<Device>,
-    pub classes: Vec<ClassCounts>,
-    pub incomplete: Vec<Text>,
+    pub classes: Vec<DeviceClassCounts>,
+    pub incomplete: Vec<SafeText>,
 }
 
 /// A device of the report.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Device {
-    pub driver: Text,
-    pub pool: Text,
-    pub device: Text,
-    pub slice: Option<Text>,
-    pub node: Option<Text>,
+    pub driver: SafeText,
+    pub pool: SafeText,
+    pub device: SafeText,
+    pub slice: Option<SafeText>,
+    pub node: Option<SafeText>,
     pub states: Vec<ShownDeviceState>,
-    pub blocked_by: Option<Text>,
-    pub capacity_left: BTreeMap<Text, Text>,
-    pub classes: Vec<Text>,
+    pub blocked_by: Option<SafeText>,
+    pub capacity_left: BTreeMap<SafeText, SafeText>,
+    pub classes: Vec<SafeText>,
     pub taints: Vec<Taint>,
     pub holders: Vec<Holder>,
 }
@@ -65,9 +65,9 @@ pub enum ShownDeviceState {
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct Taint {
-    pub key: Text,
-    pub value: Text,
-    pub effect: Text,
+    pub key: SafeText,
+    pub value: SafeText,
+    pub effect: SafeText,
     pub source: KindAndName,
 }
 
@@ -85,16 +85,16 @@ pub struct Holder {
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct KindAndName {
-    pub kind: Text,
-    pub name: Text,
+    pub kind: SafeText,
+    pub name: SafeText,
 }
 
 /// An object by namespace and name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct NamespaceAndName {
-    pub namespace: Text,
-    pub name: Text,
+    pub namespace: SafeText,
+    pub name: SafeText,
 }
 
 impl ShownDeviceState {
@@ -141,7 +141,7 @@ impl Device {
 
 /// How many devices are in which state, each counted once: `64 allocated (1 of them tainted), 16 free`. A device that
 /// is held and tainted counts as held, so the numbers add up.
-pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> String {
+pub(crate) fn summarize_devices_by_main_state<'d>(devices: impl Iterator<Item = &'d Device>) -> String {
     const ORDER: [ShownDeviceState; 6] = [
         ShownDeviceState::Allocated,
         ShownDeviceState::Shared,
@@ -167,16 +167,16 @@ pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> Str
             0 => String::new(),
             _ if state == ShownDeviceState::Tainted => String::new(),
             _ if tainted == all => " (also tainted)".to_owned(),
-            _ => format!(" ({} of them tainted)", grouped(tainted)),
+            _ => format!(" ({} of them tainted)", group_thousands(tainted)),
         };
-        words.push(format!("{} {}{also}", grouped(all), state.name()));
+        words.push(format!("{} {}{also}", group_thousands(all), state.name()));
     }
     words.join(", ")
 }
 
 impl Taint {
     /// The taint as kubectl writes it: `key=value:NoExecute`.
-    pub fn label(&self) -> String {
+    pub fn taint_in_kubectl_notation(&self) -> String {
         let value = if self.value.is_empty() { String::new() } else { format!("={}", &*self.value) };
         format!("{}{value}:{}", &*self.key, &*self.effect)
     }
@@ -192,25 +192,30 @@ const MAX_DEVICES_WITH_NAMES: usize = 1000;
 
 /// The map: its tools, the legend and the cards. The cards have at most `budget` bytes; then nodes have only their
 /// numbers, those without taints and obstacles first, and the page says so.
-pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
+pub fn devices_map_within_bytes(report: &DevicesReport, budget: usize) -> Markup {
     let present = report.devices.iter().flat_map(|device| device.states.iter().copied()).collect();
-    let cards: Vec<Card> = card_drafts(report).iter().map(CardDraft::draw).collect();
+    let cards: Vec<NodeOrPoolCard> =
+        node_and_pool_card_drafts(report).iter().map(NodeOrPoolCardDraft::draw).collect();
     draw_map(&cards, report.devices.len(), budget, &present)
 }
 
 /// The map of a live page, from its cards. The legend has all states, because a state that no device has now may appear
 /// later.
-pub fn live_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize) -> Markup {
+pub fn live_map_with_full_legend(
+    cards: &[impl Borrow<NodeOrPoolCard>],
+    devices: usize,
+    budget: usize,
+) -> Markup {
     draw_map(cards, devices, budget, &ShownDeviceState::ALL.iter().map(|row| row.0).collect())
 }
 
 fn draw_map(
-    cards: &[impl Borrow<Card>],
+    cards: &[impl Borrow<NodeOrPoolCard>],
     devices: usize,
     budget: usize,
     present: &BTreeSet<ShownDeviceState>,
 ) -> Markup {
-    let shown = cards_within_budget(cards, budget);
+    let shown = full_or_compact_cards_within_bytes(cards, budget);
     let is_named = devices <= MAX_DEVICES_WITH_NAMES;
     html! {
         div.map {
@@ -276,8 +281,11 @@ struct FittingCards<'c> {
     omitted: usize,
 }
 
-fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCards<'_> {
-    let cards: Vec<&Card> = cards.iter().map(Borrow::borrow).collect();
+fn full_or_compact_cards_within_bytes(
+    cards: &[impl Borrow<NodeOrPoolCard>],
+    budget: usize,
+) -> FittingCards<'_> {
+    let cards: Vec<&NodeOrPoolCard> = cards.iter().map(Borrow::borrow).collect();
     let mut order: Vec<usize> = (0..cards.len()).collect();
     order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
     let whole: usize = cards.iter().map(|card| card.html.0.len()).sum();
@@ -314,35 +322,39 @@ fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCar
 
 /// The cards of all nodes, by name, before they are drawn. Devices that several nodes can use have a card for their
 /// pool.
-pub fn card_drafts(report: &DevicesReport) -> Vec<CardDraft<'_>> {
-    let mut nodes: HashMap<CardPlace<'_>, Vec<&Device>> = HashMap::new();
+pub fn node_and_pool_card_drafts(report: &DevicesReport) -> Vec<NodeOrPoolCardDraft<'_>> {
+    let mut nodes: HashMap<CardNodeOrPool<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {
         let place = match &device.node {
-            Some(node) => CardPlace { is_pool: false, name: Natural(node), driver: "" },
-            None => CardPlace { is_pool: true, name: Natural(&device.pool), driver: &device.driver },
+            Some(node) => CardNodeOrPool { is_pool: false, name: NaturallyOrderedName(node), driver: "" },
+            None => CardNodeOrPool {
+                is_pool: true,
+                name: NaturallyOrderedName(&device.pool),
+                driver: &device.driver,
+            },
         };
         nodes.entry(place).or_default().push(device);
     }
     // Comparing names in the order of people takes long, so nodes are sorted, and not devices.
-    let mut nodes: Vec<(CardPlace<'_>, Vec<&Device>)> = nodes.into_iter().collect();
+    let mut nodes: Vec<(CardNodeOrPool<'_>, Vec<&Device>)> = nodes.into_iter().collect();
     nodes.sort_unstable_by_key(|(place, _)| *place);
     let mut seen = HashMap::with_capacity(report.devices.len());
-    nodes.into_iter().map(|(place, devices)| CardDraft::new(place, devices, &mut seen)).collect()
+    nodes.into_iter().map(|(place, devices)| NodeOrPoolCardDraft::new(place, devices, &mut seen)).collect()
 }
 
 /// The node that a card shows, or the pool whose devices do not belong to one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct CardPlace<'a> {
+struct CardNodeOrPool<'a> {
     is_pool: bool,
-    name: Natural<'a>,
+    name: NaturallyOrderedName<'a>,
     driver: &'a str,
 }
 
 /// A name that is ordered by its numbers as people expect: `node-2` before `node-10`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Natural<'a>(&'a str);
+struct NaturallyOrderedName<'a>(&'a str);
 
-impl Ord for Natural<'_> {
+impl Ord for NaturallyOrderedName<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut one, mut two) = (self.0, other.0);
         loop {
@@ -357,7 +369,7 @@ impl Ord for Natural<'_> {
     }
 }
 
-impl PartialOrd for Natural<'_> {
+impl PartialOrd for NaturallyOrderedName<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

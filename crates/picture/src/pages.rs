@@ -12,12 +12,12 @@ mod impact;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::bars::{self, BarPart, ClassChange};
-use crate::frame::grouped;
+use crate::bars::{self, BarPart, DeviceClassBeforeAndAfter};
+use crate::frame::group_thousands;
 use crate::map::{KindAndName, NamespaceAndName};
-use crate::text::{Text, first_parts, unbroken};
+use crate::text::{SafeText, first_parts_and_number_of_others, unbroken};
 pub use audit::audit;
-pub use devices::{DevicePageSections, device_page_sections, devices};
+pub use devices::{DevicePageSectionsBesideMap, device_page_sections_beside_map, devices};
 pub use drain::{DrainCommands, drain};
 pub use forecast::forecast;
 pub use impact::impact;
@@ -36,7 +36,7 @@ pub struct ReportJson<'a> {
 }
 
 impl ReportJson<'_> {
-    fn parse_class_changes(&self) -> serde_json::Result<Vec<ClassChange>> {
+    fn parse_class_changes(&self) -> serde_json::Result<Vec<DeviceClassBeforeAndAfter>> {
         self.capacity.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
     }
 }
@@ -44,7 +44,7 @@ impl ReportJson<'_> {
 /// Number of pods by what happens to them, as `forecast` and `impact` count them.
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct PodsByOutcome {
+struct PodCountsByOutcome {
     fits: usize,
     sometimes: usize,
     pending: usize,
@@ -52,7 +52,7 @@ struct PodsByOutcome {
     not_recreated: usize,
 }
 
-impl PodsByOutcome {
+impl PodCountsByOutcome {
     /// The parts of a bar for the pods that do not fit in every course.
     fn unfitting_parts(self) -> [BarPart; 4] {
         [
@@ -64,7 +64,7 @@ impl PodsByOutcome {
     }
 
     /// A bar with the number of pods by outcome. `fits` are the parts of the bar for the pods that fit.
-    fn render(self, fits: &[BarPart]) -> Markup {
+    fn render_outcome_bar_and_numbers(self, fits: &[BarPart]) -> Markup {
         let parts = [fits, &self.unfitting_parts()].concat();
         let total = parts.iter().map(|part| part.2).sum();
         html! { div.keep { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) } }
@@ -79,19 +79,19 @@ fn tiles(tiles: &[Tile]) -> Markup {
     html! {
         ul.tiles {
             @for (class, count, what) in tiles {
-                li class=(class) { strong { (grouped(*count)) } (what) }
+                li class=(class) { strong { (group_thousands(*count)) } (what) }
             }
         }
     }
 }
 
 /// The CSS class of a tile: alarming if its count is not zero.
-fn tile_class(count: usize) -> &'static str {
+fn tile_class_bad_unless_zero(count: usize) -> &'static str {
     if count > 0 { "bad" } else { "good" }
 }
 
 /// Notes as a list; nothing if there are none.
-fn notes(title: &str, notes: &[Text]) -> Markup {
+fn notes(title: &str, notes: &[SafeText]) -> Markup {
     html! {
         @if !notes.is_empty() {
             section { h2 { (title) } ul.notes { @for note in notes { li { (note) } } } }
@@ -100,7 +100,7 @@ fn notes(title: &str, notes: &[Text]) -> Markup {
 }
 
 /// The devices that a rule selects, as `DRIVER/POOL/DEVICE`; a part that the rule does not name is `any`.
-fn selected_devices(parts: [&Option<Text>; 3]) -> Markup {
+fn selector_as_driver_pool_device(parts: [&Option<SafeText>; 3]) -> Markup {
     html! {
         @for (index, part) in parts.into_iter().enumerate() {
             @if index > 0 { "/" }
@@ -110,16 +110,16 @@ fn selected_devices(parts: [&Option<Text>; 3]) -> Markup {
 }
 
 /// Maximum number of nodes that a table of `pods` pods lists for each pod: 20, or `few` if the table has many pods.
-fn max_nodes_per_pod(pods: usize, few: usize) -> usize {
+fn max_listed_nodes_per_pod(pods: usize, few: usize) -> usize {
     if pods > 2_000 { few } else { 20 }
 }
 
 /// The section with the devices of each class before and after.
-fn class_changes_section(changes: &[ClassChange], after: &str) -> Markup {
+fn class_changes_section(changes: &[DeviceClassBeforeAndAfter], after: &str) -> Markup {
     titled_class_changes_section("Devices by class, before and after", changes, after)
 }
 
-fn titled_class_changes_section(title: &str, changes: &[ClassChange], after: &str) -> Markup {
+fn titled_class_changes_section(title: &str, changes: &[DeviceClassBeforeAndAfter], after: &str) -> Markup {
     html! {
         @if !changes.is_empty() {
             section {
@@ -146,6 +146,6 @@ fn workload(workload: Option<&KindAndName>) -> Markup {
 }
 
 /// The first `most` texts as a list, and the number of the others.
-fn listed_up_to(texts: &[Text], most: usize) -> Markup {
-    first_parts(texts.iter().map(|text| unbroken(text)), most, [", ", " and "])
+fn listed_up_to(texts: &[SafeText], most: usize) -> Markup {
+    first_parts_and_number_of_others(texts.iter().map(|text| unbroken(text)), most, [", ", " and "])
 }

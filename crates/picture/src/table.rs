@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::frame::{counted, grouped};
+use crate::frame::{counted, group_thousands};
 
 /// The columns of one kind of table, which share CSS rules.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,7 @@ impl Table {
     }
 
     /// Adds a row with a cell for each column, or counts it if the table is full.
-    pub fn add<const CELLS: usize>(&mut self, cells: [Markup; CELLS]) {
+    pub fn add_row_or_count_omitted<const CELLS: usize>(&mut self, cells: [Markup; CELLS]) {
         if self.omitted > 0 || self.rows.len() > self.budget {
             self.omitted += 1;
             return;
@@ -159,8 +159,8 @@ impl Table {
                 }
                 @if omitted > 0 {
                     p.omitted {
-                        "The table has the first " (grouped(count)) " rows. "
-                        (grouped(omitted)) " more are left out to keep this file small; use "
+                        "The table has the first " (group_thousands(count)) " rows. "
+                        (group_thousands(omitted)) " more are left out to keep this file small; use "
                         code { "-o json" } " for all of them."
                     }
                 }

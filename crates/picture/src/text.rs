@@ -4,7 +4,7 @@
 //! escaping does not change are characters that are invisible or reorder others. They are written as escapes when a
 //! report is read, so no page can forget it.
 //!
-//! Invariant: a [`Text`] has no control character and no invisible character.
+//! Invariant: a [`SafeText`] has no control character and no invisible character.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -13,18 +13,18 @@ use maud::{Escaper, Markup, Render, html};
 use serde::{Deserialize, Deserializer};
 use tollgate_formats::sanitize::is_unsafe;
 
-use crate::frame::grouped;
+use crate::frame::group_thousands;
 use crate::map::NamespaceAndName;
 
 /// A text whose unsafe characters are visible, such as `\u202e`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Text(String);
+pub struct SafeText(String);
 
-impl From<String> for Text {
-    fn from(text: String) -> Text {
+impl From<String> for SafeText {
+    fn from(text: String) -> SafeText {
         // Most texts are plain names, and whether one is, is seen in a moment.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(is_unsafe) {
-            return Text(text);
+            return SafeText(text);
         }
         let mut shown = String::with_capacity(text.len() + 16);
         for letter in text.chars() {
@@ -35,17 +35,17 @@ impl From<String> for Text {
                 _ => shown.push(letter),
             }
         }
-        Text(shown)
+        SafeText(shown)
     }
 }
 
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
-        Text::from(text.to_owned())
+impl From<&str> for SafeText {
+    fn from(text: &str) -> SafeText {
+        SafeText::from(text.to_owned())
     }
 }
 
-impl Deref for Text {
+impl Deref for SafeText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -53,9 +53,9 @@ impl Deref for Text {
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
-        String::deserialize(deserializer).map(Text::from)
+impl<'de> Deserialize<'de> for SafeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SafeText, D::Error> {
+        String::deserialize(deserializer).map(SafeText::from)
     }
 }
 
@@ -65,11 +65,11 @@ pub(crate) fn unbroken(text: &str) -> Markup {
 }
 
 /// The text with possible line breaks after each slash, equals sign and colon, such as a taint in a narrow cell.
-pub(crate) fn breakable(text: &str) -> Markup {
+pub(crate) fn breakable_after_separators(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split_inclusive(['/', '=', ':']).enumerate() {
             @if index > 0 { wbr; }
-            (Text::from(part))
+            (SafeText::from(part))
         }
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn namespaced(object: &NamespaceAndName) -> Markup {
 
 /// The first `most` parts, and the number of the others if there are more: `gpu-0, gpu-1 and 2 more`. `separator` is
 /// written between all parts, also before the last one; `before_count` only before `2 more`.
-pub(crate) fn first_parts(
+pub(crate) fn first_parts_and_number_of_others(
     parts: impl ExactSizeIterator<Item = Markup>,
     most: usize,
     [separator, before_count]: [&str; 2],
@@ -92,11 +92,11 @@ pub(crate) fn first_parts(
             @if index > 0 { (separator) }
             (part)
         }
-        @if more > 0 { (before_count) (grouped(more)) " more" }
+        @if more > 0 { (before_count) (group_thousands(more)) " more" }
     }
 }
 
-impl Render for Text {
+impl Render for SafeText {
     fn render_to(&self, buffer: &mut String) {
         _ = Escaper::new(buffer).write_str(&self.0);
     }
@@ -104,7 +104,7 @@ impl Render for Text {
 
 #[cfg(test)]
 mod tests {
-    use super::Text;
+    use super::SafeText;
     use maud::html;
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
             ("a\u{202e}b\u{0}\u{1b}[2J\n\t", "a\\u202eb\\u0000\\u001b[2J\\n\\t"),
             ("é设备🔥", "é设备🔥"),
         ] {
-            assert_eq!(&*Text::from(written), shown);
-            let read: Text =
+            assert_eq!(&*SafeText::from(written), shown);
+            let read: SafeText =
                 serde_json::from_str(&serde_json::to_string(written).expect("JSON")).expect("text");
             assert_eq!(&*read, shown);
         }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_text_is_escaped_in_elements_and_attributes() {
-        let text = Text::from("\"><script>alert(1)</script>&amp;");
+        let text = SafeText::from("\"><script>alert(1)</script>&amp;");
         let shown = html! { p title=(text) { (text) } }.into_string();
         let escaped = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;";
         assert_eq!(shown, format!("<p title=\"{escaped}\">{escaped}</p>"));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use tollgate_formats::gotime::{self, Timestamp};
 
-use crate::frame::{counted, grouped};
+use crate::frame::{counted, group_thousands};
 use crate::map::NamespaceAndName;
-use crate::text::{Text, first_parts, namespaced};
+use crate::text::{SafeText, first_parts_and_number_of_others, namespaced};
 
 /// Maximum number of bars in the drawing; evictions between two bars are drawn together.
 const MAX_BARS: u8 = 40;
@@ -30,17 +30,17 @@ const END_X_PERCENT: f64 = 92.0;
 
 /// The evictions of a report, by the time at which they happen.
 #[derive(Debug)]
-pub(crate) struct Timeline<'a> {
+pub(crate) struct EvictionTimeline<'a> {
     start: i64,
     times: BTreeMap<i64, Vec<&'a NamespaceAndName>>,
 }
 
-impl<'a> Timeline<'a> {
+impl<'a> EvictionTimeline<'a> {
     /// The evictions of these pods; a time that cannot be read is left out.
     pub(crate) fn new(
         at: &str,
-        pods: impl Iterator<Item = (&'a Text, &'a NamespaceAndName)>,
-    ) -> Timeline<'a> {
+        pods: impl Iterator<Item = (&'a SafeText, &'a NamespaceAndName)>,
+    ) -> EvictionTimeline<'a> {
         let seconds = |text: &str| gotime::parse_rfc3339(text).ok().map(|time| time.seconds);
         let mut times: BTreeMap<i64, Vec<&NamespaceAndName>> = BTreeMap::new();
         for (time, pod) in pods {
@@ -49,7 +49,7 @@ impl<'a> Timeline<'a> {
             }
         }
         let start = seconds(at).into_iter().chain(times.keys().next().copied()).min().unwrap_or(0);
-        Timeline { start, times }
+        EvictionTimeline { start, times }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -65,7 +65,7 @@ impl<'a> Timeline<'a> {
                     li {
                         time { (self.label(*time)) }
                         strong { (counted(pods.len(), "pod")) }
-                        span { (first_parts(pods.iter().map(|pod| namespaced(pod)), MAX_NAMES, [", ", " and "])) }
+                        span { (first_parts_and_number_of_others(pods.iter().map(|pod| namespaced(pod)), MAX_NAMES, [", ", " and "])) }
                     }
                 }
             }
@@ -79,7 +79,9 @@ impl<'a> Timeline<'a> {
     fn label(&self, time: i64) -> String {
         match time - self.start {
             0 => "now".to_owned(),
-            after => format!("{} (+{})", clock_time(time, self.start), short_duration(after)),
+            after => {
+                format!("{} (+{})", time_with_date_if_other_day(time, self.start), short_duration(after))
+            }
         }
     }
 
@@ -108,7 +110,7 @@ impl<'a> Timeline<'a> {
                     svg x=(x_position(*time, span)) overflow="visible" {
                         rect x="-5" width="10" y=(BARS_BOTTOM - height) height=(height) {}
                         @if bars.len() <= MAX_FULLY_LABELLED_BARS || *count == most {
-                            text x="0" y=(BARS_BOTTOM - height - 4) text-anchor="middle" { (grouped(*count)) }
+                            text x="0" y=(BARS_BOTTOM - height - 4) text-anchor="middle" { (group_thousands(*count)) }
                         }
                     }
                 }
@@ -135,7 +137,7 @@ fn x_position(after: i64, span: i64) -> String {
 }
 
 /// The time of day, with the date if it is not that of the start.
-fn clock_time(seconds: i64, start: i64) -> String {
+fn time_with_date_if_other_day(seconds: i64, start: i64) -> String {
     let text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });
     match text.split_once('T') {
         Some((_, time)) if seconds.div_euclid(86_400) == start.div_euclid(86_400) => time.to_owned(),

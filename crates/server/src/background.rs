@@ -32,12 +32,12 @@ pub struct BackgroundTasks {
     /// Tasks with a status.
     pub tasks: Vec<BackgroundTask>,
     /// Source of namespace labels; without it, the labels loaded with the policies are used.
-    pub namespaces: Option<Arc<dyn NamespaceSource>>,
+    pub namespaces: Option<Arc<dyn NamespaceLabelCache>>,
 }
 
 /// The result of looking up the labels of a namespace in the cache.
 #[derive(Clone, Debug)]
-pub enum NamespaceLabels {
+pub enum NamespaceLabelsResult {
     /// The namespace exists, with these labels.
     Known(OwnedLabels),
     /// The namespace is not in the cache; its labels can be fetched from the API server.
@@ -46,20 +46,20 @@ pub enum NamespaceLabels {
     Unavailable,
 }
 
-/// The result of [`NamespaceSource::fetch`].
+/// The result of [`NamespaceLabelCache::fetch`].
 pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
 
 /// A cache of namespace labels that the server reads, such as a watch of the cluster.
-pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
+pub trait NamespaceLabelCache: std::fmt::Debug + Send + Sync {
     /// Starts to watch namespace labels, because a policy needs them.
-    fn mark_needed(&self);
+    fn start_label_watch_if_not_running(&self);
     /// True if all namespaces were listed at least once.
     fn is_synced(&self) -> bool;
     /// Labels from the cache; never blocks.
-    fn labels(&self, namespace: &str) -> NamespaceLabels;
+    fn cached_labels(&self, namespace: &str) -> NamespaceLabelsResult;
     /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current, or
     /// if nothing was listed yet.
-    fn age_seconds(&self) -> Option<u64>;
+    fn staleness_seconds(&self) -> Option<u64>;
     /// Fetches the labels of a namespace that is not cached.
     fn fetch(&self, namespace: &str) -> LabelsFuture;
 }
@@ -100,7 +100,7 @@ pub struct MetricSample {
 }
 
 /// Inserts samples before `# EOF`, which ends an OpenMetrics text.
-pub(super) fn append_samples(text: &mut String, mut samples: Vec<MetricSample>) {
+pub(super) fn insert_samples_before_eof(text: &mut String, mut samples: Vec<MetricSample>) {
     if samples.is_empty() {
         return;
     }
@@ -127,14 +127,14 @@ pub(super) fn append_samples(text: &mut String, mut samples: Vec<MetricSample>) 
 
 #[cfg(test)]
 mod tests {
-    use super::{MetricSample, append_samples};
+    use super::{MetricSample, insert_samples_before_eof};
 
     #[test]
     fn samples_stand_together_before_the_end() {
         let sample =
             |name, of, value| MetricSample { name, help: "How often", label: Some(("of", of)), value };
         let mut text = "a 1\n# EOF\n".to_owned();
-        append_samples(
+        insert_samples_before_eof(
             &mut text,
             vec![sample("b_total", "x", 1), sample("c", "x", 2), sample("b_total", "y", 3)],
         );
@@ -142,7 +142,7 @@ mod tests {
             tollgate_b_total{of=\"y\"} 3\n# HELP tollgate_c How often.\n# TYPE tollgate_c gauge\ntollgate_c{of=\"x\"} 2\n# EOF\n";
         assert_eq!(text, expected);
         let before = text.clone();
-        append_samples(&mut text, Vec::new());
+        insert_samples_before_eof(&mut text, Vec::new());
         assert_eq!(text, before);
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct ReceivedBody<'g> {
 
 impl<'g> ReceivedBody<'g> {
     /// Acquires a permit again, if it has none.
-    pub(super) fn acquire_permit(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
+    pub(super) fn acquire_permit_if_missing(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
         if self.permit.is_none() {
             self.permit = Some(limiter.acquire_request_permit()?);
         }
@@ -87,7 +87,7 @@ pub(super) async fn receive_body<'g>(
     let read = if let Some(read) = at_once {
         read
     } else {
-        buffer.mark_slow()?;
+        buffer.mark_slow_and_shrink_buffers()?;
         let rest = limits.timeout.saturating_sub(PROMPT_BODY_TIMEOUT);
         let reading = read_chunks(&mut payload, connection, &mut buffer);
         timeout(rest, reading).await.unwrap_or(Err(BodyError::TooSlow))
@@ -186,9 +186,9 @@ thread_local! {
 
 /// Chunks of a body, joined. When they are dropped, the next body can use their memory.
 #[derive(Debug)]
-pub(super) struct JoinedChunks(Vec<u8>);
+pub(super) struct JoinedChunksRecycledOnDrop(Vec<u8>);
 
-impl Drop for JoinedChunks {
+impl Drop for JoinedChunksRecycledOnDrop {
     fn drop(&mut self) {
         let mut bytes = std::mem::take(&mut self.0);
         bytes.clear();
@@ -228,7 +228,7 @@ impl<'g> BodyBuffer<'g> {
             return Err(BodyError::TooLarge(None));
         }
         if self.len() == 0 {
-            self.grow_to(length)?;
+            self.grow_reservation_to(length)?;
             // The chunk is a slice of a larger buffer, which a slow body must not keep.
             self.whole = if self.is_slow { Bytes::copy_from_slice(&chunk) } else { chunk };
             return Ok(());
@@ -238,7 +238,7 @@ impl<'g> BodyBuffer<'g> {
             self.joined.extend_from_slice(&std::mem::take(&mut self.whole));
         } else if length > self.joined.capacity() {
             let capacity = self.capacity_for(length, length.saturating_mul(2));
-            self.grow_to(capacity)?;
+            self.grow_reservation_to(capacity)?;
             self.joined.reserve_exact(capacity - self.joined.len());
         }
         self.joined.extend_from_slice(&chunk);
@@ -252,13 +252,13 @@ impl<'g> BodyBuffer<'g> {
         let is_large = self.limits.content_length.is_some_and(|expected| {
             (MAX_SMALL_BODY_BYTES + 1..=spare.capacity()).contains(&expected) && length <= expected
         });
-        if is_large && !self.is_slow && self.grow_to(spare.capacity()).is_ok() {
+        if is_large && !self.is_slow && self.grow_reservation_to(spare.capacity()).is_ok() {
             self.joined = spare;
             return Ok(());
         }
         SPARE.set(spare);
         let capacity = self.capacity_for(length, length.saturating_mul(4));
-        self.grow_to(capacity)?;
+        self.grow_reservation_to(capacity)?;
         self.joined.reserve_exact(capacity);
         Ok(())
     }
@@ -269,13 +269,13 @@ impl<'g> BodyBuffer<'g> {
         self.limits.content_length.unwrap_or(most).min(most).min(self.limits.max_bytes).max(length)
     }
 
-    fn grow_to(&mut self, bytes: usize) -> Result<(), BodyError> {
+    fn grow_reservation_to(&mut self, bytes: usize) -> Result<(), BodyError> {
         self.reservation.grow_to(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
     /// Marks the body as slow and gives up the read buffer of its connection: a slow client may wait for long, on many
     /// connections.
-    fn mark_slow(&mut self) -> Result<(), BodyError> {
+    fn mark_slow_and_shrink_buffers(&mut self) -> Result<(), BodyError> {
         self.is_slow = true;
         if !self.whole.is_empty() {
             self.whole = Bytes::copy_from_slice(&self.whole);
@@ -285,7 +285,7 @@ impl<'g> BodyBuffer<'g> {
             self.joined = self.joined.as_slice().to_vec();
         }
         let bytes = self.whole.len() + self.joined.capacity();
-        self.reservation.mark_slow(bytes).map_err(|LimitReached| BodyError::TooBusy)
+        self.reservation.mark_slow_and_move_to_common(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
     /// The first bytes of the body, which name the request of a review that is too large.
@@ -298,7 +298,7 @@ impl<'g> BodyBuffer<'g> {
         let bytes = if self.joined.is_empty() {
             RequestBodyBytes::Whole(self.whole)
         } else {
-            RequestBodyBytes::Joined(JoinedChunks(self.joined))
+            RequestBodyBytes::Joined(JoinedChunksRecycledOnDrop(self.joined))
         };
         (bytes, self.reservation)
     }
@@ -310,7 +310,7 @@ pub(super) enum RequestBodyBytes {
     /// One chunk, as it arrived.
     Whole(Bytes),
     /// Several chunks, joined.
-    Joined(JoinedChunks),
+    Joined(JoinedChunksRecycledOnDrop),
 }
 
 impl Deref for RequestBodyBytes {
@@ -319,7 +319,7 @@ impl Deref for RequestBodyBytes {
     fn deref(&self) -> &[u8] {
         match self {
             RequestBodyBytes::Whole(bytes) => bytes,
-            RequestBodyBytes::Joined(JoinedChunks(joined)) => joined,
+            RequestBodyBytes::Joined(JoinedChunksRecycledOnDrop(joined)) => joined,
         }
     }
 }
@@ -364,12 +364,12 @@ mod tests {
             buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
         }
         assert_eq!(shares(&limiter), (0, 20));
-        buffer.mark_slow().expect("within the limits");
+        buffer.mark_slow_and_shrink_buffers().expect("within the limits");
         assert_eq!(shares(&limiter), (20 + SLOW_REQUEST_OVERHEAD_BYTES, 0));
         buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
         assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
         let mut late = BodyBuffer::new(limiter.start_body_reservation(None), limits);
-        late.mark_slow().expect("within the limits");
+        late.mark_slow_and_shrink_buffers().expect("within the limits");
         late.add(Bytes::from_static(b"{")).expect("within the limits");
         late.add(Bytes::from_static(b"}")).expect("within the limits");
         assert!(late.joined.capacity() < 100, "Content-Length is not trusted");
@@ -399,7 +399,7 @@ mod tests {
         drop(small.into_body());
         let mut slow = begin(100_000, 10);
         assert_eq!(slow.joined.capacity(), 400_000, "a small body left it as it was");
-        slow.mark_slow().expect("within the limits");
+        slow.mark_slow_and_shrink_buffers().expect("within the limits");
         assert_eq!(shares(&limiter), (20 + SLOW_REQUEST_OVERHEAD_BYTES, 0));
         drop(slow);
         let first = begin(100_000, 10);

@@ -19,7 +19,7 @@ pub(super) type FileContents = Vec<Vec<u8>>;
 type ReadFiles = Box<dyn Fn() -> anyhow::Result<FileContents> + Send + Sync>;
 /// Uses new contents of the certificate files, or returns what is wrong with them. Returns their expiry in seconds
 /// since 1970.
-type ApplyFiles = Box<dyn Fn(&FileContents) -> anyhow::Result<i64> + Send + Sync>;
+type ApplyFilesReturningExpiry = Box<dyn Fn(&FileContents) -> anyhow::Result<i64> + Send + Sync>;
 
 /// Certificate files that are reloaded when they change, with the function that applies new contents.
 pub(super) struct CertificateSource {
@@ -28,7 +28,7 @@ pub(super) struct CertificateSource {
     /// Directories that are watched for changes of the files.
     pub(super) directories: Vec<PathBuf>,
     read: ReadFiles,
-    apply: ApplyFiles,
+    apply: ApplyFilesReturningExpiry,
     metrics: Arc<Metrics>,
     state: Mutex<CertificateState>,
 }
@@ -70,10 +70,10 @@ impl CertificateSource {
         name: &'static str,
         files: Vec<PathBuf>,
         metrics: Arc<Metrics>,
-        apply: ApplyFiles,
+        apply: ApplyFilesReturningExpiry,
     ) -> anyhow::Result<CertificateSource> {
         let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
-        CertificateSource::open(
+        CertificateSource::load_and_apply(
             name,
             directories,
             metrics,
@@ -84,15 +84,15 @@ impl CertificateSource {
     }
 
     /// Reads and applies the files for the first time; an error if they cannot be used.
-    pub(super) fn open(
+    pub(super) fn load_and_apply(
         name: &'static str,
         directories: Vec<PathBuf>,
         metrics: Arc<Metrics>,
         read: ReadFiles,
-        apply: ApplyFiles,
+        apply: ApplyFilesReturningExpiry,
     ) -> anyhow::Result<CertificateSource> {
         let source = CertificateSource { name, directories, read, apply, metrics, state: Mutex::default() };
-        source.reload();
+        source.reload_if_changed();
         match source.status().fault {
             Some(fault) => anyhow::bail!("{name} certificate: {fault}"),
             None => Ok(source),
@@ -106,7 +106,7 @@ impl CertificateSource {
     }
 
     /// Reads the certificate files again, and uses them if they changed and are valid.
-    pub(super) fn reload(&self) {
+    pub(super) fn reload_if_changed(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match (self.read)() {
             Ok(contents) => contents,
@@ -169,14 +169,14 @@ fn read_same_generation(files: &[PathBuf]) -> anyhow::Result<FileContents> {
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
     for _ in 0..MAX_SWAP_RETRIES {
-        let contents = read_once(files);
+        let contents = read_through_resolved_directories(files);
         let after = generations();
         if before == after {
             return contents;
         }
         before = after;
     }
-    read_once(files)
+    read_through_resolved_directories(files)
 }
 
 /// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
@@ -184,7 +184,7 @@ fn read_same_generation(files: &[PathBuf]) -> anyhow::Result<FileContents> {
 const MAX_SWAP_RETRIES: usize = 8;
 
 /// Reads the files; a directory is resolved once for all its files.
-fn read_once(files: &[PathBuf]) -> anyhow::Result<FileContents> {
+fn read_through_resolved_directories(files: &[PathBuf]) -> anyhow::Result<FileContents> {
     let mut resolved: Vec<(&Path, PathBuf)> = Vec::new();
     let mut contents = Vec::with_capacity(files.len());
     for file in files {
@@ -197,7 +197,10 @@ fn read_once(files: &[PathBuf]) -> anyhow::Result<FileContents> {
         // Files next to `..data` need not be in it.
         let held = base.join(name);
         let path = if held.exists() { held } else { file.clone() };
-        contents.push(read_file(&path).with_context(|| format!("cannot read {}", file.display()))?);
+        contents.push(
+            read_regular_file_up_to_limit(&path)
+                .with_context(|| format!("cannot read {}", file.display()))?,
+        );
     }
     Ok(contents)
 }
@@ -206,7 +209,7 @@ fn read_once(files: &[PathBuf]) -> anyhow::Result<FileContents> {
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads a regular file up to the size limit.
-pub(super) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_regular_file_up_to_limit(path: &Path) -> std::io::Result<Vec<u8>> {
     let refuse = |why: &str| Err(std::io::Error::other(why.to_owned()));
     // Checked before it is opened: opening a pipe blocks until another process writes.
     if !std::fs::metadata(path)?.is_file() {
@@ -228,7 +231,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::{Arc, Mutex};
 
-    use super::{CertificateSource, MAX_FILE_BYTES, Metrics, read_file};
+    use super::{CertificateSource, MAX_FILE_BYTES, Metrics, read_regular_file_up_to_limit};
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("tollgate-{name}-{}", std::process::id()));
@@ -239,12 +242,14 @@ mod tests {
     #[test]
     fn only_regular_files_of_a_sensible_size_are_read() {
         let folder = folder("cert-size");
-        let refused = |name: &str| read_file(&folder.join(name)).expect_err("not readable").to_string();
+        let refused = |name: &str| {
+            read_regular_file_up_to_limit(&folder.join(name)).expect_err("not readable").to_string()
+        };
         assert_eq!(refused(""), "not a regular file");
         let large = usize::try_from(MAX_FILE_BYTES).expect("small") + 1;
         std::fs::write(folder.join("large"), vec![b'x'; large]).expect("written");
         assert_eq!(refused("large"), "larger than 1 MiB");
-        assert!(read_file(&folder.join("missing")).is_err());
+        assert!(read_regular_file_up_to_limit(&folder.join("missing")).is_err());
         let _ = std::fs::remove_dir_all(folder);
     }
 
@@ -266,17 +271,17 @@ mod tests {
             CertificateSource::from_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
         let source = open.expect("it is good");
         write("bad");
-        source.reload();
+        source.reload_if_changed();
         assert_eq!(source.status().fault.as_deref(), Some("not a certificate"));
         assert_eq!(source.status().expires, 7, "that of the certificate in use");
         write("good");
-        source.reload();
+        source.reload_if_changed();
         assert_eq!(source.status().fault, None);
         std::fs::remove_file(&file).expect("removed");
-        source.reload();
+        source.reload_if_changed();
         assert!(source.status().fault.is_some_and(|fault| fault.starts_with("cannot read ")));
         write("better");
-        source.reload();
+        source.reload_if_changed();
         assert_eq!(*applied.lock().expect("one user"), ["good", "better"], "applied only when it changed");
         let _ = std::fs::remove_dir_all(folder);
     }

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::eviction::EvictionCandidate;
+use super::eviction::ConnectionEvictionCandidate;
 use super::limiter::{LimitReached, LoadLimiter, PeerMemory};
 use super::{clock, sweep};
 
@@ -52,7 +52,7 @@ pub(super) enum Phase {
 
 /// The memory budget that pays for the buffers of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum BufferBudget {
+enum ChargedBufferBudget {
     /// No budget: the connection has only the buffers that every connection has.
     Initial,
     /// Larger buffers, reserved from the common budget.
@@ -77,7 +77,7 @@ pub(super) struct Connection {
     aborted: Cell<bool>,
     unconsumed: Cell<usize>,
     read_paused: Cell<bool>,
-    buffers: Cell<BufferBudget>,
+    buffers: Cell<ChargedBufferBudget>,
     response: Cell<usize>,
     waker: RefCell<Option<Waker>>,
 }
@@ -98,7 +98,7 @@ impl Connection {
             aborted: Cell::new(false),
             unconsumed: Cell::new(0),
             read_paused: Cell::new(false),
-            buffers: Cell::new(BufferBudget::Initial),
+            buffers: Cell::new(ChargedBufferBudget::Initial),
             response: Cell::new(0),
             waker: RefCell::new(None),
         });
@@ -116,8 +116,8 @@ impl Connection {
     }
 
     /// The properties by which [`crate::eviction`] chooses the connections to close.
-    pub(super) fn eviction_candidate(&self) -> EvictionCandidate {
-        EvictionCandidate {
+    pub(super) fn eviction_candidate(&self) -> ConnectionEvictionCandidate {
+        ConnectionEvictionCandidate {
             address: self.address,
             has_served: self.had_request.get(),
             progress: self.progress.get(),
@@ -150,9 +150,9 @@ impl Connection {
 
     /// True if the connection closes after its next response: it is old, so that new replicas get connections, or
     /// memory is short and its buffers are large.
-    pub(super) fn should_close(&self) -> bool {
+    pub(super) fn should_close_after_response(&self) -> bool {
         self.expires.get().is_some_and(|expires| clock::monotonic_now() >= expires)
-            || (self.buffers.get() != BufferBudget::Initial && self.limiter.common.is_nearly_full())
+            || (self.buffers.get() != ChargedBufferBudget::Initial && self.limiter.common.is_nearly_full())
     }
 
     /// Records that a handler was called; the body may follow.
@@ -176,7 +176,7 @@ impl Connection {
     }
 
     /// Records that a response of this length is about to be written, and reserves memory for it.
-    pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
+    pub(super) fn reserve_and_start_response(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
         if length > SHORT_RESPONSE_BYTES {
             self.limiter.common.reserve(length, Some(&self.peer))?;
             self.response.set(self.response.get() + length);
@@ -189,7 +189,7 @@ impl Connection {
 
     /// True if more bytes may be read now. If not, the task is woken when they may. Reserves memory for larger buffers
     /// if they are needed, and aborts the connection if there is none.
-    pub(super) fn may_read(&self) -> bool {
+    pub(super) fn reserve_for_read_or_pause(&self) -> bool {
         let read = self.unconsumed.get();
         match self.phase.get() {
             Phase::Evaluating | Phase::Responding => self.read_paused.set(true),
@@ -209,11 +209,11 @@ impl Connection {
     /// Reserves memory for larger buffers, from the budget of small bodies only if the common one is used up. False if
     /// neither has enough.
     fn ensure_buffer_budget(&self) -> bool {
-        if self.buffers.get() == BufferBudget::Initial {
+        if self.buffers.get() == ChargedBufferBudget::Initial {
             if self.limiter.common.reserve(EXTRA_BUFFER_COST, Some(&self.peer)).is_ok() {
-                self.buffers.set(BufferBudget::Common);
+                self.buffers.set(ChargedBufferBudget::Common);
             } else if self.limiter.small.reserve(EXTRA_BUFFER_COST, None).is_ok() {
-                self.buffers.set(BufferBudget::Small);
+                self.buffers.set(ChargedBufferBudget::Small);
             } else {
                 self.limiter.count_rejected_request();
                 return false;
@@ -298,12 +298,12 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         match self.buffers.get() {
-            BufferBudget::Initial => {}
-            BufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST, Some(&self.peer)),
-            BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST, None),
+            ChargedBufferBudget::Initial => {}
+            ChargedBufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST, Some(&self.peer)),
+            ChargedBufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST, None),
         }
         self.limiter.common.release(self.response.get(), Some(&self.peer));
-        self.limiter.forget_peer(self.address, &self.peer);
+        self.limiter.forget_peer_after_last_connection(self.address, &self.peer);
         if self.is_open.get() {
             self.open.dec();
         }
@@ -337,14 +337,14 @@ mod tests {
         connection.handshake_done(None, false);
         connection.on_read(INITIAL_READ_LIMIT);
         assert_eq!((connection.phase(), limiter.common.used()), (Phase::Head, 0));
-        assert!(connection.may_read(), "with larger buffers");
+        assert!(connection.reserve_for_read_or_pause(), "with larger buffers");
         assert_eq!(limiter.common.used(), EXTRA_BUFFER_COST);
         connection.on_read(EXTENDED_READ_LIMIT);
-        assert!(!connection.may_read() && !connection.is_aborted());
+        assert!(!connection.reserve_for_read_or_pause() && !connection.is_aborted());
         connection.request_started();
-        assert!(connection.may_read() && connection.eviction_candidate().has_served);
+        assert!(connection.reserve_for_read_or_pause() && connection.eviction_candidate().has_served);
         connection.body_received();
-        assert!(!connection.may_read(), "not while the request is evaluated");
+        assert!(!connection.reserve_for_read_or_pause(), "not while the request is evaluated");
         drop(connection);
         assert_eq!(limiter.common.used(), 0);
     }
@@ -354,11 +354,11 @@ mod tests {
         let limiter = limiter(0, 0);
         let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
         connection.handshake_done(None, false);
-        assert_eq!(connection.response_started(1 << 20, false), Err(LimitReached));
-        assert_eq!(connection.response_started(10, false), Ok(()), "a short one needs none");
+        assert_eq!(connection.reserve_and_start_response(1 << 20, false), Err(LimitReached));
+        assert_eq!(connection.reserve_and_start_response(10, false), Ok(()), "a short one needs none");
         connection.on_flushed();
         connection.on_read(INITIAL_READ_LIMIT);
-        assert!(!connection.may_read() && connection.is_aborted());
+        assert!(!connection.reserve_for_read_or_pause() && connection.is_aborted());
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
         let limiter = limiter(4 * SEND_BUFFER, 0);
         let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
         connection.handshake_done(None, false);
-        assert_eq!(connection.response_started(2 * SEND_BUFFER, false), Ok(()));
+        assert_eq!(connection.reserve_and_start_response(2 * SEND_BUFFER, false), Ok(()));
         assert_eq!(limiter.common.used(), 2 * SEND_BUFFER);
         connection.on_flushed();
         assert_eq!((connection.phase(), limiter.common.used()), (Phase::Idle, SEND_BUFFER));

@@ -8,14 +8,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// Connections of a group (see [`EvictionCandidate::group`]) are closed first if the group has more than one in this
-/// many of the allowed connections. If no group is that large, its size does not show who is hostile, and the
-/// connections without progress for longest are closed.
+/// Connections of a group (see [`ConnectionEvictionCandidate::address_and_has_served`]) are closed first if the group
+/// has more than one in this many of the allowed connections. If no group is that large, its size does not show who is
+/// hostile, and the connections without progress for longest are closed.
 const LARGE_GROUP_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EvictionCandidate {
+pub(super) struct ConnectionEvictionCandidate {
     /// Address of the client.
     pub(super) address: IpAddr,
     /// True if the connection has received a request.
@@ -24,24 +24,28 @@ pub(super) struct EvictionCandidate {
     pub(super) progress: u64,
 }
 
-impl EvictionCandidate {
+impl ConnectionEvictionCandidate {
     /// The group of connections that this one belongs to: those from the same address that have, or have not, received
     /// a request. Connections of the largest group are closed first, so that silent connections do not displace those
     /// in use, and connections in use do not displace new ones.
-    fn group(&self) -> (IpAddr, bool) {
+    fn address_and_has_served(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }
 }
 
 /// The indices of `count` connections to close, if at most `max_open` are allowed. Each time, the largest group loses
 /// the connection that has made no progress for longest; requests in flight make progress within milliseconds.
-pub(super) fn connections_to_close(open: &[EvictionCandidate], count: usize, max_open: usize) -> Vec<usize> {
+pub(super) fn connections_to_close(
+    open: &[ConnectionEvictionCandidate],
+    count: usize,
+    max_open: usize,
+) -> Vec<usize> {
     let mut by_progress: Vec<usize> = (0..open.len()).collect();
     by_progress.sort_unstable_by_key(|index| open.get(*index).map(|connection| connection.progress));
     let mut groups: HashMap<(IpAddr, bool), VecDeque<usize>> = HashMap::new();
     for index in &by_progress {
         if let Some(connection) = open.get(*index) {
-            groups.entry(connection.group()).or_default().push_back(*index);
+            groups.entry(connection.address_and_has_served()).or_default().push_back(*index);
         }
     }
     let mut chosen = Vec::with_capacity(count);
@@ -65,17 +69,17 @@ pub(super) fn connections_to_close(open: &[EvictionCandidate], count: usize, max
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{EvictionCandidate, connections_to_close};
+    use super::{ConnectionEvictionCandidate, connections_to_close};
 
     /// Connections of `10.0.x.y`, each later than the one before.
-    fn open(groups: &[(u16, bool, usize)]) -> Vec<EvictionCandidate> {
+    fn open(groups: &[(u16, bool, usize)]) -> Vec<ConnectionEvictionCandidate> {
         let mut all = Vec::new();
         for (number, has_served, count) in groups {
             let [high, low] = number.to_be_bytes();
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, high, low));
             for _ in 0..*count {
                 let progress = u64::try_from(all.len()).unwrap_or_default();
-                all.push(EvictionCandidate { address, has_served: *has_served, progress });
+                all.push(ConnectionEvictionCandidate { address, has_served: *has_served, progress });
             }
         }
         all

@@ -12,16 +12,17 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
-use super::background::{NamespaceLabels, NamespaceSource};
+use super::background::{NamespaceLabelCache, NamespaceLabelsResult};
 use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
 use super::clock::{self, SecondClock};
 use super::connection::Connection;
-use super::limiter::{LimitReached, MAX_SMALL_BODY_BYTES, Reservation};
+use super::limiter::{LimitReached, MAX_SMALL_BODY_BYTES, MemoryReservation};
 use super::metrics::{RequestOutcome, endpoint_name, resource_label};
 use super::{ServingConfig, SharedState, log};
 use tollgate_api::review::{BadReview, Request, Response, Status};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Labels, NamespaceLookup, Review, parse_review, review_text,
+    Decision, Endpoint, LabelsIfKnown, NamespaceLabelLookup, Review, decode_review_text_like_go,
+    parse_review_unless_too_dense,
 };
 use tollgate_formats::gofmt;
 
@@ -37,7 +38,7 @@ const MAX_LOGGED_BYTES: usize = 1 << 10;
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
-    fault.with_unread_body_if_any(&request).into_error_response(&request, &shared)
+    fault.with_unread_body_if_any(&request).into_counted_error_response(&request, &shared)
 }
 
 /// An error response: the request gets no decision.
@@ -67,7 +68,7 @@ impl HttpError {
         if has_body { self.with_unread_body() } else { self }
     }
 
-    fn into_error_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
+    fn into_counted_error_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
         shared.metrics.count_error(self.code);
         let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
         let message: String = one_line.take(MAX_REASON_CHARS).collect();
@@ -79,11 +80,11 @@ impl HttpError {
             503 => drop(response.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")))),
             _ => {}
         }
-        let body = Status::failure(self.code, self.reason, message, None).encode();
-        let closes = !self.body_read || should_close(request, shared);
+        let body = Status::failure(self.code, self.reason, message, None).encode_status_document();
+        let closes = !self.body_read || closes_after_response(request, shared);
         if let Some(connection) = connection(request) {
             // It is short and needs no reservation.
-            let _ = connection.response_started(0, closes);
+            let _ = connection.reserve_and_start_response(0, closes);
         }
         finish_response(response, closes, body)
     }
@@ -97,14 +98,14 @@ pub(super) async fn handle_review(
     endpoint: Endpoint,
 ) -> HttpResponse {
     let started = clock::monotonic_now();
-    shared.count_activity();
+    shared.increment_activity_counter();
     if let Some(connection) = connection(&request) {
         connection.request_started();
     }
     if shared.config.current().awaits_policies {
         let message = "the policies are not loaded from the cluster yet; try again";
         let error = HttpError::new(503, "ServiceUnavailable", message);
-        return error.with_unread_body_if_any(&request).into_error_response(&request, &shared);
+        return error.with_unread_body_if_any(&request).into_counted_error_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => {
@@ -114,8 +115,10 @@ pub(super) async fn handle_review(
         Err(not_checked) => Err(not_checked),
     };
     let response = match answer {
-        Ok(bytes) | Err(UncheckedResponse::Denied(bytes)) => start_response(&request, &shared, bytes),
-        Err(UncheckedResponse::Failed(fault)) => Err(fault),
+        Ok(bytes) | Err(UnevaluatedResponse::Denied(bytes)) => {
+            reserve_and_build_response(&request, &shared, bytes)
+        }
+        Err(UnevaluatedResponse::Failed(fault)) => Err(fault),
     };
     match response {
         Ok(response) => {
@@ -126,7 +129,7 @@ pub(super) async fn handle_review(
             if fault.code == 503 {
                 shared.limiter.count_rejected_request();
             }
-            fault.into_error_response(&request, &shared)
+            fault.into_counted_error_response(&request, &shared)
         }
     }
 }
@@ -141,23 +144,23 @@ struct RequestTimes {
 }
 
 /// The reason why the engine did not check a request.
-enum UncheckedResponse {
+enum UnevaluatedResponse {
     /// The request is denied with this AdmissionReview response.
     Denied(Vec<u8>),
     /// The request fails with this error response.
     Failed(HttpError),
 }
 
-impl From<HttpError> for UncheckedResponse {
-    fn from(fault: HttpError) -> UncheckedResponse {
-        UncheckedResponse::Failed(fault)
+impl From<HttpError> for UnevaluatedResponse {
+    fn from(fault: HttpError) -> UnevaluatedResponse {
+        UnevaluatedResponse::Failed(fault)
     }
 }
 
 /// The body of a request, and the memory that is reserved to check it.
 struct ReceivedReview<'g> {
     body: ReceivedBody<'g>,
-    _reservation: Reservation<'g>,
+    _reservation: MemoryReservation<'g>,
 }
 
 /// Checks the headers, receives the body and reserves memory.
@@ -167,8 +170,8 @@ async fn receive_review<'g>(
     shared: &'g SharedState,
     endpoint: Endpoint,
     started: Instant,
-) -> Result<ReceivedReview<'g>, UncheckedResponse> {
-    check_headers(request).map_err(|fault| fault.with_unread_body_if_any(request))?;
+) -> Result<ReceivedReview<'g>, UnevaluatedResponse> {
+    check_method_and_content_headers(request).map_err(|fault| fault.with_unread_body_if_any(request))?;
     let limits = BodyLimits {
         max_bytes: shared.limits.max_body,
         content_length: content_length(request),
@@ -183,7 +186,7 @@ async fn receive_review<'g>(
     if let Some(connection) = connection {
         connection.body_received();
     }
-    let reserved = reserve_working_memory(shared, &mut body, started + limits.timeout).await;
+    let reserved = wait_for_working_memory(shared, &mut body, started + limits.timeout).await;
     let reservation = reserved.map_err(|LimitReached| too_busy_error())?;
     if body.bytes.len() > MAX_SMALL_BODY_BYTES {
         yield_to_notice_disconnect().await;
@@ -198,13 +201,13 @@ async fn answer_review(
     endpoint: Endpoint,
     body: &[u8],
     times: RequestTimes,
-) -> Result<Vec<u8>, UncheckedResponse> {
+) -> Result<Vec<u8>, UnevaluatedResponse> {
     let stopped = |stop| answer_step_error(stop, body, endpoint, shared);
     let config = shared.config.current();
-    let text = review_text(body);
-    let document = catch_panic(|| parse_review(&text)).map_err(stopped)?;
+    let text = decode_review_text_like_go(body);
+    let document = catch_panic(|| parse_review_unless_too_dense(&text)).map_err(stopped)?;
     let review = catch_panic(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
-    let labels = labels_for(&review, shared.namespaces(), &config).await;
+    let labels = look_up_or_fetch_namespace_labels(&review, shared.namespaces(), &config).await;
     let now =
         request.app_data::<SecondClock>().map_or_else(|| SecondClock::default().now(), SecondClock::now);
     let answered = catch_unwind(AssertUnwindSafe(|| {
@@ -219,29 +222,31 @@ async fn answer_review(
 }
 
 /// Returns the response with this answer, or an error response if there is no memory for it.
-fn start_response(
+fn reserve_and_build_response(
     request: &HttpRequest,
     shared: &SharedState,
     answer: Vec<u8>,
 ) -> Result<HttpResponse, HttpError> {
-    let closes = should_close(request, shared);
+    let closes = closes_after_response(request, shared);
     if let Some(connection) = connection(request) {
-        connection.response_started(answer.len(), closes).map_err(|LimitReached| too_busy_error())?;
+        connection
+            .reserve_and_start_response(answer.len(), closes)
+            .map_err(|LimitReached| too_busy_error())?;
     }
     Ok(finish_response(HttpResponse::Ok(), closes, answer))
 }
 
 /// Reserves the memory for evaluating a body. Other requests hold it only briefly, so a large body waits for it.
 /// While it waits it is not in flight, and small requests overtake it.
-async fn reserve_working_memory<'g>(
+async fn wait_for_working_memory<'g>(
     shared: &'g SharedState,
     received: &mut ReceivedBody<'g>,
     until: Instant,
-) -> Result<Reservation<'g>, LimitReached> {
+) -> Result<MemoryReservation<'g>, LimitReached> {
     loop {
         let reservation = shared.limiter.reserve_evaluation_memory(received.bytes.len());
         match reservation
-            .and_then(|reservation| received.acquire_permit(&shared.limiter).map(|()| reservation))
+            .and_then(|reservation| received.acquire_permit_if_missing(&shared.limiter).map(|()| reservation))
         {
             Ok(reservation) => return Ok(reservation),
             Err(LimitReached) if clock::monotonic_now() < until => {
@@ -267,8 +272,8 @@ fn connection(request: &HttpRequest) -> Option<&Connection> {
 }
 
 /// True if the connection is closed after this response.
-fn should_close(request: &HttpRequest, shared: &SharedState) -> bool {
-    shared.is_draining() || connection(request).is_some_and(Connection::should_close)
+fn closes_after_response(request: &HttpRequest, shared: &SharedState) -> bool {
+    shared.is_draining() || connection(request).is_some_and(Connection::should_close_after_response)
 }
 
 fn finish_response(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
@@ -279,7 +284,7 @@ fn finish_response(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8
 }
 
 /// Checks method, media type and encoding.
-fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
+fn check_method_and_content_headers(request: &HttpRequest) -> Result<(), HttpError> {
     if request.method() != Method::POST {
         let message = format!("method {} is not allowed; use POST", request.method());
         return Err(HttpError::new(405, "MethodNotAllowed", message));
@@ -306,22 +311,25 @@ fn too_large_message(shared: &SharedState) -> String {
 
 /// Denies a review that is too large to be checked, whatever the failure policy of the webhook: padding an object must
 /// not get a denied taint past the policies. The mutating endpoint has nothing to add.
-fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> UncheckedResponse {
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> UnevaluatedResponse {
     let message = too_large_message(shared);
-    match deny_unchecked(head, endpoint, shared, &message) {
-        Some(denied) => UncheckedResponse::Denied(denied),
+    match try_deny_unchecked(head, endpoint, shared, &message) {
+        Some(denied) => UnevaluatedResponse::Denied(denied),
         None => HttpError::new(413, "RequestEntityTooLarge", message).into(),
     }
 }
 
 /// A denial with this reason for a validating request that was not checked; `None` if its uid is not at the beginning
 /// of the body.
-fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
+fn try_deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
     let uid = leading_uid(head).filter(|_| endpoint == Endpoint::Validate)?;
     shared.metrics.count_error(413);
     tracing::warn!(uid, why, "denied: the object cannot be checked");
     let message = format!("the object cannot be checked: {why}");
-    Some(Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None)).encode())
+    Some(
+        Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None))
+            .encode_admission_review(),
+    )
 }
 
 /// The uid of a review, if it comes first, where an API server writes it: before any field that a user controls.
@@ -353,19 +361,21 @@ enum RequestNamespaceLabels<'c> {
     /// Labels of the file given to `serve`, if there is one.
     File(&'c ServingConfig),
     /// Labels of a namespace in the cluster, and the age of the cache if they may have changed since.
-    Cluster { labels: NamespaceLabels, age: Option<u64> },
+    Cluster { labels: NamespaceLabelsResult, age: Option<u64> },
 }
 
-impl NamespaceLookup for RequestNamespaceLabels<'_> {
-    fn labels(&self, namespace: &str) -> Labels<'_> {
+impl NamespaceLabelLookup for RequestNamespaceLabels<'_> {
+    fn labels(&self, namespace: &str) -> LabelsIfKnown<'_> {
         match self {
             RequestNamespaceLabels::File(config) => config.labels_from_file(namespace),
-            RequestNamespaceLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
-            RequestNamespaceLabels::Cluster { .. } => Labels::Unknown,
+            RequestNamespaceLabels::Cluster { labels: NamespaceLabelsResult::Known(labels), .. } => {
+                labels.labels()
+            }
+            RequestNamespaceLabels::Cluster { .. } => LabelsIfKnown::Unknown,
         }
     }
 
-    fn age_seconds(&self) -> Option<u64> {
+    fn stale_seconds(&self) -> Option<u64> {
         match self {
             RequestNamespaceLabels::File(_) => None,
             RequestNamespaceLabels::Cluster { age, .. } => *age,
@@ -374,9 +384,9 @@ impl NamespaceLookup for RequestNamespaceLabels<'_> {
 }
 
 /// The labels that decide about a review. Fetches those of a namespace that is not cached, if a policy needs them.
-async fn labels_for<'c>(
+async fn look_up_or_fetch_namespace_labels<'c>(
     review: &Review<'_>,
-    source: Option<&dyn NamespaceSource>,
+    source: Option<&dyn NamespaceLabelCache>,
     config: &'c ServingConfig,
 ) -> RequestNamespaceLabels<'c> {
     let (Some(source), Some(namespace)) = (source, review.namespace_to_look_up()) else {
@@ -384,19 +394,19 @@ async fn labels_for<'c>(
     };
     let is_needed = config.engine.policies.needs_namespace_labels();
     if is_needed {
-        source.mark_needed();
+        source.start_label_watch_if_not_running();
     }
-    let labels = match source.labels(namespace) {
-        NamespaceLabels::NotCached if is_needed => match source.fetch(namespace).await {
-            Ok(labels) => NamespaceLabels::Known(labels),
+    let labels = match source.cached_labels(namespace) {
+        NamespaceLabelsResult::NotCached if is_needed => match source.fetch(namespace).await {
+            Ok(labels) => NamespaceLabelsResult::Known(labels),
             Err(why) => {
                 tracing::warn!(why, "cannot get the labels of a namespace");
-                NamespaceLabels::Unavailable
+                NamespaceLabelsResult::Unavailable
             }
         },
         labels => labels,
     };
-    RequestNamespaceLabels::Cluster { labels, age: source.age_seconds() }
+    RequestNamespaceLabels::Cluster { labels, age: source.staleness_seconds() }
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.
@@ -421,13 +431,14 @@ fn answer_step_error(
     body: &[u8],
     endpoint: Endpoint,
     shared: &SharedState,
-) -> UncheckedResponse {
+) -> UnevaluatedResponse {
     match stop {
         StepError::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
-            let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
-            denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), UncheckedResponse::Denied)
+            let denied = is_hostile.then(|| try_deny_unchecked(body, endpoint, shared, &detail)).flatten();
+            denied
+                .map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), UnevaluatedResponse::Denied)
         }
         StepError::Panic => {
             shared.metrics.panics.inc();
@@ -459,7 +470,7 @@ fn record_decision(
     }
     let rules = log::join_distinct_names(findings.iter().map(|diagnostic| diagnostic.finding.rule.id));
     let policies = log::join_distinct_names(
-        findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())),
+        findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.kind_and_name())),
     );
     tracing::info!(
         uid = review.uid,

@@ -27,8 +27,8 @@ mod watch;
 mod webhook;
 
 pub use background::{
-    BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
-    NamespaceSource, ServingFlag,
+    BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabelCache,
+    NamespaceLabelsResult, ServingFlag,
 };
 pub use cert_files::UnusableCertificateFiles;
 pub use log::{Log, LogFormat};
@@ -37,7 +37,7 @@ pub use self_signed::SelfSignedCerts;
 pub use settings::RespondFn;
 pub use settings::{CertificateSettings, Limits, Settings};
 pub use tls::TlsVersions;
-pub use trust::{check_ca_bundle, check_server_cert};
+pub use trust::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
 pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};
@@ -99,12 +99,12 @@ impl SharedState {
     }
 
     /// The watched namespaces, if there are any.
-    fn namespaces(&self) -> Option<&dyn NamespaceSource> {
+    fn namespaces(&self) -> Option<&dyn NamespaceLabelCache> {
         self.background.get().and_then(|background| background.namespaces.as_deref())
     }
 
     /// Counts a connection or request; returns the number so far.
-    fn count_activity(&self) -> u64 {
+    fn increment_activity_counter(&self) -> u64 {
         self.activity.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -115,14 +115,14 @@ pub struct EngineHandle(Arc<SharedState>);
 
 impl EngineHandle {
     /// Applies a change to the engine in use and to every engine loaded later; replaces the change of an earlier call.
-    pub fn customize_engine(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
-        self.0.config.customize_engine(Box::new(change));
+    pub fn customize_current_and_later_engines(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
+        self.0.config.customize_current_and_later_engines(Box::new(change));
     }
 
     /// Sets the hooks for every engine loaded from now on, and calls `after` with the engine in use. Later calls are
     /// ignored, except that they call `after` once.
-    pub fn set_hooks(&self, hooks: ReloadHooks) {
-        self.0.config.set_hooks(hooks);
+    pub fn set_hooks_once_and_call_after_hook(&self, hooks: ReloadHooks) {
+        self.0.config.set_hooks_once_and_call_after_hook(hooks);
     }
 
     /// True if requests fail because the policies of a source, such as the cluster, were not read yet.
@@ -163,7 +163,8 @@ impl Server {
         let mut sources = Vec::new();
         let mut self_signed = None;
         let put = resolver.clone();
-        let put = Box::new(move |contents: &cert_files::FileContents| put.set_from_files(contents));
+        let put =
+            Box::new(move |contents: &cert_files::FileContents| put.set_from_files_and_get_expiry(contents));
         sources.push(match &settings.certificates {
             CertificateSettings::Files { certificate, key } => CertificateSource::from_files(
                 "server",
@@ -172,24 +173,29 @@ impl Server {
                 put,
             )?,
             CertificateSettings::SelfSigned { directory, names } => {
-                let own =
-                    Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix_seconds())?);
+                let own = Arc::new(SelfSignedCerts::load_or_create(
+                    directory.clone(),
+                    names.clone(),
+                    clock::unix_seconds(),
+                )?);
                 self_signed = Some(own.clone());
                 let read = Box::new(move || {
-                    if own.renew(clock::unix_seconds())? {
+                    if own.renew_if_needed(clock::unix_seconds())? {
                         tracing::info!("certificates renewed; the caBundle may have changed");
                     }
                     let (certificate, key) = own.server_cert_and_key()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
                 });
-                CertificateSource::open("server", Vec::new(), metrics.clone(), read, put)?
+                CertificateSource::load_and_apply("server", Vec::new(), metrics.clone(), read, put)?
             }
         });
         let mut clients = None;
         if let Some(authority) = &settings.client_ca {
             let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
-            let put = Box::new(move |contents: &cert_files::FileContents| check.set_ca_from_files(contents));
+            let put = Box::new(move |contents: &cert_files::FileContents| {
+                check.set_ca_from_files_and_get_expiry(contents)
+            });
             sources.push(CertificateSource::from_files(
                 "client-ca",
                 vec![authority.clone()],
@@ -200,7 +206,7 @@ impl Server {
         let tls = tls::server_config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
         limits.max_memory = memory::effective_memory_limit(limits.max_memory);
-        let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
+        let reserved = RESERVED_DESCRIPTORS + webhook::max_connections_beyond_limit(settings.workers);
         limits.max_connections = raise_file_limit_for_connections(limits.max_connections, reserved);
         let plan = memory::divide_memory(limits)?;
         limits.max_connections = plan.connections;
@@ -220,8 +226,8 @@ impl Server {
             activity: AtomicU64::new(0),
         });
         let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
-        webhook::configure_socket(&listener, limits.write_timeout)?;
-        webhook::configure_socket(&ops_listener, limits.write_timeout)?;
+        webhook::set_send_buffer_and_write_timeout(&listener, limits.write_timeout)?;
+        webhook::set_send_buffer_and_write_timeout(&ops_listener, limits.write_timeout)?;
         let (trigger, triggers) = watch::reload_channel();
         let triggers = Some(triggers);
         Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
@@ -238,7 +244,7 @@ impl Server {
     }
 
     /// The CA certificates of a self-signed server certificate, PEM; `None` if the certificate comes from files.
-    pub fn ca_bundle(&self) -> Option<String> {
+    pub fn self_signed_ca_bundle(&self) -> Option<String> {
         self.self_signed.as_ref().map(|self_signed| self_signed.ca_bundle())
     }
 
@@ -280,8 +286,9 @@ impl Server {
         let waiting = self.shared.clone();
         let is_waiting = move || waiting.config.still_waits_after_apply_attempt(waiting.namespaces());
         let reload = move |requested| {
-            watched.sources.iter().for_each(CertificateSource::reload);
-            let mut directories = watched.config.reload(requested, watched.namespaces());
+            watched.sources.iter().for_each(CertificateSource::reload_if_changed);
+            let mut directories =
+                watched.config.reload_returning_directories_to_watch(requested, watched.namespaces());
             directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
             directories
         };
@@ -328,7 +335,8 @@ impl Server {
         } else {
             drain.saturating_sub(EXIT_RESERVE.min(closing / 2))
         };
-        finish_connections(&shared, &webhook, QUIET_PERIOD.min(closing / 2), began + last).await;
+        pause_accepting_and_wait_until_quiet(&shared, &webhook, QUIET_PERIOD.min(closing / 2), began + last)
+            .await;
         tracing::info!("drained");
         if let Some(log) = &shared.log {
             log.close();
@@ -340,7 +348,7 @@ impl Server {
     fn start_listeners(self) -> anyhow::Result<ServerHandle> {
         let Server { settings, shared, tls, listener, ops_listener, .. } = self;
         let webhook = webhook::start_webhook(&settings, shared.clone(), tls, listener)?;
-        let ops = webhook::start_ops(shared, ops_listener)?;
+        let ops = webhook::start_health_and_metrics_server(shared, ops_listener)?;
         let handle = webhook.handle();
         actix_web::rt::spawn(webhook);
         actix_web::rt::spawn(ops);
@@ -350,7 +358,12 @@ impl Server {
 
 /// Stops accepting connections and serves requests on the open ones. Returns after `quiet` without activity, at the
 /// latest at `end`.
-async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet: Duration, end: Instant) {
+async fn pause_accepting_and_wait_until_quiet(
+    shared: &SharedState,
+    webhook: &ServerHandle,
+    quiet: Duration,
+    end: Instant,
+) {
     webhook.pause().await;
     let mut last = (shared.activity.load(Ordering::Relaxed), clock::monotonic_now());
     while clock::monotonic_now() < end {

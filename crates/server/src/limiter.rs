@@ -110,15 +110,15 @@ impl Drop for RequestPermit<'_> {
 
 /// Bytes of a budget reserved by one holder.
 #[derive(Debug)]
-pub(super) struct Reservation<'g> {
+pub(super) struct MemoryReservation<'g> {
     budget: &'g MemoryBudget,
     peer: Option<&'g PeerMemory>,
     bytes: usize,
 }
 
-impl<'g> Reservation<'g> {
-    fn empty(budget: &'g MemoryBudget, peer: Option<&'g PeerMemory>) -> Reservation<'g> {
-        Reservation { budget, peer, bytes: 0 }
+impl<'g> MemoryReservation<'g> {
+    fn empty(budget: &'g MemoryBudget, peer: Option<&'g PeerMemory>) -> MemoryReservation<'g> {
+        MemoryReservation { budget, peer, bytes: 0 }
     }
 
     /// Grows the reservation to at least `bytes`.
@@ -139,7 +139,7 @@ impl<'g> Reservation<'g> {
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for MemoryReservation<'_> {
     fn drop(&mut self) {
         self.budget.release(self.bytes, self.peer);
     }
@@ -161,7 +161,7 @@ impl LoadLimiter {
     }
 
     /// Drops the memory counter of an address when its last connection ends.
-    pub(super) fn forget_peer(&self, address: IpAddr, peer: &Arc<PeerMemory>) {
+    pub(super) fn forget_peer_after_last_connection(&self, address: IpAddr, peer: &Arc<PeerMemory>) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(peer) <= 2 {
             peers.remove(&address);
@@ -187,19 +187,22 @@ impl LoadLimiter {
 
     /// Starts an empty reservation for a body.
     pub(super) fn start_body_reservation<'g>(&'g self, peer: Option<&'g PeerMemory>) -> BodyReservation<'g> {
-        let reservation = Reservation::empty(&self.small, None);
+        let reservation = MemoryReservation::empty(&self.small, None);
         BodyReservation { limiter: self, peer, reservation, is_slow: false }
     }
 
     /// Reserves memory to evaluate a body of this length. A small one may use a budget that large ones leave alone. One
     /// that needs more than the whole budget is evaluated alone.
-    pub(super) fn reserve_evaluation_memory(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
+    pub(super) fn reserve_evaluation_memory(
+        &self,
+        body: usize,
+    ) -> Result<MemoryReservation<'_>, LimitReached> {
         let bytes = memory_bytes_for_body(body);
-        let mut reservation = Reservation::empty(&self.small_working, None);
+        let mut reservation = MemoryReservation::empty(&self.small_working, None);
         if body <= MAX_SMALL_BODY_BYTES && reservation.grow_to(bytes).is_ok() {
             return Ok(reservation);
         }
-        let mut reservation = Reservation::empty(&self.working, None);
+        let mut reservation = MemoryReservation::empty(&self.working, None);
         reservation.grow_to(bytes.min(self.working.limit))?;
         Ok(reservation)
     }
@@ -210,7 +213,7 @@ impl LoadLimiter {
 pub(super) struct BodyReservation<'g> {
     limiter: &'g LoadLimiter,
     peer: Option<&'g PeerMemory>,
-    reservation: Reservation<'g>,
+    reservation: MemoryReservation<'g>,
     is_slow: bool,
 }
 
@@ -226,7 +229,7 @@ impl BodyReservation<'_> {
 
     /// Moves the reservation to the common budget, with `bytes`: a body that waits for its client is not among the
     /// prompt ones.
-    pub(super) fn mark_slow(&mut self, bytes: usize) -> Result<(), LimitReached> {
+    pub(super) fn mark_slow_and_move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
         self.is_slow = true;
         self.move_to_common(bytes)?;
         self.reservation.shrink_to(bytes + SLOW_REQUEST_OVERHEAD_BYTES);
@@ -237,7 +240,7 @@ impl BodyReservation<'_> {
     fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let bytes = if self.is_slow { bytes.saturating_add(SLOW_REQUEST_OVERHEAD_BYTES) } else { bytes };
         if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {
-            let mut reservation = Reservation::empty(&self.limiter.common, self.peer);
+            let mut reservation = MemoryReservation::empty(&self.limiter.common, self.peer);
             reservation.grow_to(bytes)?;
             self.reservation = reservation;
         }
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!(large.grow_to(3 * MAX_SMALL_BODY_BYTES), Ok(()));
         assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES, 0, 0], "it left the share of the small ones");
         assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES), Ok(()));
-        assert_eq!(slow.mark_slow(100), Ok(()));
+        assert_eq!(slow.mark_slow_and_move_to_common(100), Ok(()));
         assert_eq!(used(&limiter), [3 * MAX_SMALL_BODY_BYTES + 100 + SLOW_REQUEST_OVERHEAD_BYTES, 0, 0]);
         assert_eq!(slow.grow_to(MAX_SMALL_BODY_BYTES + 1), Err(LimitReached));
         assert_eq!(large.grow_to(4 * MAX_SMALL_BODY_BYTES), Err(LimitReached));
@@ -330,7 +333,10 @@ mod tests {
             let before = limiter.common.used();
             loop {
                 let mut body = limiter.start_body_reservation(Some(peer));
-                if body.mark_slow(MAX_SMALL_BODY_BYTES - SLOW_REQUEST_OVERHEAD_BYTES).is_err() {
+                if body
+                    .mark_slow_and_move_to_common(MAX_SMALL_BODY_BYTES - SLOW_REQUEST_OVERHEAD_BYTES)
+                    .is_err()
+                {
                     break;
                 }
                 bodies.push(body);
@@ -340,7 +346,7 @@ mod tests {
         drop(bodies);
         assert_eq!(used(&limiter), [0; 3]);
         for (address, peer) in addresses.into_iter().zip(&peers) {
-            limiter.forget_peer(address, peer);
+            limiter.forget_peer_after_last_connection(address, peer);
         }
         assert!(limiter.peers.lock().expect("not poisoned").is_empty());
     }

@@ -176,7 +176,7 @@ impl LineBuffer {
     }
 
     /// Adds a line; drops it if the buffer is full.
-    fn append(&self, line: &[u8]) {
+    fn append_unless_full(&self, line: &[u8]) {
         let mut state = self.state();
         if state.text.len() + line.len() > MAX_BUFFERED_BYTES {
             state.dropped += 1;
@@ -235,8 +235,8 @@ struct EventWriter<'l>(&'l BufferWriter);
 impl Write for EventWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(line) {
-            Ok(text) if self.0.is_text => self.0.lines.append(one_line(text).as_bytes()),
-            _ => self.0.lines.append(line),
+            Ok(text) if self.0.is_text => self.0.lines.append_unless_full(one_line(text).as_bytes()),
+            _ => self.0.lines.append_unless_full(line),
         }
         Ok(line.len())
     }
@@ -260,7 +260,7 @@ fn one_line(event: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {
         return event.into();
     }
-    format!("{}\n", sanitize::sanitize_line(&text.replace('\n', "\\n"))).into()
+    format!("{}\n", sanitize::sanitize_as_line(&text.replace('\n', "\\n"))).into()
 }
 
 /// Writes log lines as `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
@@ -422,11 +422,11 @@ mod tests {
             let lines = lines.clone();
             std::thread::spawn(move || lines.run_writer(Box::new(out)))
         };
-        lines.append(b"first\n");
+        lines.append_unless_full(b"first\n");
         was_called.recv().expect("the writer writes");
         let long = vec![b'x'; MAX_BUFFERED_BYTES];
-        lines.append(&long);
-        lines.append(b"one too many\n");
+        lines.append_unless_full(&long);
+        lines.append_unless_full(b"one too many\n");
         assert_eq!(lines.state().dropped, 1);
         lines.state().closed = true;
         lines.filled.notify_all();

@@ -18,7 +18,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
-use tollgate_engine::policy::ExpiringEntry;
+use tollgate_engine::policy::ExpiringTolerationAllowEntry;
 use tollgate_engine::rules::FindingLevel;
 
 /// Label names with their values.
@@ -132,7 +132,7 @@ impl PolicyFindingCounters {
     }
 
     /// The label for a policy: its kind and name, or `other` if there are too many.
-    fn policy_label(&self, policy: &str) -> String {
+    fn policy_label_or_other(&self, policy: &str) -> String {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if !named.contains(policy) && named.len() >= MAX_POLICY_LABELS {
             return "other".to_owned();
@@ -143,7 +143,7 @@ impl PolicyFindingCounters {
 
     /// The counter of findings of a policy at this level.
     fn counter(&self, policy: &str, level: FindingLevel) -> Counter {
-        let labels = [("policy", self.policy_label(policy)), ("level", level.name().to_owned())];
+        let labels = [("policy", self.policy_label_or_other(policy)), ("level", level.name().to_owned())];
         self.counters.get_or_create_owned(&labels)
     }
 
@@ -319,7 +319,7 @@ impl Metrics {
             let labels = [("rule", diagnostic.finding.rule.id), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
             if let Some(policy) = &diagnostic.policy {
-                self.policy_findings.count(policy.id(), diagnostic.level);
+                self.policy_findings.count(policy.kind_and_name(), diagnostic.level);
             }
         }
     }
@@ -352,15 +352,16 @@ impl Metrics {
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
-        self.policy_findings.export_zero_counters(set.actions());
+        self.policy_findings.export_zero_counters(set.policies_with_action_levels());
         self.policy_digest.clear();
         if !set.is_empty() {
             self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
         }
         self.entry_expiry.clear();
-        let expired = |entry: &ExpiringEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
+        let expired =
+            |entry: &ExpiringTolerationAllowEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
         for entry in set
-            .expiring_toleration_entries()
+            .toleration_allow_entries_by_expiry()
             .into_iter()
             .filter(|entry| !expired(entry))
             .take(MAX_POLICY_LABELS)
@@ -385,7 +386,7 @@ impl Metrics {
         self.policy_reload_ok.set(0);
     }
 
-    /// Counts a failed reload of the policies.
+    /// Counts a failed reload of the policies, and sets the reload metric to 0.
     pub(super) fn count_failed_policy_reload(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
         self.policy_reload_ok.set(0);

@@ -142,7 +142,7 @@ async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
         value: i64::try_from(used).unwrap_or(i64::MAX),
     });
     let tasks = shared.tasks().flat_map(|task| (task.status)().samples);
-    background::append_samples(&mut text, held.into_iter().chain(tasks).collect());
+    background::insert_samples_before_eof(&mut text, held.into_iter().chain(tasks).collect());
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type))).body(text)
 }

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use super::background::NamespaceSource;
+use super::background::NamespaceLabelCache;
 use super::clock;
 use super::metrics::Metrics;
-use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
+use tollgate_engine::engine::{Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _};
 
 /// Warning if [`ServingConfig::policies_lack_label_source`] is true: policies need namespace labels that are not
 /// available.
@@ -27,7 +27,7 @@ pub struct ServingConfig {
     /// Profiles, rules and policies.
     pub engine: Engine,
     /// Namespaces loaded from a file.
-    pub namespaces: Option<Arc<Namespaces>>,
+    pub namespaces: Option<Arc<FileNamespaces>>,
     /// Policies of some source are not known yet. Requests fail with an error, because what those policies deny must
     /// not be admitted.
     pub awaits_policies: bool,
@@ -41,21 +41,21 @@ impl From<Engine> for ServingConfig {
 
 impl ServingConfig {
     /// True if policies need namespace labels, which are neither watched nor loaded from a file.
-    pub(super) fn policies_lack_label_source(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn policies_lack_label_source(&self, watched: Option<&dyn NamespaceLabelCache>) -> bool {
         self.engine.policies.needs_namespace_labels() && self.namespaces.is_none() && watched.is_none()
     }
 
     /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
     /// fail.
-    pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
+    pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceLabelCache>) {
         if self.policies_lack_label_source(watched) {
             tracing::warn!("{NO_LABELS_MESSAGE}");
         }
     }
 
     /// The labels of a namespace from the file, if one is loaded.
-    pub(super) fn labels_from_file(&self, namespace: &str) -> Labels<'_> {
-        self.namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(namespace))
+    pub(super) fn labels_from_file(&self, namespace: &str) -> LabelsIfKnown<'_> {
+        self.namespaces.as_ref().map_or(LabelsIfKnown::Unknown, |all| all.labels(namespace))
     }
 }
 
@@ -134,7 +134,7 @@ impl ReloadableConfig {
     }
 
     /// Changes the engine in use and every engine loaded later.
-    pub(super) fn customize_engine(&self, change: EngineChange) {
+    pub(super) fn customize_current_and_later_engines(&self, change: EngineChange) {
         let mut customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = ServingConfig::clone(&self.current.load());
         change(&mut config.engine);
@@ -148,7 +148,7 @@ impl ReloadableConfig {
 
     /// Sets the hooks for every engine loaded from now on, and calls `after` with the engine in use. Later calls are
     /// ignored, except that they call `after` once.
-    pub(super) fn set_hooks(&self, hooks: ReloadHooks) {
+    pub(super) fn set_hooks_once_and_call_after_hook(&self, hooks: ReloadHooks) {
         (hooks.after)(&self.current.load().engine);
         let _ = self.hooks.set(hooks);
     }
@@ -170,7 +170,11 @@ impl ReloadableConfig {
 
     /// Reloads the files and uses them if they changed and are valid, as soon as the labels they need are `watched`. If
     /// `requested`, logs also that nothing changed. Returns the directories to watch.
-    pub(super) fn reload(&self, requested: bool, watched: Option<&dyn NamespaceSource>) -> Vec<PathBuf> {
+    pub(super) fn reload_returning_directories_to_watch(
+        &self,
+        requested: bool,
+        watched: Option<&dyn NamespaceLabelCache>,
+    ) -> Vec<PathBuf> {
         let Some(reloader) = &self.reloader else { return Vec::new() };
         let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
         // This thread also reloads certificates: it must survive a bug in the reloader.
@@ -201,7 +205,7 @@ impl ReloadableConfig {
     }
 
     /// Replaces the configuration in use, as soon as the namespace labels that it needs are `watched`.
-    fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
+    fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceLabelCache>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
         if self.still_waits_after_apply_attempt(watched) {
             self.metrics.record_policy_reload_pending();
@@ -228,11 +232,11 @@ impl ReloadableConfig {
 
     /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if
     /// none waits.
-    pub(super) fn still_waits_after_apply_attempt(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+    pub(super) fn still_waits_after_apply_attempt(&self, watched: Option<&dyn NamespaceLabelCache>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut config) = waiting.take() else { return false };
         if let Some(watched) = watched.filter(|_| config.engine.policies.needs_namespace_labels()) {
-            watched.mark_needed();
+            watched.start_label_watch_if_not_running();
             if !watched.is_synced() {
                 *waiting = Some(config);
                 return true;
@@ -296,14 +300,20 @@ mod tests {
             ReloadableConfig::new(engine("upstream").into(), Some(reloader), Arc::new(Metrics::new()));
         let before = Arc::as_ptr(&config.current());
         let in_use = || Arc::as_ptr(&config.current()) == before;
-        assert_eq!(config.reload(false, None), [std::path::PathBuf::from("watched")]);
+        assert_eq!(
+            config.reload_returning_directories_to_watch(false, None),
+            [std::path::PathBuf::from("watched")]
+        );
         assert_eq!(config.reload_error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
         assert!(in_use());
-        assert!(config.reload(false, None).is_empty(), "nothing is known after a panic");
+        assert!(
+            config.reload_returning_directories_to_watch(false, None).is_empty(),
+            "nothing is known after a panic"
+        );
         assert!(in_use() && config.reload_error().is_some_and(|error| error.contains("please report it")));
-        config.reload(true, None);
+        config.reload_returning_directories_to_watch(true, None);
         assert!(in_use() && config.reload_error().is_some(), "unchanged files are as invalid as before");
-        config.reload(false, None);
+        config.reload_returning_directories_to_watch(false, None);
         assert!(!in_use() && config.reload_error().is_none());
     }
 }

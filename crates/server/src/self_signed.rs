@@ -21,7 +21,7 @@ use rustls::pki_types::pem::PemObject as _;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::cert_files::read_file;
+use super::cert_files::read_regular_file_up_to_limit;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// Validity of a CA certificate in seconds.
@@ -42,8 +42,8 @@ const CERTIFICATE_FILE: &str = "tls.crt";
 /// File name of the server's private key.
 const KEY_FILE: &str = "tls.key";
 
-/// A self-signed CA and a server certificate signed by it, in memory or in a directory. [`SelfSignedCerts::renew`]
-/// replaces what is about to expire.
+/// A self-signed CA and a server certificate signed by it, in memory or in a directory.
+/// [`SelfSignedCerts::renew_if_needed`] replaces what is about to expire.
 #[derive(Debug)]
 pub struct SelfSignedCerts {
     directory: Option<PathBuf>,
@@ -119,19 +119,23 @@ fn plan_renewal(
 impl SelfSignedCerts {
     /// Reads the certificates in a directory and creates or renews what is needed. Without a directory they are kept in
     /// memory.
-    pub fn open(directory: Option<PathBuf>, names: Vec<String>, now: i64) -> anyhow::Result<SelfSignedCerts> {
+    pub fn load_or_create(
+        directory: Option<PathBuf>,
+        names: Vec<String>,
+        now: i64,
+    ) -> anyhow::Result<SelfSignedCerts> {
         let held = match &directory {
             Some(directory) => read_certificates(directory)?,
             None => CertificateSet::default(),
         };
         let made = SelfSignedCerts { directory, names, held: Mutex::new(held) };
-        made.renew(now)?;
+        made.renew_if_needed(now)?;
         Ok(made)
     }
 
     /// Replaces a server certificate or CA in the last third of its validity, and adds a new CA before it signs. Writes
     /// the directory, if there is one. True if anything changed; `now` is seconds since 1970.
-    pub fn renew(&self, now: i64) -> anyhow::Result<bool> {
+    pub fn renew_if_needed(&self, now: i64) -> anyhow::Result<bool> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let lives: Vec<Validity> = held
             .authorities
@@ -176,7 +180,7 @@ impl SelfSignedCerts {
 
     /// [`Self::ca_bundle`] with the CAs of other replicas and earlier processes that the bundle in use contains.
     pub fn merged_bundle(&self, in_use: &str, now: i64) -> String {
-        bundle::merge_ca_bundles(&self.ca_bundle(), in_use, now)
+        bundle::merge_own_and_replica_ca_bundles(&self.ca_bundle(), in_use, now)
     }
 
     /// Returns the certificate and the private key of the server, PEM.
@@ -244,13 +248,13 @@ fn validity_of(pem: &str) -> anyhow::Result<Validity> {
 fn has_exactly_names(pem: &str, names: &[String]) -> bool {
     let held = with_parsed_certificate(pem, |certificate| {
         let held = certificate.subject_alternative_name().ok().flatten();
-        held.map(|held| held.value.general_names.iter().map(name_text).collect::<Vec<_>>())
+        held.map(|held| held.value.general_names.iter().map(dns_or_ip_name_text).collect::<Vec<_>>())
     });
     held.is_ok_and(|held| held.unwrap_or_default() == names)
 }
 
 /// A DNS name or an IP address as text; empty for other kinds of names.
-pub(super) fn name_text(name: &GeneralName<'_>) -> String {
+pub(super) fn dns_or_ip_name_text(name: &GeneralName<'_>) -> String {
     match name {
         GeneralName::DNSName(dns) => (*dns).to_owned(),
         GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
@@ -290,7 +294,7 @@ fn read_certificates(directory: &Path) -> anyhow::Result<CertificateSet> {
     refuse_world_writable(directory)?;
     let text = |name: &str| -> anyhow::Result<Option<String>> {
         let path = directory.join(name);
-        match read_file(&path).map(String::from_utf8) {
+        match read_regular_file_up_to_limit(&path).map(String::from_utf8) {
             Ok(text) => Ok(Some(text.unwrap_or_default())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             // Not the same as missing: missing files are created.

@@ -58,7 +58,7 @@ impl Settings {
             drain: Duration::from_secs(10),
             max_connection_age: Duration::from_mins(5),
             reload_period: Duration::from_mins(1),
-            respond: |engine, request, decision| respond(engine, request, decision).encode(),
+            respond: |engine, request, decision| respond(engine, request, decision).encode_admission_review(),
         }
     }
 }

@@ -39,7 +39,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.connection.may_read() {
+        if !self.connection.reserve_for_read_or_pause() {
             return Poll::Pending;
         }
         let before = buffer.filled().len();

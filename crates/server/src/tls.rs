@@ -65,7 +65,7 @@ impl CertificateResolver {
 
     /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
     /// error changes nothing.
-    pub(super) fn set_certificate(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
+    pub(super) fn set_certificate_and_get_expiry(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
         let chain = parse_certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
@@ -75,10 +75,10 @@ impl CertificateResolver {
         Ok(expires)
     }
 
-    /// Calls [`Self::set_certificate`] with the contents of both files: the chain, then the key.
-    pub(super) fn set_from_files(&self, contents: &FileContents) -> anyhow::Result<i64> {
+    /// Calls [`Self::set_certificate_and_get_expiry`] with the contents of both files: the chain, then the key.
+    pub(super) fn set_from_files_and_get_expiry(&self, contents: &FileContents) -> anyhow::Result<i64> {
         match contents.as_slice() {
-            [chain, key] => self.set_certificate(chain, key),
+            [chain, key] => self.set_certificate_and_get_expiry(chain, key),
             _ => anyhow::bail!("a certificate and a key are required"),
         }
     }
@@ -123,7 +123,7 @@ impl ClientVerifier {
 
     /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
     /// nothing.
-    pub(super) fn set_ca_from_files(&self, contents: &FileContents) -> anyhow::Result<i64> {
+    pub(super) fn set_ca_from_files_and_get_expiry(&self, contents: &FileContents) -> anyhow::Result<i64> {
         let authorities = parse_certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();
@@ -137,7 +137,7 @@ impl ClientVerifier {
     }
 
     /// True if a name of the certificate is listed, or no names are.
-    fn has_listed_name(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn has_listed_name_if_any_listed(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;
         }
@@ -176,7 +176,7 @@ impl ClientCertVerifier for ClientVerifier {
         let verifier = Option::clone(&self.verifier.load());
         let verifier = verifier.ok_or_else(|| rustls::Error::General("no client CA yet".to_owned()))?;
         let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
-        if self.has_listed_name(end_entity) {
+        if self.has_listed_name_if_any_listed(end_entity) {
             Ok(verified)
         } else {
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn a_pair_that_cannot_be_used_says_why() {
         let certs = |name: &str| {
-            let certs = SelfSignedCerts::open(None, vec![name.to_owned()], 1_800_000_000).expect("made");
+            let certs =
+                SelfSignedCerts::load_or_create(None, vec![name.to_owned()], 1_800_000_000).expect("made");
             certs.server_cert_and_key().expect("made")
         };
         let ((certificate, key), (_, other_key)) = (certs("a"), certs("b"));
@@ -224,15 +225,18 @@ mod tests {
             (certificate.as_str(), "", "the key is not PEM"),
             (certificate.as_str(), other_key.as_str(), "the key does not match the certificate"),
         ] {
-            let error = resolver.set_certificate(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
+            let error = resolver
+                .set_certificate_and_get_expiry(certificate.as_bytes(), key.as_bytes())
+                .expect_err(expected);
             assert_eq!(error.to_string(), expected);
         }
         assert!(
-            resolver.set_from_files(&vec![certificate.clone().into_bytes()]).is_err(),
+            resolver.set_from_files_and_get_expiry(&vec![certificate.clone().into_bytes()]).is_err(),
             "a key is missing"
         );
-        let expires =
-            resolver.set_from_files(&vec![certificate.into_bytes(), key.into_bytes()]).expect("a pair");
+        let expires = resolver
+            .set_from_files_and_get_expiry(&vec![certificate.into_bytes(), key.into_bytes()])
+            .expect("a pair");
         assert!(expires > 1_800_000_000);
     }
 }

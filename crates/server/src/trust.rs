@@ -13,11 +13,11 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, Error, RootCertStore};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::self_signed::name_text;
+use super::self_signed::dns_or_ip_name_text;
 use super::tls::{crypto_provider, parse_certificates};
 
 /// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
-pub fn check_ca_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
+pub fn check_ca_bundle_has_unexpired_certificate(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
     for certificate in parse_certificates(bundle)? {
         let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
@@ -45,7 +45,10 @@ pub fn check_server_cert(
         ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, &server_name))
     };
     if is_named(leaf).is_err() {
-        anyhow::bail!("the certificate is not valid for {name}; it contains {}", names_of(leaf)?.join(", "));
+        anyhow::bail!(
+            "the certificate is not valid for {name}; it contains {}",
+            certificate_names_for_error_message(leaf)?.join(", ")
+        );
     }
     let mut roots = RootCertStore::empty();
     for authority in parse_certificates(bundle)? {
@@ -77,12 +80,12 @@ pub fn check_server_cert(
 }
 
 /// The DNS names and IP addresses of a certificate.
-fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
+fn certificate_names_for_error_message(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
     let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
     let names = parsed.subject_alternative_name().ok().flatten();
     let names: Vec<String> = names
         .iter()
-        .flat_map(|names| names.value.general_names.iter().map(name_text))
+        .flat_map(|names| names.value.general_names.iter().map(dns_or_ip_name_text))
         .filter(|name| !name.is_empty())
         .collect();
     Ok(if names.is_empty() { vec!["no DNS name or address".to_owned()] } else { names })
@@ -90,7 +93,7 @@ fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_ca_bundle, check_server_cert};
+    use super::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
     use crate::self_signed::SelfSignedCerts;
 
     const NOW: i64 = 1_800_000_000;
@@ -98,7 +101,7 @@ mod tests {
 
     fn made(names: &[&str]) -> SelfSignedCerts {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        SelfSignedCerts::open(None, names, NOW).expect("made")
+        SelfSignedCerts::load_or_create(None, names, NOW).expect("made")
     }
 
     #[test]
@@ -132,10 +135,10 @@ mod tests {
     #[test]
     fn a_bundle_has_a_certificate_that_is_valid() {
         let ours = made(&["a"]).ca_bundle();
-        assert!(check_ca_bundle(ours.as_bytes(), NOW).is_ok());
-        assert!(check_ca_bundle(ours.as_bytes(), NOW + 3 * YEAR).is_err());
+        assert!(check_ca_bundle_has_unexpired_certificate(ours.as_bytes(), NOW).is_ok());
+        assert!(check_ca_bundle_has_unexpired_certificate(ours.as_bytes(), NOW + 3 * YEAR).is_err());
         for text in ["", "CA", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(check_ca_bundle(text.as_bytes(), NOW).is_err(), "{text}");
+            assert!(check_ca_bundle_has_unexpired_certificate(text.as_bytes(), NOW).is_err(), "{text}");
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn spawn_reloader(
             // Before the first wait, and again after a new directory is watched: it may have changed before that.
             for _ in 0..MAX_RELOADS_FOR_NEW_DIRECTORIES {
                 let directories = reload(std::mem::take(&mut requested));
-                if !watched.watch_only(directories) {
+                if !watched.watch_only_returning_if_any_new(directories) {
                     break;
                 }
             }
@@ -142,7 +142,7 @@ impl WatchedDirectories {
     }
 
     /// Watches exactly these directories; true if some of them are new.
-    fn watch_only(&mut self, directories: Vec<PathBuf>) -> bool {
+    fn watch_only_returning_if_any_new(&mut self, directories: Vec<PathBuf>) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let mut known = BTreeMap::new();
         let mut is_new = false;

@@ -37,13 +37,16 @@ const OPS_LIMITS: WorkerConnectionLimits = WorkerConnectionLimits { connections:
 const MAX_WAITING_CONNECTIONS: usize = 64;
 
 /// Number of connections that all workers may have open beyond the limit, while they close others.
-pub(super) fn extra_connections(workers: usize) -> usize {
+pub(super) fn max_connections_beyond_limit(workers: usize) -> usize {
     OPS_LIMITS.connections + MAX_WAITING_CONNECTIONS * (workers + 1)
 }
 
 /// Sets options that the listener's connections inherit: how much of a response the system buffers, and after how long
 /// it gives up on a client that reads none of it.
-pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
+pub(super) fn set_send_buffer_and_write_timeout(
+    listener: &TcpListener,
+    write_timeout: Duration,
+) -> anyhow::Result<()> {
     let millis = u32::try_from(write_timeout.as_millis()).unwrap_or(u32::MAX);
     // The system doubles it.
     sockopt::set_socket_send_buffer_size(listener, connection::SEND_BUFFER / 2)
@@ -98,7 +101,7 @@ pub(super) fn start_webhook(
                 let (socket, session) = stream.get_ref();
                 let connection = socket.connection();
                 // Ages differ by up to a fifth, so that connections opened together do not close together.
-                let spread = u32::try_from(connected.count_activity() % 16).unwrap_or_default();
+                let spread = u32::try_from(connected.increment_activity_counter() % 16).unwrap_or_default();
                 let expires = clock::monotonic_now() + age.saturating_sub(age / 80 * spread);
                 // It does not want to read if it has data that was not consumed yet.
                 connection.handshake_done(Some(expires), !session.wants_read());
@@ -117,7 +120,12 @@ pub(super) fn start_webhook(
             .and_then(http.map_err(TlsError::Service));
         apply_fn_factory(service, move |socket: TcpStream, service| {
             sweep::ensure_worker_sweep(timeouts);
-            let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
+            let connection = track_connection_aborting_others_if_full(
+                &socket,
+                room,
+                &accepted,
+                accepted.metrics.connections.clone(),
+            );
             let serving = service.call(Stream::new(socket, connection.clone()));
             async move { connection.serve_until_aborted(serving).await }
         })
@@ -127,7 +135,10 @@ pub(super) fn start_webhook(
 
 /// Starts health checks and metrics, with one worker. A connection ends with its first response: probes and scrapes
 /// come seconds apart, and a connection kept open meanwhile takes the place of another.
-pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
+pub(super) fn start_health_and_metrics_server(
+    shared: Arc<SharedState>,
+    listener: TcpListener,
+) -> anyhow::Result<Server> {
     let timeouts = ConnectionTimeouts::new(shared.limits);
     let builder = Server::build().workers(1).disable_signals();
     let builder = builder.max_concurrent_connections(OPS_LIMITS.connections + MAX_WAITING_CONNECTIONS);
@@ -145,7 +156,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
                     let answer = answer.await;
                     if let Some(connection) = &connection {
                         // Its length does not depend on the client.
-                        let _ = connection.response_started(0, true);
+                        let _ = connection.reserve_and_start_response(0, true);
                     }
                     answer
                 }
@@ -164,7 +175,8 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
         apply_fn_factory(http, move |socket: TcpStream, service| {
             sweep::ensure_worker_sweep(timeouts);
             // Without a TLS handshake, all of the first phase is for the head of the request.
-            let connection = admit_connection(&socket, OPS_LIMITS, &accepted, Gauge::default());
+            let connection =
+                track_connection_aborting_others_if_full(&socket, OPS_LIMITS, &accepted, Gauge::default());
             let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
             let serving = service.call((stream, Protocol::Http1, peer));
@@ -175,7 +187,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
 }
 
 /// Returns the state of a new connection, for which others are aborted if there are too many.
-fn admit_connection(
+fn track_connection_aborting_others_if_full(
     socket: &TcpStream,
     room: WorkerConnectionLimits,
     shared: &SharedState,

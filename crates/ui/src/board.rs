@@ -11,10 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 use tokio::sync::watch;
-use tollgate_picture::map::{Card, Device, DevicesReport, card_drafts, device_cell_id, live_map};
+use tollgate_picture::map::{
+    Device, DevicesReport, NodeOrPoolCard, device_cell_id, live_map_with_full_legend,
+    node_and_pool_card_drafts,
+};
 use tollgate_picture::{MAX_PAGE_BYTES, pages};
 
-use crate::details::{RelatedDevices, draw_details};
+use crate::details::{DevicesSharingCounters, draw_details};
 use crate::frame::{LivePage, PageFacts, render};
 use crate::server::Answer;
 use crate::what_if;
@@ -41,16 +44,16 @@ impl DeviceName {
 
 /// The content of the live pages, shared by the thread that publishes reports and those that serve pages.
 #[derive(Debug)]
-pub struct Board {
+pub struct LivePageStore {
     facts: PageFacts,
     /// The current content, replaced as a whole, so that nobody waits while a page is drawn.
-    shown: Mutex<Arc<BoardContent>>,
+    shown: Mutex<Arc<LivePageContent>>,
     revision: watch::Sender<u64>,
 }
 
 /// The content of the live pages at one revision.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct BoardContent {
+pub(crate) struct LivePageContent {
     pub(crate) revision: u64,
     /// When the state was read from the cluster; with `trouble`, until when it was current. Empty if it is not known.
     pub(crate) taken: String,
@@ -60,7 +63,7 @@ pub(crate) struct BoardContent {
     /// The HTML of the map, drawn when a report is published, so that the first page does not wait for it.
     map: Arc<Markup>,
     /// The cards in the order of the map, each with the revision at which it last changed.
-    cards: Vec<(Arc<Card>, u64)>,
+    cards: Vec<(Arc<NodeOrPoolCard>, u64)>,
     /// The sections of the page by their ids, each with the revision at which it last changed.
     parts: BTreeMap<&'static str, (Markup, u64)>,
     /// The ids of removed cards, each with the revision at which it was removed, in this order.
@@ -69,7 +72,7 @@ pub(crate) struct BoardContent {
     forgotten: u64,
 }
 
-impl BoardContent {
+impl LivePageContent {
     /// The HTML of the section with this id; empty if there is none.
     pub(crate) fn section_html(&self, id: &str) -> &Markup {
         const NOTHING: &Markup = &PreEscaped(String::new());
@@ -79,7 +82,7 @@ impl BoardContent {
 
 /// The changes after a revision, as JSON for the script of the live pages.
 #[derive(Serialize)]
-struct Changes<'a> {
+struct PageChangesJson<'a> {
     revision: u64,
     taken: &'a str,
     trouble: Option<&'a str>,
@@ -99,17 +102,17 @@ struct ChangedCard<'a> {
     after: Option<&'a str>,
 }
 
-impl Board {
+impl LivePageStore {
     /// A board that shows nothing yet.
-    pub fn new(facts: PageFacts) -> Board {
-        Board { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
+    pub fn new(facts: PageFacts) -> LivePageStore {
+        LivePageStore { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
     }
 
-    fn current_content(&self) -> Arc<BoardContent> {
+    fn current_content(&self) -> Arc<LivePageContent> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace_content(&self, shown: BoardContent) {
+    fn replace_content(&self, shown: LivePageContent) {
         let revision = shown.revision;
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
         self.revision.send_replace(revision);
@@ -119,11 +122,11 @@ impl Board {
     pub fn publish(&self, report: DevicesReport, taken: &str, trouble: Option<String>) {
         let before = self.current_content();
         let revision = before.revision + 1;
-        let mut old: HashMap<&str, &(Arc<Card>, u64)> =
+        let mut old: HashMap<&str, &(Arc<NodeOrPoolCard>, u64)> =
             before.cards.iter().map(|entry| (entry.0.id.as_str(), entry)).collect();
         let mut shown =
-            BoardContent { revision, taken: taken.to_owned(), trouble, ..BoardContent::default() };
-        for card in card_drafts(&report) {
+            LivePageContent { revision, taken: taken.to_owned(), trouble, ..LivePageContent::default() };
+        for card in node_and_pool_card_drafts(&report) {
             let same = old.remove(card.id.as_str()).filter(|(before, _)| before.digest == card.digest);
             shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card.draw()), revision)));
         }
@@ -135,8 +138,12 @@ impl Board {
             let same = before.parts.get(id).filter(|(before, _)| before.0 == part.0);
             shown.parts.insert(id, same.cloned().unwrap_or((part, revision)));
         }
-        let cards: Vec<&Card> = shown.cards.iter().map(|(card, _)| &**card).collect();
-        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_PAGE_BYTES - BYTES_BESIDE_MAP));
+        let cards: Vec<&NodeOrPoolCard> = shown.cards.iter().map(|(card, _)| &**card).collect();
+        shown.map = Arc::new(live_map_with_full_legend(
+            &cards,
+            report.devices.len(),
+            MAX_PAGE_BYTES - BYTES_BESIDE_MAP,
+        ));
         shown.report = Arc::new(report);
         self.replace_content(shown);
     }
@@ -145,11 +152,11 @@ impl Board {
     /// known.
     pub fn mark_out_of_date(&self, trouble: String, current_until: Option<String>) {
         let before = self.current_content();
-        self.replace_content(BoardContent {
+        self.replace_content(LivePageContent {
             revision: before.revision + 1,
             taken: current_until.unwrap_or_else(|| before.taken.clone()),
             trouble: Some(trouble),
-            ..BoardContent::clone(&before)
+            ..LivePageContent::clone(&before)
         });
     }
 
@@ -173,7 +180,7 @@ impl Board {
     pub fn changes_since(&self, revision: u64) -> Answer {
         let shown = self.current_content();
         let is_forgotten = revision < shown.forgotten || revision > shown.revision;
-        let mut changes = Changes {
+        let mut changes = PageChangesJson {
             revision: shown.revision,
             taken: &shown.taken,
             trouble: shown.trouble.as_deref(),
@@ -201,20 +208,20 @@ impl Board {
     /// The device of the map cell with this id.
     pub fn device_of_cell(&self, id: &str) -> Option<DeviceName> {
         let shown = self.current_content();
-        let Device { driver, pool, device, .. } = find_device(&shown.report, id)?;
+        let Device { driver, pool, device, .. } = find_device_of_cell(&shown.report, id)?;
         let [driver, pool, device] = [driver, pool, device].map(|text| String::from(&**text));
         Some(DeviceName { driver, pool, device })
     }
 
     /// The panel about the device of a map cell, and about devices that share counters with it.
-    pub fn device_details(&self, id: &str, related: &RelatedDevices) -> Option<Answer> {
+    pub fn device_details(&self, id: &str, related: &DevicesSharingCounters) -> Option<Answer> {
         let shown = self.current_content();
-        let device = find_device(&shown.report, id)?;
-        Some(Answer::html(draw_details(id, device, related, &shown.report).into_string()))
+        let device = find_device_of_cell(&shown.report, id)?;
+        Some(Answer::html_fragment(draw_details(id, device, related, &shown.report).into_string()))
     }
 }
 
-impl BoardContent {
+impl LivePageContent {
     /// Drops the removed cards that were remembered for longest, if there are too many.
     fn forget_oldest_removed_cards(&mut self) {
         let too_many = self.gone.len().saturating_sub(MAX_REMEMBERED_REMOVED_CARDS);
@@ -224,14 +231,14 @@ impl BoardContent {
     }
 }
 
-fn find_device<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
+fn find_device_of_cell<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
     let plain = id.trim_end_matches('x');
     report.devices.iter().find(|device| device_cell_id(device) == plain)
 }
 
 /// The sections of the page that change with each report, with their ids.
 fn report_sections(report: &DevicesReport) -> [(&'static str, Markup); 5] {
-    let drawn = pages::device_page_sections(report);
+    let drawn = pages::device_page_sections_beside_map(report);
     [
         ("lead", drawn.lead),
         ("complete", drawn.completeness),
@@ -241,7 +248,7 @@ fn report_sections(report: &DevicesReport) -> [(&'static str, Markup); 5] {
     ]
 }
 
-fn devices_body(shown: &BoardContent) -> Markup {
+fn devices_body(shown: &LivePageContent) -> Markup {
     html! {
         section {
             h2 { "Devices by node" }

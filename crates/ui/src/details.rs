@@ -1,7 +1,7 @@
 //! The panel with all that is known about one device.
 
 use maud::{Markup, html};
-use tollgate_picture::Text;
+use tollgate_picture::SafeText;
 use tollgate_picture::map::{Device, DevicesReport, device_cell_id};
 
 /// Maximum number of related devices that are named one by one.
@@ -9,7 +9,7 @@ const MAX_LISTED_RELATED_DEVICES: usize = 40;
 
 /// Devices that share counters with a device, by their names in its pool.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct RelatedDevices {
+pub struct DevicesSharingCounters {
     /// Names of the partitions of the device.
     pub partitions: Vec<String>,
     /// Names of the devices that the device is a partition of.
@@ -20,7 +20,7 @@ pub struct RelatedDevices {
 pub(crate) fn draw_details(
     id: &str,
     device: &Device,
-    related: &RelatedDevices,
+    related: &DevicesSharingCounters,
     report: &DevicesReport,
 ) -> Markup {
     html! {
@@ -47,7 +47,7 @@ pub(crate) fn draw_details(
                 @if device.taints.is_empty() { "none" }
                 ul {
                     @for taint in &device.taints {
-                        li { b { (Text::from(taint.label())) } " from " (taint.source.kind) " " (taint.source.name) }
+                        li { b { (SafeText::from(taint.taint_in_kubectl_notation())) } " from " (taint.source.kind) " " (taint.source.name) }
                     }
                 }
             }
@@ -75,7 +75,7 @@ pub(crate) fn draw_details(
     }
 }
 
-fn comma_separated_texts(texts: impl Iterator<Item = Text>) -> Markup {
+fn comma_separated_texts(texts: impl Iterator<Item = SafeText>) -> Markup {
     html! { @for (index, text) in texts.enumerate() { @if index > 0 { ", " } (text) } }
 }
 
@@ -96,7 +96,7 @@ fn related_devices_list(title: &str, names: &[String], device: &Device, report: 
                     @if let Some(other) = report.devices.iter().find(is_it) {
                         li {
                             a href={ "#" (device_cell_id(other)) } { (other.device) }
-                            " " span.hint { (comma_separated_texts(other.states.iter().map(|state| Text::from(state.name())))) }
+                            " " span.hint { (comma_separated_texts(other.states.iter().map(|state| SafeText::from(state.name())))) }
                         }
                     }
                 }

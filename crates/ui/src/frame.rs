@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
-use tollgate_picture::{SCRIPT, Text, style, svg_fill_patterns};
+use tollgate_picture::{SCRIPT, SafeText, style, svg_fill_patterns};
 
-use crate::board::BoardContent;
+use crate::board::LivePageContent;
 use crate::server::Answer;
 
 /// The script of the live pages, added after the script that all pages have.
@@ -54,7 +54,7 @@ impl LivePage {
 }
 
 /// The whole live page with this body.
-pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, body: &Markup) -> Answer {
+pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &LivePageContent, body: &Markup) -> Answer {
     let style = style() + LIVE_STYLE;
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
     let policy = format!(
@@ -64,7 +64,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, bo
         hash(SCRIPT),
         hash(LIVE_SCRIPT)
     );
-    let BoardContent { revision, taken, trouble, report, .. } = shown;
+    let LivePageContent { revision, taken, trouble, report, .. } = shown;
     let title = page.title();
     let text = html! {
         (DOCTYPE)
@@ -93,15 +93,15 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, bo
                     }
                     h1 { (title) }
                     p.lead id="lead" { (shown.section_html("lead")) }
-                    p.live id="live" data-trouble=[trouble.as_deref().map(Text::from).as_deref()] {
+                    p.live id="live" data-trouble=[trouble.as_deref().map(SafeText::from).as_deref()] {
                         span id="live-state" role="status" { "The page needs JavaScript to stay current." }
                         " " span id="live-age" {}
                     }
                     dl.facts {
-                        div { dt { "Cluster state" } dd { (Text::from(facts.source.as_str())) } }
+                        div { dt { "Cluster state" } dd { (SafeText::from(facts.source.as_str())) } }
                         div { dt { "Completeness" } dd id="complete" { (shown.section_html("complete")) } }
                         div { dt { "Kubernetes" } dd { (report.profile) } }
-                        div.wide { dt { "Command" } dd { code { (Text::from(facts.command.as_str())) } } }
+                        div.wide { dt { "Command" } dd { code { (SafeText::from(facts.command.as_str())) } } }
                     }
                 }
                 main id="main" tabindex="-1" { (body) }

@@ -89,23 +89,27 @@ impl AcceptedHosts {
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(WRONG_TARGET);
         }
-        let host = only_value(head.headers(), &HOST).ok_or(WRONG_HOST)?.ok_or(WRONG_HOST)?;
+        let host =
+            header_value_if_not_repeated(head.headers(), &HOST).ok_or(WRONG_HOST)?.ok_or(WRONG_HOST)?;
         if !self.0.iter().any(|known| known == host) {
             return Err(WRONG_HOST);
         }
-        let site = only_value(head.headers(), &SEC_FETCH_SITE).ok_or(WRONG_ORIGIN)?;
+        let site = header_value_if_not_repeated(head.headers(), &SEC_FETCH_SITE).ok_or(WRONG_ORIGIN)?;
         // `none`: typed, pasted or a bookmark. `same-site` is another port of this machine.
         if site.is_some_and(|site| site != "same-origin" && site != "none") {
             return Err(WRONG_ORIGIN);
         }
-        let origin = only_value(head.headers(), &ORIGIN).ok_or(WRONG_ORIGIN)?;
+        let origin = header_value_if_not_repeated(head.headers(), &ORIGIN).ok_or(WRONG_ORIGIN)?;
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(WRONG_ORIGIN);
         }
         match head.method {
             Method::POST if !takes_body => Err(WRONG_METHOD),
             Method::POST if origin.is_none() => Err(NO_ORIGIN),
-            Method::POST if only_value(head.headers(), &CONTENT_TYPE) != Some(Some("application/json")) => {
+            Method::POST
+                if header_value_if_not_repeated(head.headers(), &CONTENT_TYPE)
+                    != Some(Some("application/json")) =>
+            {
                 Err(WRONG_CONTENT_TYPE)
             }
             Method::GET | Method::HEAD | Method::POST => Ok(()),
@@ -116,7 +120,7 @@ impl AcceptedHosts {
 
 /// The only value of a header, and `Some(None)` if the header is absent; `None` if it is there twice or is not ASCII.
 #[expect(clippy::option_option, reason = "an absent header is allowed where a doubled one is not")]
-fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+fn header_value_if_not_repeated<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name);
     let Some(first) = values.next() else { return Some(None) };
     match values.next() {

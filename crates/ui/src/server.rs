@@ -88,7 +88,7 @@ impl Answer {
     }
 
     /// A fragment of HTML that a page inserts.
-    pub fn html(body: impl Into<Bytes>) -> Answer {
+    pub fn html_fragment(body: impl Into<Bytes>) -> Answer {
         Answer { content_type: HTML, body: body.into(), policy: None }
     }
 
@@ -103,7 +103,7 @@ impl Answer {
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(text: &str) -> Query {
+    fn parse_valid_pairs(text: &str) -> Query {
         let decode =
             |part: &str| percent_decode_str(part).decode_utf8().ok().map(std::borrow::Cow::into_owned);
         let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
@@ -128,7 +128,7 @@ pub trait Site: Send + Sync + 'static {
     fn changes_since(&self, revision: u64) -> Answer;
 
     /// Starts to answer a question on another thread. The sender is dropped if a newer question replaces it.
-    fn ask(&self, question: Bytes) -> oneshot::Receiver<Answer>;
+    fn ask_replacing_earlier_question(&self, question: Bytes) -> oneshot::Receiver<Answer>;
 }
 
 /// A server that is bound to a port of the loopback interface.
@@ -141,15 +141,15 @@ pub struct LoopbackServer {
 
 /// Creates URLs that open a session in the browser.
 #[derive(Clone, Debug)]
-pub struct StartLinks {
+pub struct SessionUrlIssuer {
     port: u16,
     sessions: Arc<Sessions>,
 }
 
-impl StartLinks {
+impl SessionUrlIssuer {
     /// Creates a URL, which opens one session.
-    pub fn issue(&self) -> anyhow::Result<String> {
-        let StartLinks { port, sessions } = self;
+    pub fn issue_session_url(&self) -> anyhow::Result<String> {
+        let SessionUrlIssuer { port, sessions } = self;
         Ok(format!("http://127.0.0.1:{port}/?token={}", sessions.issue_token()?))
     }
 }
@@ -166,8 +166,8 @@ impl LoopbackServer {
     }
 
     /// Returns the creator of URLs that open sessions on this server.
-    pub fn start_links(&self) -> StartLinks {
-        StartLinks { port: self.port, sessions: self.sessions.clone() }
+    pub fn session_url_issuer(&self) -> SessionUrlIssuer {
+        SessionUrlIssuer { port: self.port, sessions: self.sessions.clone() }
     }
 
     /// Serves the site until the process is interrupted.
@@ -213,12 +213,12 @@ impl UiServerState {
     async fn respond(&self, request: &HttpRequest, payload: Payload) -> Result<HttpResponse, Refusal> {
         let path = request.uri().path();
         self.hosts.check_head(request.head(), path == QUESTION_PATH)?;
-        let query = Query::of(request.query_string());
+        let query = Query::parse_valid_pairs(request.query_string());
         if let Some(token) = query.get("token").filter(|_| path == "/" && request.method() == Method::GET) {
             return self.open_session(token);
         }
         let cookies = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
-        if !cookies.into_iter().any(|cookies| self.sessions.is_open(cookies)) {
+        if !cookies.into_iter().any(|cookies| self.sessions.has_open_session(cookies)) {
             return Err(NO_SESSION);
         }
         if request.method() == Method::POST {
@@ -236,8 +236,8 @@ impl UiServerState {
 
     /// Exchanges a token for a session, and sends the browser to an address without it.
     fn open_session(&self, token: &str) -> Result<HttpResponse, Refusal> {
-        let cookie = self.sessions.exchange(token).ok_or(USED_TOKEN)?;
-        Ok(response_builder(StatusCode::SEE_OTHER)
+        let cookie = self.sessions.exchange_token_for_set_cookie(token).ok_or(USED_TOKEN)?;
+        Ok(response_builder_with_security_headers(StatusCode::SEE_OTHER)
             .insert_header((SET_COOKIE, cookie))
             .insert_header((LOCATION, "/"))
             .finish())
@@ -247,7 +247,7 @@ impl UiServerState {
         let body = timeout(self.limits.body, payload.to_bytes_limited(MAX_QUESTION_BYTES)).await;
         let body =
             body.map_err(|_error| TOO_SLOW)?.map_err(|_error| TOO_LARGE)?.map_err(|_error| BROKEN_BODY)?;
-        match timeout(self.limits.question, self.site.ask(body)).await {
+        match timeout(self.limits.question, self.site.ask_replacing_earlier_question(body)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(SUPERSEDED),
             Err(_) => Err(NO_ANSWER),
@@ -273,7 +273,7 @@ const NO_ANSWER: Refusal = Refusal {
 };
 
 /// A response with the headers that all responses have.
-fn response_builder(status: StatusCode) -> HttpResponseBuilder {
+fn response_builder_with_security_headers(status: StatusCode) -> HttpResponseBuilder {
     const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
     const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
     let mut builder = HttpResponse::build(status);
@@ -292,7 +292,7 @@ fn response_builder(status: StatusCode) -> HttpResponseBuilder {
 }
 
 fn respond_with(answer: Answer) -> HttpResponse {
-    let mut builder = response_builder(StatusCode::OK);
+    let mut builder = response_builder_with_security_headers(StatusCode::OK);
     if let Some(policy) = answer.policy {
         builder.insert_header((CONTENT_SECURITY_POLICY, policy));
     }
@@ -301,7 +301,7 @@ fn respond_with(answer: Answer) -> HttpResponse {
 
 /// A refusal in words. A browser that navigates gets a small page, because plain text has no language and no title.
 fn refuse(request: &HttpRequest, refusal: Refusal) -> HttpResponse<BoxBody> {
-    let mut builder = response_builder(refusal.status);
+    let mut builder = response_builder_with_security_headers(refusal.status);
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
         builder.insert_header((ALLOW, "GET, HEAD"));
     }

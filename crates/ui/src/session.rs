@@ -40,31 +40,31 @@ impl Sessions {
     /// Creates a token that opens one session.
     pub(crate) fn issue_token(&self) -> anyhow::Result<String> {
         let token = random_secret()?;
-        add_secret(&mut self.lock().tokens, token.clone());
+        add_secret_evicting_oldest(&mut self.lock().tokens, token.clone());
         Ok(token)
     }
 
     /// Opens a session for a token, which is of no use afterwards. Returns the value of `Set-Cookie`; `None` if the
     /// token is unknown or was used.
-    pub(crate) fn exchange(&self, token: &str) -> Option<String> {
+    pub(crate) fn exchange_token_for_set_cookie(&self, token: &str) -> Option<String> {
         let session = random_secret().ok()?;
         let mut secrets = self.lock();
-        let place = secrets.tokens.iter().position(|known| is_same(known, token))?;
+        let place = secrets.tokens.iter().position(|known| is_equal_in_constant_time(known, token))?;
         secrets.tokens.swap_remove(place);
-        add_secret(&mut secrets.sessions, session.clone());
+        add_secret_evicting_oldest(&mut secrets.sessions, session.clone());
         Some(format!("{}={session}; Path=/; HttpOnly; SameSite=Strict", self.cookie))
     }
 
     /// True if the cookies of a request contain a session.
-    pub(crate) fn is_open(&self, cookies: &str) -> bool {
+    pub(crate) fn has_open_session(&self, cookies: &str) -> bool {
         let prefix = format!("{}=", self.cookie);
         let mut values = cookies.split("; ").filter_map(|cookie| cookie.strip_prefix(prefix.as_str()));
         let secrets = self.lock();
-        values.any(|value| secrets.sessions.iter().any(|known| is_same(known, value)))
+        values.any(|value| secrets.sessions.iter().any(|known| is_equal_in_constant_time(known, value)))
     }
 }
 
-fn add_secret(secrets: &mut Vec<String>, secret: String) {
+fn add_secret_evicting_oldest(secrets: &mut Vec<String>, secret: String) {
     if secrets.len() >= MAX_SECRETS {
         secrets.remove(0);
     }
@@ -78,7 +78,7 @@ fn random_secret() -> anyhow::Result<String> {
 }
 
 /// True if both texts are equal. The comparison takes a time that depends only on their lengths.
-fn is_same(known: &str, guess: &str) -> bool {
+fn is_equal_in_constant_time(known: &str, guess: &str) -> bool {
     let differences = known.bytes().zip(guess.bytes()).fold(0, |found, (left, right)| found | (left ^ right));
     known.len() == guess.len() && differences == 0
 }
@@ -92,17 +92,20 @@ mod tests {
         let sessions = Sessions::new(8000);
         let token = sessions.issue_token().unwrap();
         assert_eq!(token.len(), 43);
-        assert_eq!(sessions.exchange(""), None);
-        assert_eq!(sessions.exchange(&token[..42]), None);
-        let cookie = sessions.exchange(&token).unwrap();
-        assert_eq!(sessions.exchange(&token), None, "once");
+        assert_eq!(sessions.exchange_token_for_set_cookie(""), None);
+        assert_eq!(sessions.exchange_token_for_set_cookie(&token[..42]), None);
+        let cookie = sessions.exchange_token_for_set_cookie(&token).unwrap();
+        assert_eq!(sessions.exchange_token_for_set_cookie(&token), None, "once");
         let (pair, flags) = cookie.split_once("; ").unwrap();
         assert_eq!(flags, "Path=/; HttpOnly; SameSite=Strict");
-        assert!(sessions.is_open(pair));
-        assert!(sessions.is_open(&format!("other=1; {pair}; more=2")));
-        assert!(!sessions.is_open("tollgate-8000="));
-        assert!(!sessions.is_open(&format!("tollgate-8000={token}")), "the token is not the session");
-        assert!(!sessions.is_open(&pair.replace("tollgate-8000", "tollgate-8001")));
+        assert!(sessions.has_open_session(pair));
+        assert!(sessions.has_open_session(&format!("other=1; {pair}; more=2")));
+        assert!(!sessions.has_open_session("tollgate-8000="));
+        assert!(
+            !sessions.has_open_session(&format!("tollgate-8000={token}")),
+            "the token is not the session"
+        );
+        assert!(!sessions.has_open_session(&pair.replace("tollgate-8000", "tollgate-8001")));
     }
 
     #[test]
@@ -110,7 +113,7 @@ mod tests {
         let sessions = Sessions::new(1);
         let first = sessions.issue_token().unwrap();
         let others: Vec<_> = (0..MAX_SECRETS).map(|_| sessions.issue_token().unwrap()).collect();
-        assert_eq!(sessions.exchange(&first), None);
-        assert!(others.iter().all(|token| sessions.exchange(token).is_some()));
+        assert_eq!(sessions.exchange_token_for_set_cookie(&first), None);
+        assert!(others.iter().all(|token| sessions.exchange_token_for_set_cookie(token).is_some()));
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, Render, html};
 use serde::Serialize;
-use tollgate_picture::Text;
+use tollgate_picture::SafeText;
 
 use crate::server::Answer;
 
@@ -49,7 +49,7 @@ pub struct WhatIfAnswer {
 
 /// The answer as JSON for the script of the page.
 #[derive(Serialize)]
-struct DrawnAnswer<'a> {
+struct WhatIfAnswerJson<'a> {
     html: String,
     rule: &'a str,
     taken: &'a str,
@@ -59,7 +59,7 @@ struct DrawnAnswer<'a> {
 impl WhatIfAnswer {
     /// The response with the answer.
     pub fn to_json_answer(&self) -> Answer {
-        let drawn = DrawnAnswer {
+        let drawn = WhatIfAnswerJson {
             html: self.html().into_string(),
             rule: &self.rule,
             taken: &self.taken,
@@ -70,16 +70,16 @@ impl WhatIfAnswer {
 
     fn html(&self) -> Markup {
         html! {
-            @if !self.asked.is_empty() { p.lead { "What if " (Text::from(self.asked.as_str())) "?" } }
-            @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (Text::from(self.asked_at.as_str())) ", the time of the question." } }
-            @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
+            @if !self.asked.is_empty() { p.lead { "What if " (SafeText::from(self.asked.as_str())) "?" } }
+            @if !self.asked_at.is_empty() { p.hint.asked { "“Now” is " (SafeText::from(self.asked_at.as_str())) ", the time of the question." } }
+            @for error in &self.errors { p.error { strong { "Error: " } (SafeText::from(error.as_str())) } }
             (findings_section(&self.findings))
             (foldable_section("impact", "Who goes, and when", &self.impact))
             (foldable_section("forecast", "Where they go, and what is left", &self.forecast))
             (self.rule_section())
             (foldable_section("plan", "Or drain the devices: evictions in waves, as PodDisruptionBudgets and free devices allow", &self.plan))
             @if !self.notes.is_empty() {
-                section { h2 { "Notes" } ul.notes { @for note in &self.notes { li { (Text::from(note.as_str())) } } } }
+                section { h2 { "Notes" } ul.notes { @for note in &self.notes { li { (SafeText::from(note.as_str())) } } } }
             }
             @if !self.commands.is_empty() {
                 section {
@@ -95,7 +95,7 @@ impl WhatIfAnswer {
                         @for (index, (what, command)) in self.commands.iter().enumerate() {
                             dt { (what) }
                             dd {
-                                code id={ "command-" (index) } { (Text::from(command.as_str())) }
+                                code id={ "command-" (index) } { (SafeText::from(command.as_str())) }
                                 " " button.copy type="button" data-copy={ "command-" (index) }
                                     aria-label={ "Copy the command: " (what) } { "Copy" }
                             }
@@ -133,7 +133,7 @@ struct MultilineText<'a>(&'a str);
 
 impl Render for MultilineText<'_> {
     fn render(&self) -> Markup {
-        html! { @for line in self.0.split_inclusive('\n') { (Text::from(line.trim_end_matches('\n'))) "\n" } }
+        html! { @for line in self.0.split_inclusive('\n') { (SafeText::from(line.trim_end_matches('\n'))) "\n" } }
     }
 }
 
@@ -163,7 +163,7 @@ fn findings_section(findings: &[Finding]) -> Markup {
                             "line " (finding.line) ", column " (finding.column)
                         }
                         " " strong.(if finding.is_error { "warn" } else { "hint" }) { (if finding.is_error { "error" } else { "warning" }) } ": "
-                        (Text::from(finding.message.as_str()))
+                        (SafeText::from(finding.message.as_str()))
                         @if let Some((rule, address)) = &finding.rule {
                             " (" a href=(address) rel="noreferrer noopener" target="_blank" { (rule) } ")"
                         }

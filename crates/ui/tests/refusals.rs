@@ -19,7 +19,7 @@ impl Site for Echo {
     fn get(&self, path: &str, query: &Query) -> Option<Answer> {
         match path {
             "/" => Some(Answer::page("the secret page", "default-src 'none'; script-src 'sha256-x'")),
-            "/device" => Some(Answer::html(query.get("id")?.to_owned())),
+            "/device" => Some(Answer::html_fragment(query.get("id")?.to_owned())),
             _ => None,
         }
     }
@@ -32,7 +32,7 @@ impl Site for Echo {
         Answer::json(format!("{{\"since\":{revision},\"now\":{}}}", *self.0.borrow()))
     }
 
-    fn ask(&self, question: Bytes) -> oneshot::Receiver<Answer> {
+    fn ask_replacing_earlier_question(&self, question: Bytes) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
         if question.as_ref() != b"\"superseded\"" && question.as_ref() != b"\"late\"" {
             _ = sender.send(Answer::json(question));
@@ -66,7 +66,7 @@ const LIMITS: Limits = Limits {
 /// Starts a server, which runs until the test process ends, and opens a session.
 fn start() -> Running {
     let server = LoopbackServer::bind(0).expect("a port");
-    let link = server.start_links().issue().expect("a link");
+    let link = server.session_url_issuer().issue_session_url().expect("a link");
     let site = Arc::new(Echo(watch::channel(1).0));
     let served = site.clone();
     thread::spawn(move || server.serve(served, LIMITS));

@@ -7,7 +7,7 @@ use super::AuditSettings;
 use crate::cli::table;
 use crate::report::record::{Json, record};
 use tollgate_document::doc::Value;
-use tollgate_engine::engine::{Attributes, Labels, Verdict};
+use tollgate_engine::engine::{Attributes, LabelsIfKnown, Verdict};
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{FindingLevel, RuleOrigin};
@@ -34,15 +34,15 @@ pub(super) struct ExpiriesAndForgottenRules {
 /// Returns the times within a week at which allow entries expire, in order and each once.
 pub(super) fn expirations_within_week(policies: &PolicySet, now: &str) -> Vec<String> {
     let Ok(now) = gotime::parse_rfc3339(now) else { return Vec::new() };
-    let times = policies.expiring_toleration_entries().into_iter().map(|entry| entry.expires);
+    let times = policies.toleration_allow_entries_by_expiry().into_iter().map(|entry| entry.expires);
     let mut times: Vec<String> =
-        times.filter(|time| is_within_week(*time, now)).map(gotime::rfc3339).collect();
+        times.filter(|time| is_within_next_week(*time, now)).map(gotime::rfc3339).collect();
     times.dedup();
     times
 }
 
 /// True if the time is within a week from now, and not past.
-fn is_within_week(time: Timestamp, now: Timestamp) -> bool {
+fn is_within_next_week(time: Timestamp, now: Timestamp) -> bool {
     time > now && time.seconds.saturating_sub(now.seconds) <= WEEK_SECONDS
 }
 
@@ -51,9 +51,9 @@ impl ExpiriesAndForgottenRules {
     pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse_rfc3339(now) else { return };
         for entry in policies
-            .expiring_toleration_entries()
+            .toleration_allow_entries_by_expiry()
             .into_iter()
-            .filter(|entry| is_within_week(entry.expires, now))
+            .filter(|entry| is_within_next_week(entry.expires, now))
         {
             let (expires, has_reason) = (gotime::rfc3339(entry.expires), entry.reason.is_some());
             self.expiring_entries.push(record! {
@@ -75,7 +75,7 @@ impl ExpiriesAndForgottenRules {
         &mut self,
         run: &AuditSettings<'_>,
         object: Value<'_>,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
     ) {
         let is_running =
             object.get("kind").str() == "ResourceClaim" && object.get("status").get("allocation").exists();
@@ -134,7 +134,7 @@ fn table_section(header: &[&str], rows: &[Vec<String>]) -> String {
 fn denying_policy(
     run: &AuditSettings<'_>,
     object: Value<'_>,
-    labels: Labels<'_>,
+    labels: LabelsIfKnown<'_>,
     now: &str,
 ) -> Option<String> {
     let Verdict::Checked(mut found) = run.engine.validate(&Attributes::for_create(object, "", now), labels)

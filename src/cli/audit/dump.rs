@@ -13,12 +13,12 @@ use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, LineIndex, documents, list};
-use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
+use tollgate_engine::engine::{FileNamespaces, NamespaceLabelLookup as _, TypeClassification, classify_type};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::ObjectKind;
 
 /// Reads release and API server of the dumped cluster from the comments at the beginning of the files.
-pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> DumpInventory {
+pub(in crate::cli) fn read_dump_header_comments(texts: &[(String, String)]) -> DumpInventory {
     let mut inventory = DumpInventory::default();
     for (_, text) in texts {
         inventory.add_header(text);
@@ -33,7 +33,7 @@ pub(super) fn audit_dump(
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    if run.needs_state() {
+    if run.needs_state_for_taint_rule_impact() {
         let (snapshot, inventory) = state::parse_snapshot(texts, DetailsToStore::default())?;
         let omissions = inventory.impact_omissions(false).messages();
         for omission in &omissions {
@@ -68,7 +68,7 @@ pub(super) fn audit_dump(
                     continue;
                 }
             };
-            if let Some(error) = document.not_an_object(file, &lines) {
+            if let Some(error) = document.non_object_or_broken_list_error(file, &lines) {
                 unreadable += 1;
                 report_unreadable(&error, text, document.index, reporter, console);
                 continue;
@@ -84,14 +84,14 @@ pub(super) fn audit_dump(
                 if is_snapshot && is_only_for_forecasts(api_version, kind) {
                     continue;
                 }
-                let object = item.value();
+                let object = item.typed_value();
                 exports::report_if_outdated_export(kind, object, &run.engine.policies, reporter);
-                let fault = match identify(object) {
+                let fault = match classify_type(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
-                    Identity::Foreign => continue,
-                    Identity::Ours { .. } => None,
-                    Identity::Missing(field) => Some(format!("`{field}` is missing")),
-                    Identity::Unreadable(why) => Some(why.to_owned()),
+                    TypeClassification::Foreign => continue,
+                    TypeClassification::Ours { .. } => None,
+                    TypeClassification::Missing(field) => Some(format!("`{field}` is missing")),
+                    TypeClassification::Unreadable(why) => Some(why.to_owned()),
                 };
                 if let Some(fault) = fault {
                     unreadable += 1;
@@ -111,7 +111,7 @@ pub(super) fn audit_dump(
             }
         }
     }
-    let is_known = |name| namespaces.iter().flat_map(Namespaces::names).any(|known| known == name);
+    let is_known = |name| namespaces.iter().flat_map(FileNamespaces::names).any(|known| known == name);
     if let Some(name) = run.namespace.filter(|name| judged > 0 && included == 0 && !is_known(*name)) {
         let what = format!("the dump contains no objects in namespace {name}");
         console.error(&what);
@@ -160,8 +160,8 @@ fn is_only_for_forecasts(api_version: &str, kind: &str) -> bool {
 
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn recorded_profile(inventory: &DumpInventory) -> Option<&'static Profile> {
-    let server = inventory.server();
-    let release = server.map(|server| server.release.as_str()).or(inventory.release())?;
+    let server = inventory.recorded_server_if_unique();
+    let release = server.map(|server| server.release.as_str()).or(inventory.release_if_unique())?;
     let (profile, _) = Profile::nearest_for_server(release)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
     profile.for_server(server.map_or(&unknown, |server| &server.live), None).ok()
@@ -175,7 +175,7 @@ fn read_devices_and_taint_rules(texts: &[(String, String)]) -> Snapshot {
         for item in list::objects(document.doc.root()) {
             let (api_version, kind) = item.api_version_and_kind();
             if ["ResourceSlice", "ResourceClaim", "DeviceTaintRule"].contains(&kind) {
-                _ = snapshot.apply_as_type(api_version, kind, item.value());
+                _ = snapshot.apply_as_type(api_version, kind, item.typed_value());
             }
         }
     }
@@ -183,12 +183,12 @@ fn read_devices_and_taint_rules(texts: &[(String, String)]) -> Snapshot {
 }
 
 /// Reads the Namespace objects of a dump; `None` if it has none, because labels of namespaces are unknown then.
-pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
-    let mut namespaces = Namespaces::new(true);
+pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<FileNamespaces> {
+    let mut namespaces = FileNamespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {
         for document in documents(text).with_max_size(usize::MAX).flatten() {
             for item in list::objects(document.doc.root()) {
-                let object = item.value();
+                let object = item.typed_value();
                 if object.get("apiVersion").str() == "v1" && object.get("kind").str() == "Namespace" {
                     namespaces.add(object);
                 }

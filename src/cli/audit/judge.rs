@@ -10,19 +10,19 @@ use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Builder, Doc, Value, ValueKind};
 use tollgate_document::field::{FieldPath, SegmentName};
-use tollgate_document::source::list::ListedObject;
+use tollgate_document::source::list::DocumentObject;
 use tollgate_document::source::{LineIndex, documents};
-use tollgate_engine::engine::{Attributes, Labels, Verdict};
+use tollgate_engine::engine::{Attributes, LabelsIfKnown, Verdict};
 
 /// Checks a stored object and adds the result to the report, unless its namespace is not audited.
 pub(super) fn check_and_report(
     run: &AuditSettings<'_>,
-    item: &ListedObject<'_>,
-    labels: Labels<'_>,
+    item: &DocumentObject<'_>,
+    labels: LabelsIfKnown<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) {
-    let object = item.value();
+    let object = item.typed_value();
     let metadata = object.get("metadata");
     let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
     if !run.includes_namespace(namespace) {
@@ -51,7 +51,7 @@ pub(super) fn check_and_report(
     if let Verdict::Checked(found) = verdict
         && !found.is_empty()
     {
-        text = print::to_block_yaml(without_managed_fields(object).root());
+        text = print::to_block_yaml(type_first_without_managed_fields(object).root());
         let lines = LineIndex::from_text(&text);
         let document = documents(&text).with_max_size(usize::MAX).next().and_then(Result::ok);
         findings = found
@@ -102,7 +102,7 @@ fn kubectl_object_name(api_version: &str, kind: &str, namespace: &str, name: &st
 }
 
 /// Returns the object as the report shows it: apiVersion and kind first, and no `managedFields`.
-fn without_managed_fields(object: Value<'_>) -> Doc<'_> {
+fn type_first_without_managed_fields(object: Value<'_>) -> Doc<'_> {
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
     out.open(ValueKind::Object, object.span());
     let is_type = |key: &str| ["apiVersion", "kind"].contains(&key);

@@ -13,14 +13,14 @@ use crate::cli::console::Console;
 use crate::cli::live::{BoundedSnapshot, ClusterLister, ConnectedServer, MissingObjects};
 use crate::cli::snapshot::SNAPSHOT_KINDS;
 use crate::cluster::{
-    ADMISSION_POLICIES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, POD_DISRUPTION_BUDGETS, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, ReadOptions,
+    ADMISSION_POLICIES, DEVICE_TAINT_RULES, KeptFieldsAndSizeLimit, ListedKind, NAMESPACES,
+    POD_DISRUPTION_BUDGETS, RESOURCE_CLAIMS, RESOURCE_SLICES,
 };
 use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::list;
-use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
+use tollgate_engine::engine::{FileNamespaces, NamespaceLabelLookup as _};
 use tollgate_engine::impact::SnapshotKind;
 
 /// Maximum number of keys and values kept of all Namespace objects: enough for 50,000 namespaces with ten labels
@@ -47,7 +47,7 @@ pub(super) fn audit_cluster(
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     // Without a namespace, rules are listed, and with them the devices that they keep idle.
-    let needs_state = run.needs_state();
+    let needs_state = run.needs_state_for_taint_rule_impact();
     let mut state = (needs_state || run.namespace.is_none()).then(BoundedSnapshot::new);
     for kind in &SNAPSHOT_KINDS {
         if *kind == NAMESPACES || !must_list_kind(kind, &run) {
@@ -57,9 +57,9 @@ pub(super) fn audit_cluster(
         let mut rules: Vec<(String, String)> = Vec::new();
         // Of budgets only impact reads something.
         let limits = if *kind == POD_DISRUPTION_BUDGETS {
-            ReadOptions::for_impact(SnapshotKind::Budget)
+            KeptFieldsAndSizeLimit::for_impact(SnapshotKind::Budget)
         } else {
-            ReadOptions::WHOLE_OBJECTS
+            KeptFieldsAndSizeLimit::WHOLE_OBJECTS
         };
         let listed =
             objects.list_objects(kind, true, limits, console, &mut |api_version, object, console| {
@@ -67,12 +67,12 @@ pub(super) fn audit_cluster(
                 if let Some(state) =
                     state.as_mut().filter(|_| needs_state || KINDS_FOR_FORGOTTEN_RULES.contains(kind))
                 {
-                    state.add(api_version, kind.kind, object);
+                    state.add_object_and_drop_largest_over_limit(api_version, kind.kind, object);
                 }
                 if *kind == DEVICE_TAINT_RULES {
                     rules.push((api_version.to_owned(), object.to_json()));
                 } else if *kind != POD_DISRUPTION_BUDGETS {
-                    let item = list::with_inherited_type(object, api_version, kind.kind);
+                    let item = list::with_inherited_type_if_untyped(object, api_version, kind.kind);
                     let namespace = object.get("metadata").get("namespace").str();
                     check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
                 }
@@ -86,7 +86,7 @@ pub(super) fn audit_cluster(
             for (api_version, json) in &rules {
                 // Serialized above, so it parses.
                 let Ok(rule) = doc::parse(json) else { continue };
-                let item = list::with_inherited_type(rule.root(), api_version, kind.kind);
+                let item = list::with_inherited_type_if_untyped(rule.root(), api_version, kind.kind);
                 check_and_report(&run, &item, namespaces.labels(""), reporter, console);
             }
         }
@@ -95,7 +95,7 @@ pub(super) fn audit_cluster(
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
-        objects.omissions.add_failure(why, console);
+        objects.omissions.print_and_add_failure(why, console);
     }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
@@ -111,7 +111,7 @@ fn report_forgotten_rules_and_set_state<'a>(
     console: &mut Console,
 ) -> AuditSettings<'a> {
     let Some(state) = state else { return run };
-    let needs_state = run.needs_state();
+    let needs_state = run.needs_state_for_taint_rule_impact();
     let snapshot =
         if needs_state { state.into_snapshot(&mut objects.omissions, console) } else { state.snapshot };
     reporter.deadlines.add_forgotten_rules(&snapshot, &run.now);
@@ -138,14 +138,15 @@ fn report_outdated_exports(
         exports::report_if_outdated_export(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
     };
     // Why they cannot be listed was printed.
-    let limits = ReadOptions::WHOLE_OBJECTS;
+    let limits = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
     _ = objects.list_objects(&ADMISSION_POLICIES, false, limits, console, &mut compare);
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
 /// impact is counted.
 fn must_list_kind(kind: &ListedKind, run: &AuditSettings<'_>) -> bool {
-    (run.namespace.is_none() || kind.namespaced) && (*kind != POD_DISRUPTION_BUDGETS || run.needs_state())
+    (run.namespace.is_none() || kind.namespaced)
+        && (*kind != POD_DISRUPTION_BUDGETS || run.needs_state_for_taint_rule_impact())
 }
 
 /// Reads the labels of namespaces; `None` if that fails, and then rules that need labels are not checked. Sets
@@ -156,20 +157,22 @@ fn read_namespaces(
     objects: &mut ClusterLister<'_>,
     unchecked: &mut Option<String>,
     console: &mut Console,
-) -> Option<Namespaces> {
-    let mut namespaces = Namespaces::new(true);
+) -> Option<FileNamespaces> {
+    let mut namespaces = FileNamespaces::new(true);
     if let Some(name) = run.namespace {
         return match asked.cluster.get_cluster_scoped_object(&NAMESPACES, name) {
             Ok(text) => {
                 namespaces.add(doc::parse(&text).ok()?.root());
                 Some(namespaces)
             }
-            Err(error) if error.code() == 404 => {
-                objects.omissions.add_failure(format!("namespace {name} does not exist"), console);
+            Err(error) if error.http_status_or_zero() == 404 => {
+                objects.omissions.print_and_add_failure(format!("namespace {name} does not exist"), console);
                 None
             }
             Err(error) if run.engine.policies.needs_namespace_labels() => {
-                objects.omissions.add_failure(format!("cannot get namespace {name}: {error}"), console);
+                objects
+                    .omissions
+                    .print_and_add_failure(format!("cannot get namespace {name}: {error}"), console);
                 None
             }
             Err(error) => {
@@ -179,7 +182,7 @@ fn read_namespaces(
             }
         };
     }
-    let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
+    let limits = KeptFieldsAndSizeLimit::for_impact(SnapshotKind::Namespace);
     let (mut nodes, mut missing) = (0, MissingObjects::default());
     let listed = objects.list_objects(&NAMESPACES, true, limits, console, &mut |_, object, _| {
         nodes += object.node_count();
@@ -187,7 +190,9 @@ fn read_namespaces(
             namespaces.add(object);
         } else {
             let name = object.get("metadata").get("name").str();
-            missing.add(|| format!("Namespace {name} is left out: all namespaces have too many labels"));
+            missing.add_description_or_only_count(|| {
+                format!("Namespace {name} is left out: all namespaces have too many labels")
+            });
         }
     });
     missing.print_and_add_to(&mut objects.omissions, console);

@@ -190,7 +190,7 @@ impl OpenReports {
                 ]
                 .into_iter()
                 // Policies of different kinds can have the same name.
-                .chain(diagnostic.policy.iter().map(|policy| ("policy", policy.id().to_owned())))
+                .chain(diagnostic.policy.iter().map(|policy| ("policy", policy.kind_and_name().to_owned())))
                 .collect(),
             });
         }
@@ -240,7 +240,7 @@ impl OpenReports {
         }
         let list = ReportList { api_version: "v1", kind: "List", items };
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
-        format!("{}\n", sanitize::sanitize_json(&text))
+        format!("{}\n", sanitize::escape_unsafe_chars_in_json(&text))
     }
 }
 

@@ -9,7 +9,7 @@ use super::{AuditSettings, HTML_FORMAT, OPENREPORTS_FORMAT};
 use crate::cli::console::Console;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::picture::{self, StateSource};
-use crate::cli::to_json;
+use crate::cli::to_safe_json;
 use crate::report::record::{collect_records, record};
 use crate::report::{DocumentResult, FileReportPart, Format, ReportRenderer, Statistics, Summary};
 
@@ -171,7 +171,7 @@ impl AuditReporter {
     /// Returns the summary of the audit: `412 objects: 3 invalid, 2 with warnings, 407 valid`.
     fn summary_line(&self) -> String {
         // The releases are in the first line on stderr.
-        ReportRenderer { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
+        ReportRenderer { profiles: Vec::new(), ..self.report.clone() }.summary_unless_quiet(&self.summary)
     }
 
     /// Returns the end of the JSON report with the member `audit`, which only this command adds to the JSON of
@@ -194,6 +194,6 @@ impl AuditReporter {
         };
         let end = self.report.footer(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);
-        Ok(format!("{open},\n\"audit\":{}}}\n", to_json(&record)?))
+        Ok(format!("{open},\n\"audit\":{}}}\n", to_safe_json(&record)?))
     }
 }

@@ -18,7 +18,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_document::source::{Document, DocumentError, RefusedBy, list, shape};
-use tollgate_engine::engine::{Attributes, Engine, Labels, Verdict};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Verdict};
 use tollgate_engine::rules::{FindingLevel, Rule, RuleOrigin, RuleSet};
 
 /// The purpose of a file in its repository, derived from its path, such as a kustomization patch.
@@ -74,11 +74,13 @@ fn has_object_the_server_would_accept(root: Value<'_>) -> bool {
         Engine::new(vec![Profile::DEFAULT], RuleSet::compile(is_its_own))
     });
     list::objects(root).any(|item| {
-        let object = item.value();
+        let object = item.typed_value();
         let is_checked = list::last_member(object, "apiVersion").str().starts_with("resource.k8s.io/");
         is_checked
             && object.get("spec").exists()
-            && match API_SERVER_ENGINE.validate(&Attributes::for_create(object, "", ""), Labels::Unknown) {
+            && match API_SERVER_ENGINE
+                .validate(&Attributes::for_create(object, "", ""), LabelsIfKnown::Unknown)
+            {
                 Verdict::Skipped => false,
                 Verdict::Checked(found) => found.iter().all(|found| found.level != FindingLevel::Deny),
             }
@@ -118,7 +120,7 @@ pub(super) fn reason_to_skip_unparsable(
         let is_refused =
             || fault.by == RefusedBy::Kubectl && shape::stopped_at_template_action(part, fault.at - start);
         shape::has_template_actions(part) && (is_other() || is_refused())
-            || shape::has_placeholder(part) && is_other()
+            || shape::has_substitution_placeholder(part) && is_other()
     };
     if is_template {
         return Some(SkipReason::Template);
@@ -172,7 +174,7 @@ pub(super) fn retain_findings_for_excerpt(
         matches!(located.diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding | RuleOrigin::Strict)
             && !is_missing
             && document.value_at_path(&finding.at, 0).is_some()
-            && !shape::has_documentation_placeholder(source)
+            && !shape::is_scalar_with_documentation_placeholder(source)
     });
 }
 
@@ -181,7 +183,7 @@ pub(super) fn drop_findings_on_placeholders(findings: &mut Vec<LocatedFinding>, 
     let before = findings.len();
     findings.retain(|finding| {
         let source = text.get(finding.location.bytes.clone()).unwrap_or_default();
-        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_scalar_with_placeholder(source)
+        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_scalar_with_template_or_variable(source)
     });
     findings.len() < before
 }

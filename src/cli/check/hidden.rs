@@ -7,7 +7,7 @@ use super::TextChecker;
 use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::finding::Edit;
-use tollgate_document::source::list::ListedObject;
+use tollgate_document::source::list::DocumentObject;
 use tollgate_engine::engine::{Diagnostic, Verdict};
 use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 use tollgate_formats::gofmt;
@@ -20,7 +20,7 @@ const FORGOTTEN_MEMBER: &str = "exactly";
 pub(super) fn errors_hidden_by_missing_exactly(
     checker: &TextChecker<'_>,
     file: &str,
-    item: &ListedObject<'_>,
+    item: &DocumentObject<'_>,
     found: &[Diagnostic],
 ) -> Vec<Diagnostic> {
     let edits =
@@ -45,9 +45,9 @@ pub(super) fn errors_hidden_by_missing_exactly(
         return Vec::new();
     };
     let inside = |mut error: Diagnostic| {
-        let at = requests
-            .iter()
-            .find_map(|(request, _)| error.finding.at.without_step(request, FORGOTTEN_MEMBER))?;
+        let at = requests.iter().find_map(|(request, _)| {
+            error.finding.at.without_field_after_prefix(request, FORGOTTEN_MEMBER)
+        })?;
         error.finding.at = at;
         error.finding.also.clear();
         error.finding.fix = None;
@@ -58,10 +58,10 @@ pub(super) fn errors_hidden_by_missing_exactly(
 }
 
 /// Returns the object as JSON, with these members of each request moved into `exactly`.
-fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
-    let mut object = item.value().to_json();
+fn nest_in_exactly(item: &DocumentObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
+    let mut object = item.typed_value().to_json();
     for (path, members) in requests {
-        let request = path.user_steps().fold(item.value(), |value, step| match step {
+        let request = path.user_steps().fold(item.typed_value(), |value, step| match step {
             SegmentName::Index(index) => value.items().nth(*index).unwrap_or(Value::absent()),
             SegmentName::Field(name) | SegmentName::Key(name) => value.get(name),
         });

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::super::outcome::Failure;
-use crate::config::{ConfigFile, Override, Setting};
+use crate::config::{ConfigFile, LevelOverride, LocatedSetting};
 use crate::files::{self, Input, PathGlobs};
 use tollgate_formats::sanitize;
 
@@ -43,27 +43,35 @@ impl FoundConfig {
 
     /// The path of the baseline that the configuration names; `None` if it names none.
     pub(in super::super) fn baseline_path(&self) -> Result<Option<PathBuf>, Failure> {
-        self.file.baseline.as_ref().map(|setting| self.resolve_path(setting, "--baseline")).transpose()
+        self.file
+            .baseline
+            .as_ref()
+            .map(|setting| self.resolve_path_inside_repository(setting, "--baseline"))
+            .transpose()
     }
 
     /// Returns the overrides that apply to a file, by their paths. `None` is stdin, to which only overrides
     /// without paths apply.
-    pub(in super::super) fn overrides_for_file(&self, file: Option<&Path>) -> Vec<&Override> {
+    pub(in super::super) fn overrides_for_file(&self, file: Option<&Path>) -> Vec<&LevelOverride> {
         let pairs = self.file.overrides.iter().zip(&self.override_paths);
-        let holds = |(item, paths): &(&Override, &PathGlobs)| {
+        let holds = |(item, paths): &(&LevelOverride, &PathGlobs)| {
             item.paths.is_empty() || file.is_some_and(|file| paths.matches(file))
         };
         pairs.filter(holds).map(|(item, _)| item).collect()
     }
 
     /// The failure for a wrong setting, with its position in the configuration file.
-    pub(super) fn setting_error<T>(&self, setting: &Setting<T>, message: &str) -> Failure {
+    pub(super) fn setting_error<T>(&self, setting: &LocatedSetting<T>, message: &str) -> Failure {
         setting_error(&self.file.name, setting, message)
     }
 
     /// Resolves the path in a setting, which is relative to the configuration file. Returns an error that
     /// suggests `flag` if it leads out of the repository.
-    pub(super) fn resolve_path(&self, setting: &Setting<String>, flag: &str) -> Result<PathBuf, Failure> {
+    pub(super) fn resolve_path_inside_repository(
+        &self,
+        setting: &LocatedSetting<String>,
+        flag: &str,
+    ) -> Result<PathBuf, Failure> {
         let path = self.folder.join(&setting.value);
         if let Some(root) = &self.root {
             let outside = || {
@@ -182,7 +190,7 @@ impl ConfigLookup {
     /// repository.
     fn load_config(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
         let name = path_for_messages(path).display().to_string();
-        let name = sanitize::sanitize_line(&name).into_owned();
+        let name = sanitize::sanitize_as_line(&name).into_owned();
         let refused = |message: &str| Failure::Input(format!("{name}: {message}"));
         let failed = |error: std::io::Error| refused(&files::io_reason(&error));
         // Opening a pipe would block, and a device has no end.
@@ -206,7 +214,7 @@ impl ConfigLookup {
             }
             Failure::Input(shown.join("\n"))
         })?;
-        let globs = |list: &[Setting<String>]| {
+        let globs = |list: &[LocatedSetting<String>]| {
             PathGlobs::new(&folder, list.iter().map(|glob| glob.value.as_str())).map_err(|(index, reason)| {
                 list.get(index).map_or_else(|| refused(&reason), |glob| setting_error(&name, glob, &reason))
             })
@@ -220,7 +228,7 @@ impl ConfigLookup {
 }
 
 /// The failure for a wrong setting, with its position in the configuration file.
-fn setting_error<T>(name: &str, setting: &Setting<T>, message: &str) -> Failure {
+fn setting_error<T>(name: &str, setting: &LocatedSetting<T>, message: &str) -> Failure {
     Failure::Input(format!("{name}:{}:{}: {message}", setting.line, setting.column))
 }
 
@@ -230,7 +238,7 @@ fn is_repository_root(folder: &Path) -> bool {
 }
 
 /// The absolute path of a file, with the links of its folder resolved; `None` if the folder does not exist.
-pub(in super::super) fn path_in_real_folder(file: &Path) -> Option<PathBuf> {
+pub(in super::super) fn path_with_folder_links_resolved(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
 }

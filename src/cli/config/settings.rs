@@ -12,10 +12,12 @@ use super::super::namespaces;
 use super::super::outcome::Failure;
 use super::super::shared::{ConfigFileDefaults, DefaultRules, EngineArgs, FailOn, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
-use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, StringSettings};
+use crate::config::{
+    ConfigFile, LevelOverride, Levels, LevelsAndOverrides, LocatedSetting, StringListWithPositions,
+};
 use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, LineIndex};
-use tollgate_engine::engine::{Engine, Namespaces};
+use tollgate_engine::engine::{Engine, FileNamespaces};
 
 /// The settings for files under one configuration: the flags, and the values of the configuration file where no
 /// flag is set.
@@ -61,10 +63,10 @@ impl MergedSettings {
         if settings.namespaces.is_none()
             && let Some(setting) = &file.namespaces
         {
-            settings.namespaces = Some(config.resolve_path(setting, "--namespaces")?);
+            settings.namespaces = Some(config.resolve_path_inside_repository(setting, "--namespaces")?);
         }
         let mut defaults = ConfigFileDefaults { root: config.root.clone(), ..ConfigFileDefaults::default() };
-        if flags.release.has_no_profile_flags() {
+        if flags.release.has_no_kubernetes_or_context_flag() {
             defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }
         if flags.release.server.gate_choice().is_none()
@@ -73,10 +75,10 @@ impl MergedSettings {
             defaults.feature_gates = Some(parse_gates(config, flags, gates, &defaults.kubernetes)?);
         }
         if flags.policies.paths.is_empty() {
-            defaults.policies = resolve_paths(config, file.policies.as_ref(), "--policy")?;
+            defaults.policies = resolve_paths_inside_repository(config, file.policies.as_ref(), "--policy")?;
         }
         if flags.classes.is_empty() {
-            defaults.classes = resolve_paths(config, file.classes.as_ref(), "--classes")?;
+            defaults.classes = resolve_paths_inside_repository(config, file.classes.as_ref(), "--classes")?;
         }
         settings.flags = flags.with_defaults(defaults);
         Ok(settings)
@@ -90,7 +92,7 @@ pub(in super::super) struct ConfiguredEngine {
     pub(in super::super) engine: Engine,
     profiles: Vec<&'static str>,
     /// The namespaces in the file of `--namespaces` or of the configuration; `None` if neither is set.
-    pub(in super::super) namespaces: Option<Namespaces>,
+    pub(in super::super) namespaces: Option<FileNamespaces>,
 }
 
 impl ConfiguredEngine {
@@ -111,16 +113,16 @@ impl ConfiguredEngine {
     /// the inputs, used if policies need labels and no file has them.
     pub(in super::super) fn checker<'r>(
         &'r self,
-        found: Option<&'r Namespaces>,
+        found: Option<&'r FileNamespaces>,
         now: &'r str,
-        overrides: &'r [&'r Override],
+        overrides: &'r [&'r LevelOverride],
     ) -> TextChecker<'r> {
         TextChecker {
             engine: &self.engine,
             namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_namespace_labels())),
             claims: None,
             profiles: &self.profiles,
-            acceptance: Acceptance {
+            acceptance: LevelsAndOverrides {
                 file_levels: &self.settings.file_levels,
                 flag_levels: &self.settings.flag_levels,
                 overrides,
@@ -159,16 +161,19 @@ fn refuse_file_settings_that_weaken_flag_policies(
 }
 
 /// Parses the releases that the configuration file names; an error names the position of an unknown one.
-fn parse_profiles(config: &FoundConfig, names: Option<&StringSettings>) -> Result<Vec<ProfileArg>, Failure> {
+fn parse_profiles(
+    config: &FoundConfig,
+    names: Option<&StringListWithPositions>,
+) -> Result<Vec<ProfileArg>, Failure> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
-    let parse = |name: &Setting<String>| {
-        parse_profile_of_file(&name.value).map_err(|message| config.setting_error(name, &message))
+    let parse = |name: &LocatedSetting<String>| {
+        parse_profile_except_cluster(&name.value).map_err(|message| config.setting_error(name, &message))
     };
     names.iter().map(parse).collect()
 }
 
 /// Parses the name of a release in a configuration file, where `cluster` is not allowed.
-fn parse_profile_of_file(name: &str) -> Result<ProfileArg, String> {
+fn parse_profile_except_cluster(name: &str) -> Result<ProfileArg, String> {
     match parse_profile(name)? {
         // Whoever can change the repository must not make others connect to their clusters.
         ProfileArg::Cluster => {
@@ -189,7 +194,7 @@ pub(in super::super) fn config_file_errors(name: &str, text: &str) -> Vec<InputE
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     let mut profiles = Vec::new();
     for name in file.kubernetes.iter().flat_map(|names| &names.value) {
-        match parse_profile_of_file(&name.value) {
+        match parse_profile_except_cluster(&name.value) {
             Ok(ProfileArg::Named(profile)) => profiles.push(profile),
             Ok(ProfileArg::Cluster) => {}
             Err(message) => found.push((name.line, name.column, message)),
@@ -215,11 +220,11 @@ pub(in super::super) fn config_file_errors(name: &str, text: &str) -> Vec<InputE
 fn parse_gates(
     config: &FoundConfig,
     flags: &EngineArgs,
-    gates: &Setting<String>,
+    gates: &LocatedSetting<String>,
     profiles: &[ProfileArg],
 ) -> Result<GateChoice, Failure> {
     let choice = GateChoice::parse(&gates.value).map_err(|message| config.setting_error(gates, &message))?;
-    for profile in if profiles.is_empty() { flags.release.profile_args() } else { profiles } {
+    for profile in if profiles.is_empty() { flags.release.profile_args_or_default() } else { profiles } {
         if let ProfileArg::Named(profile) = profile {
             profile.with_gates(&choice).map_err(|message| config.setting_error(gates, &message))?;
         }
@@ -228,11 +233,11 @@ fn parse_gates(
 }
 
 /// Resolves a list of paths, which are relative to the configuration file; errors suggest `flag` instead.
-fn resolve_paths(
+fn resolve_paths_inside_repository(
     config: &FoundConfig,
-    list: Option<&StringSettings>,
+    list: Option<&StringListWithPositions>,
     flag: &str,
 ) -> Result<Vec<PathBuf>, Failure> {
     let list = list.map(|list| list.value.as_slice()).unwrap_or_default();
-    list.iter().map(|path| config.resolve_path(path, flag)).collect()
+    list.iter().map(|path| config.resolve_path_inside_repository(path, flag)).collect()
 }

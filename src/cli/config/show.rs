@@ -7,7 +7,7 @@ use super::super::levels::LevelArgs;
 use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
 use super::settings::MergedSettings;
-use crate::config::{ConfigFile, Override, Setting, StringSettings};
+use crate::config::{ConfigFile, LevelOverride, LocatedSetting, StringListWithPositions};
 use tollgate_api::profile;
 
 /// A row of the printed configuration: a key with its value and source.
@@ -115,12 +115,12 @@ fn level_rows(
 }
 
 /// The value of a setting and its line.
-fn value_and_line(string: Option<&Setting<String>>) -> Option<(String, usize)> {
+fn value_and_line(string: Option<&LocatedSetting<String>>) -> Option<(String, usize)> {
     string.map(|string| (string.value.clone(), string.line))
 }
 
 /// The values of a list, joined with commas, and its line.
-fn values_and_line(strings: Option<&StringSettings>) -> Option<(String, usize)> {
+fn values_and_line(strings: Option<&StringListWithPositions>) -> Option<(String, usize)> {
     let strings = strings?;
     let values: Vec<&str> = strings.value.iter().map(|item| item.value.as_str()).collect();
     Some((values.join(","), strings.line))
@@ -128,7 +128,7 @@ fn values_and_line(strings: Option<&StringSettings>) -> Option<(String, usize)> 
 
 /// Returns an override on one line: `paths charts/**; objects ResourceClaim ml/*; blanket-toleration: allow; not
 /// ours`.
-fn describe_override(item: &Override) -> String {
+fn describe_override(item: &LevelOverride) -> String {
     let mut parts = Vec::new();
     if !item.paths.is_empty() {
         let paths: Vec<&str> = item.paths.iter().map(|path| path.value.as_str()).collect();

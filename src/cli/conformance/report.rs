@@ -16,7 +16,7 @@ use crate::conformance::{
 };
 use crate::files;
 use crate::report::record::{Json, collect_records, record};
-use tollgate_formats::count::grouped;
+use tollgate_formats::count::group_thousands;
 
 /// What was compared: server, profile and scope.
 #[derive(Clone, Copy)]
@@ -53,16 +53,16 @@ pub(super) fn report_text(header: ReportHeader<'_>, result: &RunResult) -> Strin
     _ = writeln!(
         out,
         "\nno verdict: {} not served, {} rejected by other webhooks or policies, {} not allowed, {} failed",
-        grouped(total.not_served),
-        grouped(total.other_admission),
-        grouped(total.not_allowed),
-        grouped(total.failed)
+        group_thousands(total.not_served),
+        group_thousands(total.other_admission),
+        group_thousands(total.not_allowed),
+        group_thousands(total.failed)
     );
-    _ = writeln!(out, "not sent: {} updates, which require stored objects", grouped(corpus.updates));
+    _ = writeln!(out, "not sent: {} updates, which require stored objects", group_thousands(corpus.updates));
     _ = writeln!(
         out,
         "not included: {} objects that could make an API server panic",
-        grouped(corpus.dangerous)
+        group_thousands(corpus.dangerous)
     );
     for (class, message) in &result.examples {
         _ = writeln!(out, "{class}, for example: {message}");
@@ -72,9 +72,9 @@ pub(super) fn report_text(header: ReportHeader<'_>, result: &RunResult) -> Strin
 
 /// Returns the cells of one row: kind, version and the numbers of compared, equal and different responses.
 fn row_cells(kind: &str, version: &str, row: &AgreementRow) -> Vec<String> {
-    let mut cells = vec![kind.to_owned(), version.to_owned(), grouped(row.verdict.of)];
+    let mut cells = vec![kind.to_owned(), version.to_owned(), group_thousands(row.verdict.of)];
     cells.extend([row.verdict, row.fields, row.texts].map(AgreementCount::percent));
-    cells.extend([row.differing, row.without_verdict()].map(grouped));
+    cells.extend([row.differing, row.without_verdict()].map(group_thousands));
     cells
 }
 
@@ -134,7 +134,7 @@ impl DifferenceFile {
     }
 
     /// Writes a case for which Tollgate and the API server differ, with both results and the object.
-    pub(super) fn write(
+    pub(super) fn write_difference(
         &mut self,
         case: &Case,
         answer: &Answer,
@@ -156,14 +156,14 @@ impl DifferenceFile {
             "tollgate": record! { "allowed": own.allowed, "errors": own.texts },
             "object": object.map_err(|error| Failure::Internal(error.into()))?,
         };
-        writeln!(self.file, "{line}").map_err(|error| self.failure(&error))
+        writeln!(self.file, "{line}").map_err(|error| self.write_failure(&error))
     }
 
     pub(super) fn finish(mut self) -> Result<(), Failure> {
-        self.file.flush().map_err(|error| self.failure(&error))
+        self.file.flush().map_err(|error| self.write_failure(&error))
     }
 
-    fn failure(&self, error: &std::io::Error) -> Failure {
+    fn write_failure(&self, error: &std::io::Error) -> Failure {
         Failure::Internal(anyhow::anyhow!("cannot write {}: {}", self.name, files::io_reason(error)))
     }
 }

@@ -143,7 +143,7 @@ impl SendingRun<'_> {
                 return Ok(Ending::Interrupted);
             }
             let differing = self.result.agreement.total.differing;
-            self.progress.draw_bar(format_args!("responses, {differing} differ"));
+            self.progress.draw_bar_if_due(format_args!("responses, {differing} differ"));
         }
     }
 
@@ -164,7 +164,7 @@ impl SendingRun<'_> {
         if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())
             && !same.all_agree()
         {
-            file.write(case, answer, &own, same)?;
+            file.write_difference(case, answer, &own, same)?;
         }
         let example = match answer {
             Answer::NotAllowed(message) => {

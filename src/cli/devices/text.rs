@@ -38,7 +38,7 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: DeviceText
         _ = write!(out, "\n{}", count_table("CLASS", &rows));
     }
     for problem in class_selector_errors(report, shown) {
-        _ = writeln!(out, "{}", sanitize::sanitize_line(&problem));
+        _ = writeln!(out, "{}", sanitize::sanitize_as_line(&problem));
     }
     if report.devices.is_empty() {
         return out;

@@ -10,7 +10,7 @@ use crate::cli::table;
 use tollgate_drain::{DeviceId, DrainPlan, PlannedPod, PodDecision, StayReason, Wave};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::sanitize_line;
+use tollgate_formats::sanitize::sanitize_as_line;
 
 /// Maximum number of nodes that the table shows for the replacement of a pod.
 const MAX_SHOWN_NODES: usize = 2;
@@ -27,7 +27,7 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
         gotime::rfc3339(*at),
         count_with_noun(*samples as usize, "course")
     );
-    _ = writeln!(out, "{}", sanitize_line(&plan_summary(plan)));
+    _ = writeln!(out, "{}", sanitize_as_line(&plan_summary(plan)));
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
     out.push_str(&staying_pods_section(plan));
@@ -35,7 +35,7 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
     out.push_str(&forceable_section(plan));
     if !plan.notes.is_empty() {
         out.push_str("\nNotes:\n");
-        plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", sanitize_line(note)));
+        plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", sanitize_as_line(note)));
     }
     out
 }
@@ -125,7 +125,7 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
         .collect();
     format!(
         "\nDeviceTaintRules with the taint {}:NoSchedule:\n{}",
-        sanitize_line(key),
+        sanitize_as_line(key),
         table::format_table(&["RULE", "SELECTS", "DEVICES"], &rows)
     )
 }
@@ -137,7 +137,7 @@ fn waves_section(plan: &DrainPlan) -> String {
         for pod in wave.pods.iter().filter_map(|place| plan.pods.get(*place)) {
             rows.push(vec![
                 (number + 1).to_string(),
-                pod_name(pod),
+                namespaced_pod_name(pod),
                 workload_text(pod),
                 if pod.node.is_empty() { "-".to_owned() } else { pod.node.clone() },
                 devices_text(pod),
@@ -156,8 +156,8 @@ fn waves_section(plan: &DrainPlan) -> String {
         _ => "Pods that move or are evicted for good",
     };
     let mut out = format!("\n{title}:\n{}", table::format_table(&header, &rows));
-    for (waves, why) in wave_size_limits(&plan.waves) {
-        _ = writeln!(out, "{waves}: {}", sanitize_line(why));
+    for (waves, why) in group_consecutive_waves_by_size_limit(&plan.waves) {
+        _ = writeln!(out, "{waves}: {}", sanitize_as_line(why));
     }
     for (number, wave) in plan.waves.iter().enumerate().filter(|(_, wave)| !wave.restarts.is_empty()) {
         let pods = wave.restarts.join(", ");
@@ -166,14 +166,14 @@ fn waves_section(plan: &DrainPlan) -> String {
             "wave {}: {} on other devices restart with their group: {}",
             number + 1,
             count_with_noun(wave.restarts.len(), "pod"),
-            sanitize_line(&pods)
+            sanitize_as_line(&pods)
         );
     }
     out
 }
 
 /// Returns the limits on the size of waves, each with the consecutive waves that it applies to: `waves 2 to 4`.
-fn wave_size_limits(waves: &[Wave]) -> Vec<(String, &str)> {
+fn group_consecutive_waves_by_size_limit(waves: &[Wave]) -> Vec<(String, &str)> {
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (place, wave) in waves.iter().enumerate() {
         let Some(why) = wave.limited_by.as_deref() else { continue };
@@ -194,7 +194,7 @@ fn wave_size_limits(waves: &[Wave]) -> Vec<(String, &str)> {
 }
 
 /// Returns namespace and name of a pod: `inference/chat-0`.
-pub(super) fn pod_name(pod: &PlannedPod) -> String {
+pub(super) fn namespaced_pod_name(pod: &PlannedPod) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
@@ -244,9 +244,9 @@ fn staying_pods_section(plan: &DrainPlan) -> String {
             if count == 1 { stay_reason_after_name(reason) } else { stay_reason_after_count(reason, count) };
         _ = writeln!(out, "\n{} {stays} ({words}):", count_with_noun(count, "pod"));
         for ((why, remedy), pods) in causes {
-            out.push_str(&pod_list(&pods));
-            _ = writeln!(out, "    why: {}", sanitize_line(why));
-            _ = writeln!(out, "    what to do: {}", sanitize_line(remedy));
+            out.push_str(&wrapped_pod_names_by_workload(&pods));
+            _ = writeln!(out, "    why: {}", sanitize_as_line(why));
+            _ = writeln!(out, "    what to do: {}", sanitize_as_line(remedy));
         }
     }
     out
@@ -254,7 +254,7 @@ fn staying_pods_section(plan: &DrainPlan) -> String {
 
 /// Returns the names of pods, wrapped, with a paragraph for each workload: `  Deployment inference/chat: chat-1,
 /// chat-2`.
-fn pod_list(pods: &[&PlannedPod]) -> String {
+fn wrapped_pod_names_by_workload(pods: &[&PlannedPod]) -> String {
     let mut workloads: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in pods {
         let of = match &pod.workload {
@@ -265,9 +265,9 @@ fn pod_list(pods: &[&PlannedPod]) -> String {
     }
     let mut out = String::new();
     for (workload, pods) in workloads {
-        let mut text = format!("  {}:", sanitize_line(&workload));
+        let mut text = format!("  {}:", sanitize_as_line(&workload));
         for (place, pod) in pods.iter().enumerate() {
-            let pod = sanitize_line(pod);
+            let pod = sanitize_as_line(pod);
             if text.chars().count() + pod.chars().count() > POD_LIST_WIDTH {
                 _ = writeln!(out, "{text}");
                 "     ".clone_into(&mut text);
@@ -297,7 +297,7 @@ fn claims_without_pods_section(plan: &DrainPlan) -> String {
             users => format!("reserved for {}", users.join(", ")),
         };
         let text = format!("{}/{}: {} ({users})", holder.namespace, holder.claim, devices.join(", "));
-        _ = writeln!(out, "  {}", sanitize_line(&text));
+        _ = writeln!(out, "  {}", sanitize_as_line(&text));
     }
     out
 }
@@ -308,5 +308,9 @@ fn forceable_section(plan: &DrainPlan) -> String {
     if pods.is_empty() {
         return String::new();
     }
-    format!("\n--force-after would delete {}:\n{}", count_with_noun(pods.len(), "pod"), pod_list(&pods))
+    format!(
+        "\n--force-after would delete {}:\n{}",
+        count_with_noun(pods.len(), "pod"),
+        wrapped_pod_names_by_workload(&pods)
+    )
 }

@@ -16,7 +16,7 @@ const CODE_INDENT: &str = "    ";
 
 /// Width and colors for rendering a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
+pub(super) struct RenderStyle {
     /// Columns of the terminal.
     pub(super) width: usize,
     /// True if colors may be used.
@@ -24,22 +24,22 @@ pub(super) struct Style {
 }
 
 /// Renders a Markdown page as text for a terminal.
-pub(super) fn render_page(page: &str, style: Style) -> String {
-    let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
+pub(super) fn render_page(page: &str, style: RenderStyle) -> String {
+    let style = RenderStyle { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
     let mut out = String::with_capacity(page.len() + 256);
     let mut paragraph = Paragraph { text: String::new(), first: "", rest: "" };
     let mut table = Vec::new();
     let mut in_code = false;
     for line in page.lines() {
         if !in_code && line.starts_with('|') {
-            paragraph.render_wrapped(&mut out, style);
+            paragraph.render_wrapped_and_clear(&mut out, style);
             table.push(row_cells(line));
             continue;
         }
         push_table(&mut out, &std::mem::take(&mut table), style);
         let fence = line.starts_with("```");
         if fence || in_code {
-            paragraph.render_wrapped(&mut out, style);
+            paragraph.render_wrapped_and_clear(&mut out, style);
             if !fence {
                 let code = style.paint(line, CODE_COLOR);
                 out.push_str(CODE_INDENT);
@@ -51,14 +51,14 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
         }
         let heading = line.trim_start_matches('#');
         if heading.len() < line.len() && heading.starts_with(' ') {
-            paragraph.render_wrapped(&mut out, style);
+            paragraph.render_wrapped_and_clear(&mut out, style);
             out.push_str(&style.paint(heading.trim(), BOLD));
             out.push('\n');
         } else if line.trim().is_empty() {
-            paragraph.render_wrapped(&mut out, style);
+            paragraph.render_wrapped_and_clear(&mut out, style);
             out.push('\n');
         } else if let Some(item) = line.strip_prefix("- ") {
-            paragraph.render_wrapped(&mut out, style);
+            paragraph.render_wrapped_and_clear(&mut out, style);
             paragraph = Paragraph { text: item.to_owned(), first: "- ", rest: "  " };
         } else {
             if !paragraph.text.is_empty() {
@@ -67,7 +67,7 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
             paragraph.text.push_str(line.trim());
         }
     }
-    paragraph.render_wrapped(&mut out, style);
+    paragraph.render_wrapped_and_clear(&mut out, style);
     push_table(&mut out, &table, style);
     out
 }
@@ -75,7 +75,7 @@ pub(super) fn render_page(page: &str, style: Style) -> String {
 const BOLD: &str = "\x1b[1m";
 const CODE_COLOR: &str = "\x1b[36m";
 
-impl Style {
+impl RenderStyle {
     fn paint<'t>(self, text: &'t str, colour: &str) -> Cow<'t, str> {
         if self.styled && !text.is_empty() { format!("{colour}{text}\x1b[0m").into() } else { text.into() }
     }
@@ -90,10 +90,10 @@ struct Paragraph {
 }
 
 impl Paragraph {
-    fn render_wrapped(&mut self, out: &mut String, style: Style) {
+    fn render_wrapped_and_clear(&mut self, out: &mut String, style: RenderStyle) {
         let text = std::mem::take(&mut self.text);
         let (mut prefix, rest) = (std::mem::take(&mut self.first), std::mem::take(&mut self.rest));
-        for line in wrap_words(&text, style.width - prefix.len(), style) {
+        for line in wrap_and_render_markdown_words(&text, style.width - prefix.len(), style) {
             out.push_str(prefix);
             out.push_str(&line.text);
             out.push('\n');
@@ -110,9 +110,9 @@ struct WrappedLine {
 }
 
 /// Wraps the text to `width` columns. A longer word gets its own line.
-fn wrap_words(text: &str, width: usize, style: Style) -> Vec<WrappedLine> {
+fn wrap_and_render_markdown_words(text: &str, width: usize, style: RenderStyle) -> Vec<WrappedLine> {
     let mut lines: Vec<WrappedLine> = Vec::new();
-    for word in words(text) {
+    for word in words_keeping_markup_spans_whole(text) {
         let (shown, word_width) = (render_inline(word, style), rendered_width(word, style));
         match lines.last_mut().filter(|line| line.width + 1 + word_width <= width) {
             Some(line) => {
@@ -140,7 +140,7 @@ const MIN_COLUMN_WIDTH: usize = 10;
 
 /// Appends a table. Each column is as wide as its longest cell, or less if the terminal is narrow; then cells are
 /// wrapped.
-fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
+fn push_table(out: &mut String, rows: &[Vec<String>], style: RenderStyle) {
     let is_row = |row: &&Vec<String>| {
         !row.iter().all(|cell| cell.contains('-') && cell.chars().all(|letter| "-:".contains(letter)))
     };
@@ -149,7 +149,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
     if columns == 0 {
         return;
     }
-    let widest = |column: usize, width: fn(&str, Style) -> usize| {
+    let widest = |column: usize, width: fn(&str, RenderStyle) -> usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell, style)).max().unwrap_or_default()
     };
     let natural: Vec<usize> = (0..columns).map(|column| widest(column, rendered_width)).collect();
@@ -174,7 +174,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
         let mut cells: Vec<_> = row
             .iter()
             .zip(&widths)
-            .map(|(cell, width)| wrap_words(cell, *width, style).into_iter())
+            .map(|(cell, width)| wrap_and_render_markdown_words(cell, *width, style).into_iter())
             .collect();
         for _ in 0..cells.iter().map(ExactSizeIterator::len).max().unwrap_or_default() {
             let mut line = String::new();
@@ -200,23 +200,23 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
 }
 
 /// Appends a table that is too wide for the terminal: a list item for each row, with the names of its columns.
-fn push_rows_as_items(out: &mut String, rows: &[&Vec<String>], style: Style) {
+fn push_rows_as_items(out: &mut String, rows: &[&Vec<String>], style: RenderStyle) {
     let Some((header, rows)) = rows.split_first() else { return };
     for row in rows {
         for (number, (name, cell)) in header.iter().zip(row.iter()).enumerate() {
             let text = if name.is_empty() { cell.clone() } else { format!("{name}: {cell}") };
             let first = if number == 0 { "- " } else { "  " };
-            Paragraph { text, first, rest: "  " }.render_wrapped(out, style);
+            Paragraph { text, first, rest: "  " }.render_wrapped_and_clear(out, style);
         }
     }
 }
 
-fn longest_word_width(text: &str, style: Style) -> usize {
-    words(text).map(|word| rendered_width(word, style)).max().unwrap_or_default()
+fn longest_word_width(text: &str, style: RenderStyle) -> usize {
+    words_keeping_markup_spans_whole(text).map(|word| rendered_width(word, style)).max().unwrap_or_default()
 }
 
 /// Splits a text into words. A span of code or bold text, or a link, is one word.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn words_keeping_markup_spans_whole(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start();
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -247,8 +247,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the columns that a word takes when rendered.
-fn rendered_width(word: &str, style: Style) -> usize {
-    render_inline(word, Style { styled: false, ..style }).chars().count()
+fn rendered_width(word: &str, style: RenderStyle) -> usize {
+    render_inline(word, RenderStyle { styled: false, ..style }).chars().count()
         // Without colours the marks of code stay.
         - if style.styled { word.matches('`').count() } else { 0 }
 }
@@ -261,7 +261,7 @@ fn leading_link(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Renders code, bold text and links within a line.
-pub(super) fn render_inline(text: &str, style: Style) -> String {
+pub(super) fn render_inline(text: &str, style: RenderStyle) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
@@ -298,7 +298,7 @@ pub(super) fn render_inline(text: &str, style: Style) -> String {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{Style, render_page};
+    use super::{RenderStyle, render_page};
     use crate::pages::rule_page;
     use tollgate_engine::rules;
 
@@ -306,8 +306,8 @@ mod tests {
     fn a_page_is_wrapped_and_styled() {
         let page = "# some-rule\n\n**lint · warn** Says `a b` about\nsomething that is long enough for [two](../x.md) lines\nand [more](https://a.b).\n\n- an\n  item\n\n```yaml\na: `b`\n```\n";
         let plain = "some-rule\n\nlint · warn Says `a b` about something\nthat is long enough for two lines and\nmore (https://a.b).\n\n- an item\n\n    a: `b`\n";
-        assert_eq!(render_page(page, Style { width: 40, styled: false }), plain);
-        let styled = render_page(page, Style { width: 40, styled: true });
+        assert_eq!(render_page(page, RenderStyle { width: 40, styled: false }), plain);
+        let styled = render_page(page, RenderStyle { width: 40, styled: true });
         assert!(styled.starts_with(
             "\x1b[1msome-rule\x1b[0m\n\n\x1b[1mlint · warn\x1b[0m Says \x1b[36ma b\x1b[0m about"
         ));
@@ -318,12 +318,12 @@ mod tests {
     fn a_table_has_columns() {
         let page = "| release | what `v1` has |\n|---|:---|\n| 1.33 | none |\n| 1.34 to 1.36 | a \\| b, and a longer text [here](x.md) |\n\nMore.\n";
         let narrow = "release       what `v1` has\n------------  ----------------\n1.33          none\n1.34 to 1.36  a | b, and a\n              longer text here\n\nMore.\n";
-        let plain = render_page(page, Style { width: 30, styled: false });
+        let plain = render_page(page, RenderStyle { width: 30, styled: false });
         assert_eq!(plain, narrow);
         let page_of_long_words = page.replace("none", "a-word-that-fits-into-no-column");
         let records = "- release: 1.33\n  what `v1` has:\n  a-word-that-fits-into-no-column\n- release: 1.34 to 1.36\n  what `v1` has: a | b, and a\n  longer text here\n\nMore.\n";
-        assert_eq!(render_page(&page_of_long_words, Style { width: 30, styled: false }), records);
-        let styled = render_page(page, Style { width: 80, styled: true });
+        assert_eq!(render_page(&page_of_long_words, RenderStyle { width: 30, styled: false }), records);
+        let styled = render_page(page, RenderStyle { width: 80, styled: true });
         let wide = "\x1b[1mrelease\x1b[0m       \x1b[1mwhat \x1b[36mv1\x1b[0m has\x1b[0m\n1.33          none\n1.34 to 1.36  a | b, and a longer text here\n\nMore.\n";
         assert_eq!(styled, wide);
     }
@@ -342,7 +342,7 @@ mod tests {
             let without_tables: Vec<&str> = without_fences.lines().filter(|line| !tables(line)).collect();
             let prose: Vec<&str> = rule_page(rule).lines().filter(|line| !tables(line)).collect();
             for width in [40, 80, 500] {
-                let style = Style { width, styled: false };
+                let style = RenderStyle { width, styled: false };
                 let ordered = render_page(&prose.join("\n"), style);
                 assert_eq!(letters(&ordered), letters(&without_tables.join("\n")), "{} at {width}", rule.id);
                 // The words of a table are in another order, and its header may be repeated.
@@ -363,7 +363,9 @@ mod tests {
                     "{text}"
                 );
                 for line in ordered.lines().filter(|line| !line.starts_with(' ')) {
-                    let is_one_word = super::words(line.trim_start_matches("- ")).nth(1).is_none();
+                    let is_one_word = super::words_keeping_markup_spans_whole(line.trim_start_matches("- "))
+                        .nth(1)
+                        .is_none();
                     assert!(
                         line.chars().count() <= width.min(super::MAX_WIDTH) || is_one_word,
                         "{}: {line}",

@@ -14,20 +14,24 @@ use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::Edit;
 use tollgate_document::source::{documents, list};
 use tollgate_engine::rules::RuleOrigin;
-use tollgate_engine::rules::widening::{self, WidenedMatch};
+use tollgate_engine::rules::widening::{self, WidenedTolerationOrSelector};
 
 /// True if the fixes in `applied`, which turn `before` into `after`, make a selector or toleration match more
 /// than before, where that is not the correction of an error.
-pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFinding]) -> bool {
+pub(super) fn widens_selector_or_toleration_match(
+    before: &str,
+    after: &str,
+    applied: &[&CheckedFinding],
+) -> bool {
     documents(before).zip(documents(after)).any(|pair| {
         let (Ok(before), Ok(after)) = pair else { return false };
         let applied = || applied.iter().filter(|finding| finding.document == after.index);
         let mut old = list::objects(before.doc.root());
         list::objects(after.doc.root()).any(|new| {
             let old = old.next();
-            let was = old.as_ref().and_then(|old| decode_leniently(old.value()));
-            let Some(now) = decode_leniently(new.value()) else { return false };
-            widening::find_widened(was, now).iter().any(|widened| {
+            let was = old.as_ref().and_then(|old| decode_leniently(old.typed_value()));
+            let Some(now) = decode_leniently(new.typed_value()) else { return false };
+            widening::find_widened_tolerations_and_selectors(was, now).iter().any(|widened| {
                 let at = new.path_in_document(widened.at.clone());
                 !applied().any(|finding| permits_wider_match_at(finding, widened, &at))
             })
@@ -44,7 +48,11 @@ fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
 
 /// True if the fix of `finding` is allowed to make a selector or toleration at `at` match more: it corrects what an API
 /// server rejects and edits this field, or it edits `apiVersion` or `kind`.
-fn permits_wider_match_at(finding: &CheckedFinding, widened: &WidenedMatch, at: &FieldPath) -> bool {
+fn permits_wider_match_at(
+    finding: &CheckedFinding,
+    widened: &WidenedTolerationOrSelector,
+    at: &FieldPath,
+) -> bool {
     // An object of an unknown kind or version was nothing before.
     if finding.edits.iter().any(edits_api_version_or_kind) {
         return true;
@@ -71,14 +79,15 @@ fn is_within(path: &str, outer: &str) -> bool {
 
 /// True for an edit of `apiVersion` or `kind`, also of a list item.
 fn edits_api_version_or_kind(edit: &Edit) -> bool {
-    let is_type = |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.pointer().ends_with(name));
+    let is_type =
+        |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.user_json_pointer().ends_with(name));
     matches!(edit, Edit::Set { at, .. } | Edit::Rename { at, .. } if is_type(at))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::verdict::CheckedFinding;
-    use super::widens_matches;
+    use super::widens_selector_or_toleration_match;
     use tollgate_document::field::Path;
     use tollgate_document::finding::{Edit, NewValue};
     use tollgate_engine::rules::{FindingLevel, RuleOrigin};
@@ -138,13 +147,17 @@ mod tests {
             let is_rule = object == RULE;
             for origin in [RuleOrigin::Documented, RuleOrigin::Lint] {
                 let fix = finding(origin, is_rule);
-                assert_eq!(widens_matches(&texts[0], &texts[1], &[&fix]), expected, "{before} -> {after}");
+                assert_eq!(
+                    widens_selector_or_toleration_match(&texts[0], &texts[1], &[&fix]),
+                    expected,
+                    "{before} -> {after}"
+                );
             }
             // A server that refuses the text has nothing to compare with, unless nothing is left to match by.
             let fix = finding(RuleOrigin::Upstream, is_rule);
             let is_nothing = ["{}", "null"].contains(&after);
             assert_eq!(
-                widens_matches(&texts[0], &texts[1], &[&fix]),
+                widens_selector_or_toleration_match(&texts[0], &texts[1], &[&fix]),
                 is_nothing || after.contains("- {key: b}"),
                 "{before} -> {after}"
             );
@@ -157,7 +170,13 @@ mod tests {
         let before =
             format!("{CLAIM}{{key: a, operator: exist}}\n---\n{CLAIM}{{key: b, operator: exists}}\n");
         let after = before.replace("exists", "Exists");
-        assert!(!widens_matches(&before, &after, &[&other]), "the object that it corrects");
-        assert!(widens_matches(&before, &before.replacen("{key: a, ", "{", 1), &[&other]), "another one");
+        assert!(
+            !widens_selector_or_toleration_match(&before, &after, &[&other]),
+            "the object that it corrects"
+        );
+        assert!(
+            widens_selector_or_toleration_match(&before, &before.replacen("{key: a, ", "{", 1), &[&other]),
+            "another one"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::Fixer;
 use super::verdict::{self, CheckedText};
 use crate::cli::check::{TextChecker, TextSource};
-use crate::config::{Acceptance, Levels};
+use crate::config::{Levels, LevelsAndOverrides};
 use tollgate_api::profile::Profile;
 use tollgate_document::finding::Applicability;
 use tollgate_engine::engine::Engine;
@@ -24,7 +24,7 @@ pub(in crate::cli) fn fuzz_fix(text: &str) {
         namespaces: None,
         claims: None,
         profiles: &["1.37"],
-        acceptance: Acceptance { file_levels: &levels, flag_levels: &levels, overrides: &[] },
+        acceptance: LevelsAndOverrides { file_levels: &levels, flag_levels: &levels, overrides: &[] },
         now: "2026-06-01T00:00:00Z",
     };
     let before = CheckedText::from_text(&texts, "a.yaml", text, TextSource::Named);

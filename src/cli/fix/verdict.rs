@@ -182,7 +182,7 @@ fn was_hidden_by(finding: &CheckedFinding, applied: &CheckedFinding) -> bool {
 
 /// True for an edit of `kind`, also of a list item.
 fn edits_kind(edit: &Edit) -> bool {
-    matches!(edit, Edit::Set { at, .. } if at.pointer().ends_with("/kind"))
+    matches!(edit, Edit::Set { at, .. } if at.user_json_pointer().ends_with("/kind"))
 }
 
 /// Returns the path to which an edit moves a field, where the field is checked for the first time; `None` for

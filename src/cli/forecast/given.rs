@@ -16,9 +16,9 @@ use crate::cli::outcome::Failure;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::field::{Path, PathAudience};
-use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown, Operation};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_forecast::{Forecast, ObjectKind, PodOrigin, State};
 use tollgate_formats::sanitize;
@@ -54,7 +54,7 @@ pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
 #[derive(Debug)]
 pub(super) struct GivenObject<'d> {
     pub(super) file: &'d str,
-    pub(super) item: ListedObject<'d>,
+    pub(super) item: DocumentObject<'d>,
 }
 
 /// An object that the API server refuses.
@@ -130,7 +130,7 @@ impl<'t> GivenDocuments<'t> {
             let before = found.len();
             for document in documents(text) {
                 let document = document.map_err(|fault| fault.input_error(file, &lines))?;
-                if let Some(error) = document.not_an_object(file, &lines) {
+                if let Some(error) = document.non_object_or_broken_list_error(file, &lines) {
                     return Err(error.into());
                 }
                 for item in list::objects(document.doc.root()) {
@@ -145,7 +145,7 @@ impl<'t> GivenDocuments<'t> {
                 found.push((file.as_str(), document));
             }
             if found.len() == before {
-                return Err(InputError::of_file(file, "contains no objects").into());
+                return Err(InputError::for_whole_file(file, "contains no objects").into());
             }
         }
         Ok(GivenDocuments(found))
@@ -186,7 +186,7 @@ impl AdmissionResult {
 
     /// Returns the accepted objects in the order given. An object that is given twice is listed once, at its last
     /// place.
-    pub(super) fn accepted_objects(&self) -> Vec<AppliedObject<'_>> {
+    pub(super) fn latest_version_of_each_accepted_object(&self) -> Vec<AppliedObject<'_>> {
         let mut applied: Vec<(usize, AppliedObject<'_>)> = Vec::new();
         for ((kind, namespace, name), place) in &self.last {
             let is_made_up = self.made_up_names.contains(&(namespace.clone(), name.clone()));
@@ -199,7 +199,7 @@ impl AdmissionResult {
     }
 
     /// Removes names from the forecast that were made up for pods with only a `generateName`.
-    pub(super) fn remove_generated_names(&self, forecast: &mut Forecast) {
+    pub(super) fn clear_made_up_pod_names(&self, forecast: &mut Forecast) {
         for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == PodOrigin::Given) {
             let is_made_up =
                 |name: &String| self.made_up_names.contains(&(pod.namespace.clone(), name.clone()));
@@ -212,7 +212,7 @@ impl AdmissionResult {
     /// Prints the refused objects to stderr, with the reasons.
     pub(super) fn print_refused(&self, profile: &Profile, console: &mut Console) {
         for refused in &self.refused {
-            let by = format!("{}: {}", sanitize::sanitize_line(&refused.file), profile.name);
+            let by = format!("{}: {}", sanitize::sanitize_as_line(&refused.file), profile.name);
             let messages: Vec<String> = refused.reasons.iter().map(|reason| reason.message.clone()).collect();
             print_denials(console, &by, &refused.name, &messages);
         }
@@ -245,7 +245,8 @@ impl AdmissionResult {
         };
         let namespace = self.namespace_labels(&form.namespace, state);
         let namespace = namespace.as_deref().and_then(|json| doc::parse(json).ok());
-        let labels = namespace.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
+        let labels =
+            namespace.as_ref().map_or(LabelsIfKnown::Unknown, |labels| LabelsIfKnown::Known(labels.root()));
         let verdict = engine.validate(&request, labels);
         let denials = verdict.findings().iter().filter(|found| found.level == FindingLevel::Deny);
         let mut reasons: Vec<Refusal> = denials.map(Refusal::from_diagnostic).collect();
@@ -259,7 +260,7 @@ impl AdmissionResult {
             reasons.push(Refusal::namespace_not_found(&form.namespace));
         }
         let shown =
-            || sanitize::sanitize_line(&format!("{file}: {name} {}", form.namespaced_name())).into_owned();
+            || sanitize::sanitize_as_line(&format!("{file}: {name} {}", form.namespaced_name())).into_owned();
         if !reasons.is_empty() {
             self.refused.push(RefusedObject {
                 file: file.to_owned(),

@@ -5,7 +5,7 @@ use super::given::{AppliedObject, RefusedObject};
 use crate::report::record::{Json, collect_records, record};
 use tollgate_document::doc;
 use tollgate_forecast::{
-    EvictedPod, ObjectKind, PlacedClaim, PlacedDevice, Placement, PodForecast, PodOutcomeCounts,
+    EvictedPod, ObjectKind, PlacedClaim, PlacedDevice, PlacementWithRunCount, PodForecast, PodOutcomeCounts,
 };
 use tollgate_formats::gotime;
 
@@ -16,7 +16,7 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
         "profile": profile.name,
         "at": gotime::rfc3339(*at),
         "samples": forecast.samples,
-        "applied": collect_records(admission.accepted_objects().into_iter().map(applied_record)),
+        "applied": collect_records(admission.latest_version_of_each_accepted_object().into_iter().map(applied_record)),
         "evicted": collect_records(forecast.evicted.iter().map(evicted_record)),
         "pods": collect_records(forecast.pods.iter().map(pod_record)),
         "refused": collect_records(admission.refused.iter().map(refused_record)),
@@ -94,8 +94,8 @@ fn pod_record(pod: &PodForecast) -> Json {
     }
 }
 
-fn placement_record(placement: &Placement) -> Json {
-    let Placement { courses, place } = placement;
+fn placement_record(placement: &PlacementWithRunCount) -> Json {
+    let PlacementWithRunCount { courses, place } = placement;
     record! {
         "node": place.node,
         "courses": courses,

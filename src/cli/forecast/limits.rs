@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str) -> Result<LimitList, String> {
 
 /// The result of comparing a forecast with `--max`: messages about limits that are or may be exceeded.
 #[derive(Default, Debug)]
-pub(in crate::cli) struct CheckedLimits {
+pub(in crate::cli) struct ExceededOrUndecidedLimitMessages {
     /// A message for each limit that is exceeded.
     pub(in crate::cli) excesses: Vec<String>,
     /// A message for each limit that may be exceeded, depending on pods whose outcome is unknown.
@@ -23,9 +23,9 @@ pub(in crate::cli) struct CheckedLimits {
 }
 
 /// Compares the forecast with all limits of `--max`.
-pub(super) fn check_limits(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
+pub(super) fn check_limits(limits: &LimitList, forecast: &Forecast) -> ExceededOrUndecidedLimitMessages {
     let totals = forecast.totals;
-    let mut checked = check_pending(limits, forecast);
+    let mut checked = check_pending_pod_limit_in_worst_run(limits, forecast);
     for (name, count, one, several) in [
         ("sometimes", totals.sometimes, "pod fits in only some courses", "pods fit in only some courses"),
         ("unknown", totals.unknown, "pod has an unknown outcome", "pods have an unknown outcome"),
@@ -41,8 +41,11 @@ pub(super) fn check_limits(limits: &LimitList, forecast: &Forecast) -> CheckedLi
 }
 
 /// Checks the limit for pods that stay Pending, in the simulated course in which most of them do.
-pub(in crate::cli) fn check_pending(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
-    let mut checked = CheckedLimits::default();
+pub(in crate::cli) fn check_pending_pod_limit_in_worst_run(
+    limits: &LimitList,
+    forecast: &Forecast,
+) -> ExceededOrUndecidedLimitMessages {
+    let mut checked = ExceededOrUndecidedLimitMessages::default();
     let Some(limit) = limits.get("pending") else { return checked };
     let (pending, unknown) = (forecast.most_pending, forecast.totals.unknown);
     if pending > limit {

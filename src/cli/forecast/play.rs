@@ -56,7 +56,7 @@ pub(in crate::cli) fn simulate_samples(plan: &Plan<'_>, samples: NonZeroU32) -> 
             let numbers = (first..samples).step_by(threads as usize);
             let (played, is_stopped) = (played.clone(), &is_stopped);
             scope.spawn(move || {
-                let mut player = plan.run_simulator();
+                let mut player = plan.create_run_simulator();
                 // Nobody listens any more after another thread has failed.
                 numbers
                     .take_while(|_| !is_stopped())

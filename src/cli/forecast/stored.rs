@@ -132,7 +132,9 @@ pub(super) fn stored_object_json(
     let object = state.objects_of_kind(kind).get(namespace, name)?;
     let version = object.version.name();
     let api_version = if is_dra(kind) { format!("resource.k8s.io/{version}") } else { "v1".to_owned() };
-    Some(list::with_inherited_type(object.value, &api_version, kind.name()).value().to_json())
+    Some(
+        list::with_inherited_type_if_untyped(object.value, &api_version, kind.name()).typed_value().to_json(),
+    )
 }
 
 /// Returns the spec of a workload with the defaults in its pod template.

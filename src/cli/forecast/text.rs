@@ -11,10 +11,10 @@ use crate::cli::impact::GroupBy;
 use crate::cli::table;
 use sentence::summary_line;
 pub(in crate::cli) use sentence::summary_of_evicted;
-use tollgate_forecast::{Forecast, Placement, PodForecast, PodOrigin, PodOutcome};
+use tollgate_forecast::{Forecast, PlacementWithRunCount, PodForecast, PodOrigin, PodOutcome};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::sanitize_line;
+use tollgate_formats::sanitize::sanitize_as_line;
 
 /// Maximum number of placements that the table shows for a pod.
 const MAX_SHOWN_PLACEMENTS: usize = 2;
@@ -36,7 +36,7 @@ pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<Gr
         Some(by) => out.push_str(&groups::group_table(forecast, by)),
         None => out.push_str(&pod_tables(forecast, limit)),
     }
-    out.push_str(&pending_section(forecast));
+    out.push_str(&pending_or_not_recreated_causes_section(forecast));
     out.push_str(&unknown_section(forecast));
     _ = writeln!(out, "\n{}", totals_line(forecast));
     out
@@ -128,7 +128,7 @@ fn placements_text(pod: &PodForecast, samples: u32) -> String {
 }
 
 /// Returns the devices of a placement as text. Omits the pool if it has the name of the node, as most pools do.
-fn devices_text(placement: &Placement) -> String {
+fn devices_text(placement: &PlacementWithRunCount) -> String {
     let devices = placement.place.claims.iter().flat_map(|claim| &claim.devices);
     let name = |pool: &str, device: &str| {
         if pool == placement.place.node { device.to_owned() } else { format!("{pool}/{device}") }
@@ -138,7 +138,7 @@ fn devices_text(placement: &Placement) -> String {
 }
 
 /// Returns why pods stay Pending or are not created: each cause with its pods.
-fn pending_section(forecast: &Forecast) -> String {
+fn pending_or_not_recreated_causes_section(forecast: &Forecast) -> String {
     let mut causes: BTreeMap<[Option<&str>; 3], Vec<&PodForecast>> = BTreeMap::new();
     let pending = |pod: &&PodForecast| {
         matches!(pod.outcome, PodOutcome::Pending | PodOutcome::Sometimes | PodOutcome::NotRecreated)
@@ -150,7 +150,7 @@ fn pending_section(forecast: &Forecast) -> String {
     }
     let mut out = String::new();
     for ([message, explanation, reason], pods) in causes {
-        let names = pod_names(&pods);
+        let names = first_pod_names_and_number_of_others(&pods);
         let is_always = pods.iter().all(|pod| pod.outcome == PodOutcome::Pending);
         let is_made = pods.iter().any(|pod| pod.outcome != PodOutcome::NotRecreated);
         let verb = match (pods.len(), is_always) {
@@ -163,11 +163,11 @@ fn pending_section(forecast: &Forecast) -> String {
         };
         _ = writeln!(out, "\n{} {verb}: {names}", count_with_noun(pods.len(), "pod"));
         if let Some(message) = message {
-            let reason = reason.map_or(String::new(), |reason| format!(" ({})", sanitize_line(reason)));
-            _ = writeln!(out, "  the scheduler says{reason}: {}", sanitize_line(message));
+            let reason = reason.map_or(String::new(), |reason| format!(" ({})", sanitize_as_line(reason)));
+            _ = writeln!(out, "  the scheduler says{reason}: {}", sanitize_as_line(message));
         }
         if let Some(explanation) = explanation {
-            _ = writeln!(out, "  {}", sanitize_line(explanation));
+            _ = writeln!(out, "  {}", sanitize_as_line(explanation));
         }
     }
     out
@@ -183,26 +183,26 @@ fn unknown_section(forecast: &Forecast) -> String {
     }
     let mut out = String::new();
     for (what, pods) in causes {
-        let (count, names) = (pods.len(), pod_names(&pods));
+        let (count, names) = (pods.len(), first_pod_names_and_number_of_others(&pods));
         let verb = if count == 1 { "has" } else { "have" };
         _ = writeln!(
             out,
             "\n{} {verb} an unknown outcome: {names}\n  not modelled: {}",
             count_with_noun(count, "pod"),
-            sanitize_line(what)
+            sanitize_as_line(what)
         );
     }
     out
 }
 
 /// Returns the names of the first pods, and the number of others: `app/a, app/b and 3 more`.
-fn pod_names(pods: &[&PodForecast]) -> String {
+fn first_pod_names_and_number_of_others(pods: &[&PodForecast]) -> String {
     let mut names: Vec<String> =
         pods.iter().take(MAX_NAMED_PODS).map(|pod| pod_or_replaced_pod_name(pod)).collect();
     if pods.len() > MAX_NAMED_PODS {
         names.push(format!("and {} more", pods.len() - MAX_NAMED_PODS));
     }
-    sanitize_line(&names.join(", ")).into_owned()
+    sanitize_as_line(&names.join(", ")).into_owned()
 }
 
 /// Returns the totals by outcome: `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`.

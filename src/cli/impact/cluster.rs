@@ -69,7 +69,12 @@ impl Arguments {
         tally: &mut ExitCounts,
         console: &mut Console,
     ) -> Vec<String> {
-        omissions.print_and_collect(self.max.is_some(), INCOMPLETE_DUMP_TEXTS, tally, console)
+        omissions.print_as_note_or_error_and_collect(
+            self.max.is_some(),
+            INCOMPLETE_DUMP_TEXTS,
+            tally,
+            console,
+        )
     }
 }
 
@@ -107,8 +112,8 @@ fn read_live(
     let needs_objects = arguments.by.is_some_and(GroupBy::needs_cluster_objects);
     // Where pods go is not known anyway if something is missing from the snapshot.
     let is_complete = omissions.failures.is_empty();
-    let read =
-        (is_complete || needs_objects).then(|| live::read_objects_for_impact(asked, needs_objects, console));
+    let read = (is_complete || needs_objects)
+        .then(|| live::read_nodes_and_scheduling_objects(asked, needs_objects, console));
     let (listed, unlisted) = read.map_or((None, Vec::new()), |read| {
         tally.unreadable += read.failures;
         (Some(read.objects), read.missing)

@@ -3,7 +3,7 @@
 use crate::cli::console::Console;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_formats::sanitize;
 
@@ -21,7 +21,7 @@ const MAX_PRINTED_DENIALS: usize = 10;
 
 /// Prints the reasons why `by`, a release, rejects the object `name`.
 pub(in crate::cli) fn print_denials(console: &mut Console, by: &str, name: &str, denials: &[String]) {
-    let name = sanitize::sanitize_line(name);
+    let name = sanitize::sanitize_as_line(name);
     for denial in denials.iter().take(MAX_PRINTED_DENIALS) {
         console.error(&format!("{by} rejects {name}: {denial}"));
     }
@@ -37,7 +37,7 @@ pub(in crate::cli) fn print_denials(console: &mut Console, by: &str, name: &str,
 pub(super) fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
     let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
     let engine = Engine::new(vec![profile], rules);
-    let verdict = engine.validate(&Attributes::for_create(object, "", now), Labels::Unknown);
+    let verdict = engine.validate(&Attributes::for_create(object, "", now), LabelsIfKnown::Unknown);
     let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == FindingLevel::Deny);
     denials.map(Diagnostic::to_string).collect()
 }

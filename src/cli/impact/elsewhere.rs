@@ -4,7 +4,9 @@
 
 use super::ImpactReporter;
 use crate::cli::capacity;
-use crate::cli::forecast::{check_pending, forecast_changes, stored, summary_of_evicted};
+use crate::cli::forecast::{
+    check_pending_pod_limit_in_worst_run, forecast_changes, stored, summary_of_evicted,
+};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
@@ -49,7 +51,7 @@ impl EvictedPodsForecast {
 
     /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay
     /// Pending`; `None` if no pod is evicted.
-    pub(super) fn sentence(&self) -> Option<String> {
+    pub(super) fn outcome_sentence(&self) -> Option<String> {
         let sentence = summary_of_evicted(&self.forecast)?;
         let why =
             if self.missing.is_empty() { String::new() } else { format!(": {}", self.missing.join("; ")) };
@@ -104,7 +106,7 @@ impl ImpactReporter<'_> {
             self.console.error(&format!("{who}: cannot check --max pending: {why}"));
             return;
         };
-        let checked = check_pending(limits, &elsewhere.forecast);
+        let checked = check_pending_pod_limit_in_worst_run(limits, &elsewhere.forecast);
         self.tally.denied += checked.excesses.len();
         self.tally.unreadable += checked.undecided.len();
         for message in checked.excesses.iter().chain(&checked.undecided) {

@@ -22,7 +22,7 @@ impl ImpactCounts {
     /// Counts the impact of one rule or slice.
     pub(super) fn from_assessment(assessment: &Assessment<'_>) -> ImpactCounts {
         // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
-        let devices = assessment.query.tainted_device_count(assessment.impact.counts);
+        let devices = assessment.query.device_count_tainted_for_scheduler(assessment.impact.counts);
         ImpactCounts::from_slice_assessments(std::slice::from_ref(assessment), devices)
     }
 

@@ -11,7 +11,7 @@ use crate::cli::state::{self, DumpInventory, MAX_DUMP_BYTES};
 use crate::files::{self, Input};
 use tollgate_api::profile;
 use tollgate_document::doc::Value;
-use tollgate_document::source::list::ListedObject;
+use tollgate_document::source::list::DocumentObject;
 use tollgate_document::source::{Document, LineIndex, documents, list};
 use tollgate_formats::sanitize;
 
@@ -57,7 +57,7 @@ pub(super) fn report_other_api_impacts(
     let texts = paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
     let written = parse_documents(&texts)?;
     let subjects = listed_objects(&written);
-    let is_other_api = |item: &&ListedObject<'_>| OtherApi::from_object(item.value()).is_some();
+    let is_other_api = |item: &&DocumentObject<'_>| OtherApi::from_object(item.typed_value()).is_some();
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
     if report.remaining == subjects.len() {
         return Ok(report);
@@ -79,15 +79,15 @@ pub(super) fn report_other_api_impacts(
         inventory.add_document("the dump", document.doc.root());
     }
     let stored = listed_objects(&stored);
-    let state: Vec<Value<'_>> = stored.iter().map(ListedObject::value).collect();
+    let state: Vec<Value<'_>> = stored.iter().map(DocumentObject::typed_value).collect();
     for value in state.iter().filter(|value| OtherApi::from_object(**value).is_some()) {
         // An object that is missing from the state would look like "no impact".
         if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
-            let name = sanitize::sanitize_line(value.get("metadata").get("name").str());
+            let name = sanitize::sanitize_as_line(value.get("metadata").get("name").str());
             return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
         }
     }
-    let has = |api| subjects.iter().any(|item| OtherApi::from_object(item.value()) == Some(api));
+    let has = |api| subjects.iter().any(|item| OtherApi::from_object(item.typed_value()) == Some(api));
     if arguments.max.is_some() && has(OtherApi::FoundationDb) {
         return Err(Failure::Usage("--max is not supported for a FoundationDBCluster".to_owned()));
     }
@@ -100,13 +100,13 @@ pub(super) fn report_other_api_impacts(
     };
     let now = arguments.clock.now();
     for item in &subjects {
-        let Some(api) = OtherApi::from_object(item.value()) else { continue };
+        let Some(api) = OtherApi::from_object(item.typed_value()) else { continue };
         report.reported += 1;
         for profile in arguments.release.profiles()? {
-            let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
+            let denials = denials("upstream,documented,decoding,strict", item.typed_value(), profile, &now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();
-                let name = item.value().get("metadata").get("name").str();
+                let name = item.typed_value().get("metadata").get("name").str();
                 print_denials(console, profile.name, name, &denials);
                 continue;
             }
@@ -118,13 +118,17 @@ pub(super) fn report_other_api_impacts(
                         profile,
                         now: &now,
                     };
-                    report.tally.denied +=
-                        patch::report_slice_patch_impact(item.value(), context, arguments, console)?;
+                    report.tally.denied += patch::report_patch_and_count_exceeded_limits(
+                        item.typed_value(),
+                        context,
+                        arguments,
+                        console,
+                    )?;
                 }
                 // The operator does not depend on the release.
                 OtherApi::FoundationDb => {
-                    replacement::report_process_group_replacements(
-                        item.value(),
+                    replacement::report_foundationdb_process_replacements(
+                        item.typed_value(),
                         &state,
                         &now,
                         arguments,
@@ -150,6 +154,6 @@ fn parse_documents(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Fail
 }
 
 /// Returns the objects in the documents; those in lists one by one.
-fn listed_objects<'d>(documents: &'d [Document<'_>]) -> Vec<ListedObject<'d>> {
+fn listed_objects<'d>(documents: &'d [Document<'_>]) -> Vec<DocumentObject<'d>> {
     documents.iter().flat_map(|document| list::objects(document.doc.root())).collect()
 }

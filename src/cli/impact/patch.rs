@@ -11,16 +11,16 @@ use super::{Arguments, Assessment, assess_impact, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReportOutput;
-use crate::cli::to_json;
+use crate::cli::to_safe_json;
 use crate::report::record::{collect_records, record};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
-use tollgate_document::doc::{ChangeValue, Doc, DocChange, Value, apply_changes};
+use tollgate_document::doc::{Doc, DocChange, OwnedJsonValue, Value, apply_changes};
 use tollgate_engine::impact::other_apis::patches::{PatchedDevice, PatchesByPrecedence};
 use tollgate_engine::impact::{DetailsToStore, ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
-use tollgate_formats::sanitize::sanitize_line;
+use tollgate_formats::sanitize::sanitize_as_line;
 
 /// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub(super) struct SlicePatchAssessmentContext<'a> {
 }
 
 /// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
-pub(super) fn report_slice_patch_impact(
+pub(super) fn report_patch_and_count_exceeded_limits(
     object: Value<'_>,
     context: SlicePatchAssessmentContext<'_>,
     arguments: &Arguments,
@@ -59,7 +59,7 @@ pub(super) fn report_slice_patch_impact(
     let layers = PatchesByPrecedence::new(&patches, &snapshot, profile);
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
-        let patched = layers.apply(Slice::of(*value).spec(), slice_version(*value));
+        let patched = layers.patched_devices_of_slice(Slice::of(*value).spec(), slice_version(*value));
         let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
         slices.extend(change.map_err(unreadable_failure)?);
         devices.extend(patched.into_iter().filter(|device| device.is_patched_by(name)));
@@ -67,7 +67,7 @@ pub(super) fn report_slice_patch_impact(
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
     let assessments: Vec<Assessment<'_>> =
         slices.iter().map(|change| assess_impact(query(change), omissions.is_empty())).collect();
-    let is_upper_bound = layers.is_uncertain_patch(name);
+    let is_upper_bound = layers.is_patch_with_unknown_classes(name);
     let extent = ImpactCounts::from_slice_assessments(&assessments, devices.len());
     let extent = ImpactCounts { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
@@ -77,7 +77,7 @@ pub(super) fn report_slice_patch_impact(
                 .map(|assessment| json::impact_record(assessment, omissions, arguments.limit));
             let tainted = devices.iter().map(|device| {
                 record! {
-                    "device": device_name(device),
+                    "device": qualified_device_name(device),
                     "taints": to_strings(&device.taints),
                     "steps": to_strings(&device.steps),
                 }
@@ -91,7 +91,7 @@ pub(super) fn report_slice_patch_impact(
                 "devices": collect_records(tainted),
                 "slices": collect_records(slices),
             };
-            writeln!(console, "{}", to_json(&record)?)?;
+            writeln!(console, "{}", to_safe_json(&record)?)?;
         }
         ReportOutput::Text | ReportOutput::Html => {
             let mut out = slice_patch_text(name, profile.name, now, &devices, is_upper_bound);
@@ -99,10 +99,10 @@ pub(super) fn report_slice_patch_impact(
                 out.push('\n');
                 out.push_str(&text::impact_text(assessment, arguments.limit, omissions.is_empty()));
             }
-            console.write_text(&out)?;
+            console.write_sanitized_text(&out)?;
         }
     }
-    Ok(arguments.report_exceeded_limits(&sanitize_line(name), extent, console))
+    Ok(arguments.report_exceeded_limits(&sanitize_as_line(name), extent, console))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
@@ -123,7 +123,7 @@ fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> 
     let metadata = object.get("metadata");
     let given = metadata.get("creationTimestamp");
     let change = created.map(|created| {
-        let value = ChangeValue::str(created);
+        let value = OwnedJsonValue::str(created);
         if given.exists() {
             DocChange::Replace { node: given.index(), value }
         } else {
@@ -133,7 +133,7 @@ fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> 
     apply_changes(object, change.as_slice())
 }
 
-fn device_name(device: &PatchedDevice<'_>) -> String {
+fn qualified_device_name(device: &PatchedDevice<'_>) -> String {
     format!("{}/{}/{}", device.driver, device.pool, device.device)
 }
 
@@ -148,17 +148,17 @@ fn slice_patch_text(
     devices: &[PatchedDevice<'_>],
     is_upper_bound: bool,
 ) -> String {
-    let (name, hedge) = (sanitize_line(name), if is_upper_bound { "at most " } else { "" });
+    let (name, hedge) = (sanitize_as_line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(
         "ResourceSlicePatch {name} ({profile}, at {now})\n{hedge}{} tainted\n",
         count_with_noun(devices.len(), "device")
     );
     for device in devices {
-        _ = writeln!(out, "\n{}", sanitize_line(&device_name(device)));
+        _ = writeln!(out, "\n{}", sanitize_as_line(&qualified_device_name(device)));
         for step in &device.steps {
-            _ = writeln!(out, "  {}", sanitize_line(&step.to_string()));
+            _ = writeln!(out, "  {}", sanitize_as_line(&step.to_string()));
         }
-        _ = writeln!(out, "  = {}", sanitize_line(&to_strings(&device.taints).join(" ")));
+        _ = writeln!(out, "  = {}", sanitize_as_line(&to_strings(&device.taints).join(" ")));
     }
     out
 }

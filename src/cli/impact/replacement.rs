@@ -6,20 +6,20 @@ use super::Arguments;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReportOutput;
-use crate::cli::{table, to_json};
+use crate::cli::{table, to_safe_json};
 use crate::report::record::{collect_records, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
     FoundationDbReplacementForecast, FoundationDbReplacementInput, forecast_foundationdb_replacements,
-    is_same_object,
+    has_same_namespace_and_name,
 };
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
 /// Reports which process groups of a FoundationDBCluster are replaced, and when.
-pub(super) fn report_process_group_replacements(
+pub(super) fn report_foundationdb_process_replacements(
     object: Value<'_>,
     state: &[Value<'_>],
     now: &str,
@@ -41,10 +41,10 @@ pub(super) fn report_process_group_replacements(
     // A manifest has no status; the stored cluster has.
     let is_stored = |value: &&Value<'_>| {
         value.get("kind").str() == "FoundationDBCluster"
-            && is_same_object(FoundationDbCluster::of(**value).metadata(), cluster.metadata())
+            && has_same_namespace_and_name(FoundationDbCluster::of(**value).metadata(), cluster.metadata())
     };
     let stored = state.iter().find(is_stored).map(|stored| stored.get("status"));
-    let own = Some(object.get("status")).filter(|status| !status.is_null());
+    let own = Some(object.get("status")).filter(|status| !status.is_null_or_absent());
     let forecast = forecast_foundationdb_replacements(FoundationDbReplacementInput {
         cluster,
         status: own.or(stored).unwrap_or(Value::absent()),
@@ -76,10 +76,10 @@ pub(super) fn report_process_group_replacements(
                 "processGroups": collect_records(groups),
                 "notes": forecast.notes,
             };
-            writeln!(console, "{}", to_json(&line)?)?;
+            writeln!(console, "{}", to_safe_json(&line)?)?;
         }
         ReportOutput::Text | ReportOutput::Html => {
-            console.write_text(&process_group_replacements_text(name, now, &forecast))?
+            console.write_sanitized_text(&process_group_replacements_text(name, now, &forecast))?
         }
     }
     Ok(())
@@ -92,7 +92,7 @@ fn process_group_replacements_text(
     forecast: &FoundationDbReplacementForecast<'_>,
 ) -> String {
     let (name, groups) =
-        (sanitize::sanitize_line(name), count_with_noun(forecast.groups.len(), "process group"));
+        (sanitize::sanitize_as_line(name), count_with_noun(forecast.groups.len(), "process group"));
     let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");
     let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);
     let rows: Vec<Vec<String>> = forecast
@@ -120,7 +120,7 @@ fn process_group_replacements_text(
     }
     for note in &forecast.notes {
         out.push_str("note: ");
-        out.push_str(&sanitize::sanitize_line(note));
+        out.push_str(&sanitize::sanitize_as_line(note));
         out.push('\n');
     }
     out

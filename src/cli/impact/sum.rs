@@ -73,7 +73,7 @@ impl TotalImpact {
     }
 
     /// Returns the impact of all changes together: pods and namespaces count once, devices once for each change.
-    pub(super) fn counts(&self) -> ImpactCounts {
+    pub(super) fn total_counts(&self) -> ImpactCounts {
         let pods: BTreeSet<&PodName> = self.parts.iter().flat_map(|part| &part.pods).collect();
         let namespaces: BTreeSet<&str> = pods.iter().map(|(namespace, _)| namespace.as_str()).collect();
         ImpactCounts {
@@ -120,7 +120,7 @@ impl TotalImpact {
     /// Returns the sum, and a table with the impact of each change, as text. `is_complete` is false if parts of
     /// the state are missing.
     pub(super) fn text_report(&self, is_complete: bool) -> String {
-        let ImpactCounts { pods, namespaces, is_upper_bound, .. } = self.counts();
+        let ImpactCounts { pods, namespaces, is_upper_bound, .. } = self.total_counts();
         let hedge = match (is_upper_bound, is_complete) {
             (true, true) => "at most ",
             (true, false) => "about ",
@@ -148,8 +148,8 @@ impl TotalImpact {
     }
 
     /// Returns the sum and the impact of each change as JSON.
-    pub(super) fn record(&self, elsewhere: Option<&EvictedPodsForecast>) -> Json {
-        let ImpactCounts { devices, pods, namespaces, is_upper_bound, .. } = self.counts();
+    pub(super) fn total_impact_record(&self, elsewhere: Option<&EvictedPodsForecast>) -> Json {
+        let ImpactCounts { devices, pods, namespaces, is_upper_bound, .. } = self.total_counts();
         let parts = self.parts.iter().zip(self.exclusive_eviction_counts()).map(|(part, only)| {
             record! {
                 "rule": part.name,

@@ -8,7 +8,7 @@ use super::{Assessment, DEFAULT_MAX_LISTED_PODS, eviction_time, format_time, his
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, ProposedChange, ShortReason};
 use tollgate_formats::count::count_with_noun;
-use tollgate_formats::sanitize::sanitize_line;
+use tollgate_formats::sanitize::sanitize_as_line;
 
 /// Returns the impact of a rule or slice as text; lists at most `limit` pods, or all for 0. If the state is not
 /// complete, the numbers are lower bounds, and what the controller will write is not known.
@@ -37,11 +37,12 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
     }
     let (kind, taint) = match query.change {
         ProposedChange::Rule(rule) => {
-            ("DeviceTaintRule", format!(": {}", sanitize_line(&rule.taint.to_string())))
+            ("DeviceTaintRule", format!(": {}", sanitize_as_line(&rule.taint.to_string())))
         }
         ProposedChange::Slice(_) => ("ResourceSlice", String::new()),
     };
-    let (name, profile, at) = (sanitize_line(query.change.name()), query.profile.name, format_time(query.at));
+    let (name, profile, at) =
+        (sanitize_as_line(query.change.name()), query.profile.name, format_time(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
     let hedge = NumberQualifier::from_impact(impact, is_complete);
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
@@ -88,16 +89,16 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
         _ = write!(out, "\n{picture}");
     }
     _ = writeln!(out, "\n{}", totals_line(assessment, is_complete, hedge));
-    if let Some(sentence) = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence) {
-        _ = writeln!(out, "{}", sanitize_line(&sentence));
+    if let Some(sentence) = elsewhere.as_ref().and_then(EvictedPodsForecast::outcome_sentence) {
+        _ = writeln!(out, "{}", sanitize_as_line(&sentence));
     }
     for budget in budgets {
         _ = writeln!(
             out,
             "{each}{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
             count_with_noun(budget.violated_by, "eviction"),
-            sanitize_line(budget.namespace),
-            sanitize_line(budget.name),
+            sanitize_as_line(budget.namespace),
+            sanitize_as_line(budget.name),
         );
     }
     for group in restarts {
@@ -106,15 +107,15 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             out,
             "{} {}/{} ({}) {verb} {each}{}: {}",
             group.kind,
-            sanitize_line(group.namespace),
-            sanitize_line(group.name),
-            sanitize_line(&group.policy),
+            sanitize_as_line(group.namespace),
+            sanitize_as_line(group.name),
+            sanitize_as_line(&group.policy),
             count_with_noun(group.lost, "pod"),
-            sanitize_line(&group.effect),
+            sanitize_as_line(&group.effect),
         );
     }
     for difference in differences {
-        _ = writeln!(out, "note: {}", sanitize_line(difference));
+        _ = writeln!(out, "note: {}", sanitize_as_line(difference));
     }
     if no_effect.is_some() || !is_complete {
         return out;

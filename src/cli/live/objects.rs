@@ -5,7 +5,7 @@
 use super::ConnectedServer;
 use crate::cli::console::Console;
 use crate::cli::progress::ProgressBar;
-use crate::cluster::{ApiError, ListEvent, ListOutcome, ListedKind, ReadOptions};
+use crate::cluster::{ApiError, KeptFieldsAndSizeLimit, ListEvent, ListOutcome, ListedKind};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::Value;
 use tollgate_formats::count::count_with_noun;
@@ -30,7 +30,7 @@ impl UnreadObjectMessages {
     }
 
     /// Adds a failure and prints it to stderr.
-    pub(in crate::cli) fn add_failure(&mut self, failure: String, console: &mut Console) {
+    pub(in crate::cli) fn print_and_add_failure(&mut self, failure: String, console: &mut Console) {
         console.error(&failure);
         self.failures.push(failure);
     }
@@ -48,7 +48,7 @@ pub(in crate::cli) struct MissingObjects {
 
 impl MissingObjects {
     /// Adds an object; `what` describes it and is called only for the first ones.
-    pub(in crate::cli) fn add(&mut self, what: impl FnOnce() -> String) {
+    pub(in crate::cli) fn add_description_or_only_count(&mut self, what: impl FnOnce() -> String) {
         if self.named.len() < MAX_NAMED_OBJECTS {
             self.named.push(what());
         } else {
@@ -63,10 +63,10 @@ impl MissingObjects {
         console: &mut Console,
     ) {
         for error in self.named {
-            omissions.add_failure(error, console);
+            omissions.print_and_add_failure(error, console);
         }
         if self.more > 0 {
-            omissions.add_failure(
+            omissions.print_and_add_failure(
                 format!("{} cannot be read", count_with_noun(self.more, "more object")),
                 console,
             );
@@ -104,7 +104,7 @@ impl<'a> ClusterLister<'a> {
         &mut self,
         kind: &ListedKind,
         is_needed: bool,
-        limits: ReadOptions,
+        limits: KeptFieldsAndSizeLimit,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, String> {
@@ -113,7 +113,7 @@ impl<'a> ClusterLister<'a> {
                 console.note(&failed.why);
                 self.omissions.not_permitted.push(failed.why.clone());
             } else {
-                self.omissions.add_failure(failed.why.clone(), console);
+                self.omissions.print_and_add_failure(failed.why.clone(), console);
             }
             failed.why
         })
@@ -124,7 +124,7 @@ impl<'a> ClusterLister<'a> {
     fn try_list_objects(
         &mut self,
         kind: &ListedKind,
-        limits: ReadOptions,
+        limits: KeptFieldsAndSizeLimit,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, ListFailure> {
@@ -135,19 +135,20 @@ impl<'a> ClusterLister<'a> {
             why: format!("cannot list {resource}: {why}"),
             is_forbidden: code == 403,
         };
-        let versions = self.versions_to_request(kind).map_err(|error| failed(&error, error.code()))?;
+        let versions =
+            self.versions_to_request(kind).map_err(|error| failed(&error, error.http_status_or_zero()))?;
         let mut progress = ProgressBar::with_total(0);
         let mut missing = MissingObjects::default();
         let listed =
             self.asked.cluster.list(kind, &versions, self.namespace, limits, &mut |event| match event {
                 ListEvent::Object { api_version, object } => each(api_version, object, console),
-                ListEvent::LeftOut { namespace, name, why } => missing.add(|| {
+                ListEvent::LeftOut { namespace, name, why } => missing.add_description_or_only_count(|| {
                     let slash = if namespace.is_empty() { "" } else { "/" };
                     format!("{} {namespace}{slash}{name} {why}; it is not read, to limit memory", kind.kind)
                 }),
                 ListEvent::Page { count, remaining } => {
                     progress.count_items(count, remaining);
-                    progress.draw_bar(format_args!("{resource}"));
+                    progress.draw_bar_if_due(format_args!("{resource}"));
                 }
             });
         progress.erase_bar();
@@ -169,7 +170,9 @@ impl<'a> ClusterLister<'a> {
                 Ok(None)
             }
             // The beginning of a list is not a list that is not permitted.
-            Err(list) => Err(failed(&list, if list.after == 0 { list.error.code() } else { 0 })),
+            Err(list) => {
+                Err(failed(&list, if list.after == 0 { list.error.http_status_or_zero() } else { 0 }))
+            }
         }
     }
 
@@ -182,7 +185,7 @@ impl<'a> ClusterLister<'a> {
         }
         let served = self.asked.info.live.served.as_ref().ok();
         Ok(match (ApiKind::from_group_and_name(kind.group, kind.kind), served) {
-            (Some(known), Some(served)) if known.version_in_all_profiles().is_none() => {
+            (Some(known), Some(served)) if known.only_version_if_profile_independent().is_none() => {
                 let is_served = |version: &&&str| {
                     Version::parse(version).is_some_and(|version| served.has(known, version))
                 };

@@ -4,14 +4,14 @@
 //! snapshot is limited: beyond the limit, the largest objects are left out and reported.
 
 use super::objects::MissingObjects;
-use super::whole::add_objects;
+use super::whole::list_objects_into;
 use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
-    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, ListedKind, NODES, POD_DISRUPTION_BUDGETS,
-    PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ReadOptions, STATEFUL_SETS,
+    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, KeptFieldsAndSizeLimit, ListedKind, NODES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
 };
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{DetailsToStore, Snapshot, SnapshotKind};
@@ -46,13 +46,18 @@ impl BoundedSnapshot {
     }
 
     /// Adds an object, and drops the largest objects if the limit is exceeded.
-    pub(in crate::cli) fn add(&mut self, api_version: &str, kind: &str, object: Value<'_>) {
+    pub(in crate::cli) fn add_object_and_drop_largest_over_limit(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: Value<'_>,
+    ) {
         if let Err(error) = self.snapshot.apply_as_type(api_version, kind, object) {
-            self.missing.add(|| error.to_string());
+            self.missing.add_description_or_only_count(|| error.to_string());
         }
-        for object in self.snapshot.shed_largest_objects(self.limit) {
+        for object in self.snapshot.shed_largest_until_below_byte_limit(self.limit) {
             let limit = self.limit >> 20;
-            self.missing.add(|| {
+            self.missing.add_description_or_only_count(|| {
                 format!(
                     "{object} is left out: the state of the cluster takes more than {limit} MiB, and this object is \
                      among the largest"
@@ -93,7 +98,7 @@ pub(in crate::cli) fn read_state_for_impact(
     let attributes = needs_attributes && asked.profile.rule_class_selectors;
     let mut reader = StateReader::new(asked, DetailsToStore { attributes, counters: true });
     reader.read_kinds(&STATE_KINDS, console);
-    if !attributes && reader.state.snapshot.has_class_rules() {
+    if !attributes && reader.state.snapshot.has_class_or_expression_rules() {
         reader.details.attributes = true;
         reader.state.snapshot.set_details_to_store(reader.details);
         reader.read_kinds(&[(RESOURCE_SLICES, SnapshotKind::Slice)], console);
@@ -120,9 +125,9 @@ impl<'a> StateReader<'a> {
 
     fn read_kinds(&mut self, kinds: &[(ListedKind, SnapshotKind)], console: &mut Console) {
         for (kind, stored) in kinds {
-            let limits = ReadOptions::for_impact_with_details(*stored, self.details);
+            let limits = KeptFieldsAndSizeLimit::for_impact_with_details(*stored, self.details);
             _ = self.objects.list_objects(kind, true, limits, console, &mut |api_version, object, _| {
-                self.state.add(api_version, kind.kind, object);
+                self.state.add_object_and_drop_largest_over_limit(api_version, kind.kind, object);
             });
         }
     }
@@ -141,7 +146,7 @@ const SCHEDULER_KINDS: [ListedKind; 6] =
 const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
 
 /// The objects of a cluster that an impact needs beyond its snapshot.
-pub(in crate::cli) struct ImpactObjects {
+pub(in crate::cli) struct ObjectsBeyondImpactSnapshot {
     pub(in crate::cli) objects: OwnedObjects,
     /// Messages about kinds that were not read, and that decide where evicted pods go.
     pub(in crate::cli) missing: Vec<String>,
@@ -151,18 +156,18 @@ pub(in crate::cli) struct ImpactObjects {
 
 /// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads
 /// the workloads that pods belong to. What the user may not list is left out with a note.
-pub(in crate::cli) fn read_objects_for_impact(
+pub(in crate::cli) fn read_nodes_and_scheduling_objects(
     asked: &ConnectedServer,
     with_workloads: bool,
     console: &mut Console,
-) -> ImpactObjects {
+) -> ObjectsBeyondImpactSnapshot {
     let mut objects = OwnedObjects::default();
-    let mut omissions = add_objects(&mut objects, asked, &[], &[NODES], console);
+    let mut omissions = list_objects_into(&mut objects, asked, &[], &[NODES], console);
     let has_nodes = !objects.is_empty();
     if has_nodes {
-        omissions.extend(add_objects(&mut objects, asked, &[], &SCHEDULER_KINDS, console));
+        omissions.extend(list_objects_into(&mut objects, asked, &[], &SCHEDULER_KINDS, console));
     } else if with_workloads {
-        omissions.extend(add_objects(&mut objects, asked, &[], &[PODS], console));
+        omissions.extend(list_objects_into(&mut objects, asked, &[], &[PODS], console));
     }
     let mut failures = omissions.failures.len();
     let missing = [omissions.failures, omissions.not_permitted].concat();
@@ -171,8 +176,8 @@ pub(in crate::cli) fn read_objects_for_impact(
         (false, true) => &CONTROLLER_KINDS[..],
         (false, false) => &[],
     };
-    failures += add_objects(&mut objects, asked, &[], workloads, console).failures.len();
-    ImpactObjects { objects, missing, failures }
+    failures += list_objects_into(&mut objects, asked, &[], workloads, console).failures.len();
+    ObjectsBeyondImpactSnapshot { objects, missing, failures }
 }
 
 #[cfg(test)]
@@ -195,7 +200,7 @@ mod tests {
         let mut texts: Vec<String> = (0..300).map(|number| pod(&format!("small-{number}"), 3)).collect();
         texts.extend((0..40).map(|number| pod(&format!("large-{number}"), 1_500)));
         for text in &texts {
-            state.add("v1", "Pod", doc::parse(text).expect("JSON").root());
+            state.add_object_and_drop_largest_over_limit("v1", "Pod", doc::parse(text).expect("JSON").root());
             assert!(state.snapshot.estimated_bytes() <= 1 << 20);
         }
         let kept = state.snapshot.count(tollgate_engine::impact::SnapshotKind::Pod);

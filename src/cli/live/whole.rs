@@ -9,7 +9,7 @@ use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
 use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
 use crate::cli::state::OwnedObjects;
-use crate::cluster::{ListedKind, ReadOptions};
+use crate::cluster::{KeptFieldsAndSizeLimit, ListedKind};
 use tollgate_document::doc::Value;
 
 /// Reads the objects of these kinds, and prints what is missing to stderr, with the consequence. What the user may not
@@ -22,7 +22,7 @@ pub(in crate::cli) fn read_objects<'k>(
     console: &mut Console,
 ) -> (OwnedObjects, Vec<String>) {
     let mut found = OwnedObjects::default();
-    let UnreadObjectMessages { failures, .. } = add_objects(&mut found, asked, needed, wanted, console);
+    let UnreadObjectMessages { failures, .. } = list_objects_into(&mut found, asked, needed, wanted, console);
     if !failures.is_empty() {
         console.note(&format!("some objects could not be read{consequence}"));
     }
@@ -30,7 +30,7 @@ pub(in crate::cli) fn read_objects<'k>(
 }
 
 /// Like [`read_objects`], but adds to objects that were read before.
-pub(super) fn add_objects<'k>(
+pub(super) fn list_objects_into<'k>(
     found: &mut OwnedObjects,
     asked: &ConnectedServer,
     needed: impl IntoIterator<Item = &'k ListedKind>,
@@ -44,11 +44,11 @@ pub(super) fn add_objects<'k>(
         let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
             let kept = keep_needed_fields(kind, object, OptionalFields::default());
             if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
-                missing.add(|| error.to_string());
+                missing.add_description_or_only_count(|| error.to_string());
             }
         };
         // Why something is missing was said, and the report does without it.
-        _ = objects.list_objects(kind, is_needed, ReadOptions::WHOLE_OBJECTS, console, &mut add);
+        _ = objects.list_objects(kind, is_needed, KeptFieldsAndSizeLimit::WHOLE_OBJECTS, console, &mut add);
         missing.print_and_add_to(&mut objects.omissions, console);
     }
     objects.omissions

@@ -47,7 +47,7 @@ impl CodeActionDocument<'_> {
                 |problem: &&Problem| problem.bytes.start <= bytes.end && bytes.start <= problem.bytes.end;
             for problem in problems.iter().filter(here) {
                 found.extend(self.fix_action(problem));
-                found.extend(self.suppress_action(problem));
+                found.extend(self.suppress_lint_action_unless_json(problem));
             }
         }
         let is_safe = |problem: &Problem| {
@@ -89,7 +89,7 @@ impl CodeActionDocument<'_> {
 
     /// Returns the action that suppresses a lint with a comment above its line; `None` for other rules and for
     /// JSON, which has no comments.
-    fn suppress_action(&self, problem: &Problem) -> Option<Json> {
+    fn suppress_lint_action_unless_json(&self, problem: &Problem) -> Option<Json> {
         let rule = problem.rule.filter(|rule| rule.origin == RuleOrigin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.

@@ -178,7 +178,7 @@ fn complete_api_version_or_kind(
     key: &str,
     vocabulary: &Vocabulary<'_>,
 ) -> Vec<Completion> {
-    let objects = vocabulary.served_types();
+    let objects = vocabulary.served_and_policy_type_metas();
     let Some(container) = cursor.containers.last() else { return Vec::new() };
     let is_version = key == "apiVersion";
     let other = if is_version { container.kind } else { container.api_version };

@@ -140,7 +140,7 @@ impl<'t> Scanner<'t> {
         let line = self.slice(start..next).trim_end();
         let content = line.trim_start_matches(' ');
         let column = line.len() - content.len();
-        let is_here = self.is_cursor_on_line(start, next);
+        let is_here = self.is_unfound_cursor_on_line(start, next);
         if content.is_empty() || is_here && self.at < start + column {
             if is_here {
                 self.record_cursor_on_blank_line(self.at - start);
@@ -149,7 +149,11 @@ impl<'t> Scanner<'t> {
         }
         if content.starts_with('#') {
             if is_here {
-                self.record_cursor_at(CursorPlace::Comment, start + column, start + line.len());
+                self.record_cursor_place_unless_found(
+                    CursorPlace::Comment,
+                    start + column,
+                    start + line.len(),
+                );
             }
             return next;
         }
@@ -159,7 +163,7 @@ impl<'t> Scanner<'t> {
     /// Reads a key, item or value at a column of a line; returns where the next unread line starts.
     fn read_node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
         let line_end = line + self.slice(line..next).trim_end().len();
-        let is_here = |scanner: &Scanner<'_>| scanner.is_cursor_on_line(line, next);
+        let is_here = |scanner: &Scanner<'_>| scanner.is_unfound_cursor_on_line(line, next);
         // Dashes: each opens an item.
         while let Some(rest) = self.slice(line + column..line_end).strip_prefix('-') {
             if !rest.is_empty() && !rest.starts_with(' ') {
@@ -185,18 +189,22 @@ impl<'t> Scanner<'t> {
         let owner = self.innermost_container();
         let (code, comment) = split_comment(content);
         if is_here(self) && comment.is_some_and(|comment| self.at > start + comment) {
-            self.record_cursor_at(CursorPlace::Comment, start + comment.unwrap_or_default(), line_end);
+            self.record_cursor_place_unless_found(
+                CursorPlace::Comment,
+                start + comment.unwrap_or_default(),
+                line_end,
+            );
         }
         let Some(colon) = key_colon(code) else {
             // A word that will be a key, or an item that is none.
             if is_here(self) {
-                self.record_cursor_at(CursorPlace::Key, start, start + code.trim_end().len());
+                self.record_cursor_place_unless_found(CursorPlace::Key, start, start + code.trim_end().len());
             }
             return next;
         };
         let key = unquoted(code.get(..colon).unwrap_or_default());
         if is_here(self) && self.at <= start + colon {
-            self.record_cursor_at(CursorPlace::Key, start, start + colon);
+            self.record_cursor_place_unless_found(CursorPlace::Key, start, start + colon);
         }
         self.open_node(column, Step::Key(key));
         let value = code.get(colon + 1..).unwrap_or_default();
@@ -211,7 +219,11 @@ impl<'t> Scanner<'t> {
         self.remember_type_meta(owner, key, value);
         if is_here(self) {
             let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
-            self.record_cursor_at(CursorPlace::Value(key), start, (value_start + value.len()).max(self.at));
+            self.record_cursor_place_unless_found(
+                CursorPlace::Value(key),
+                start,
+                (value_start + value.len()).max(self.at),
+            );
             if let Some((_, _, container)) = &mut self.found {
                 *container = owner;
             }
@@ -230,7 +242,7 @@ impl<'t> Scanner<'t> {
                 break;
             }
             let is_typed = self.at.saturating_sub(at) > column;
-            if self.is_cursor_on_line(at, next) && is_typed {
+            if self.is_unfound_cursor_on_line(at, next) && is_typed {
                 self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));
             }
             at = next;
@@ -246,7 +258,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Records that the cursor is in or after the word between two bytes, unless it was found before.
-    fn record_cursor_at(&mut self, place: CursorPlace<'t>, start: usize, end: usize) {
+    fn record_cursor_place_unless_found(&mut self, place: CursorPlace<'t>, start: usize, end: usize) {
         if self.found.is_none() {
             let word = start..end.max(start);
             let is_inside = word.start <= self.at && self.at <= word.end;
@@ -256,7 +268,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// True if the cursor was not found yet and is on this line. At the end of the text, it is on the last line.
-    fn is_cursor_on_line(&self, line: usize, next: usize) -> bool {
+    fn is_unfound_cursor_on_line(&self, line: usize, next: usize) -> bool {
         let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
     }

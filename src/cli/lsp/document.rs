@@ -59,7 +59,7 @@ pub(super) fn replaces_whole_text(changes: Value<'_>) -> bool {
 
 /// True if a change has no range, which means that it replaces the whole text.
 fn lacks_range(range: Value<'_>) -> bool {
-    !range.exists() || range.is_null()
+    !range.exists() || range.is_null_or_absent()
 }
 
 /// Parses a position of the protocol; `None` if it is not one.

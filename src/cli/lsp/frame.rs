@@ -52,13 +52,13 @@ impl<R: BufRead> FrameReader<R> {
                 }
             }
             match parse_header(line, self.is_lost) {
-                Header::Length(found) => {
+                HeaderLine::Length(found) => {
                     length = Some(found);
                     self.is_lost = false;
                 }
-                Header::Other => {}
-                Header::Bad if self.is_lost => {}
-                Header::Bad => {
+                HeaderLine::Other => {}
+                HeaderLine::Bad if self.is_lost => {}
+                HeaderLine::Bad => {
                     self.is_lost = true;
                     let shown: String = line.chars().take(64).collect();
                     return Ok(Some(Frame::Bad(format!("invalid header {shown:?}"))));
@@ -104,28 +104,28 @@ impl<R: BufRead> FrameReader<R> {
 }
 
 /// A line of the header of a message: the length of the message, another header, or no header.
-enum Header {
+enum HeaderLine {
     Length(u64),
     Other,
     Bad,
 }
 
 /// Parses a header line. After bad input (`is_lost`) the header may follow other bytes on its line.
-fn parse_header(line: &str, is_lost: bool) -> Header {
+fn parse_header(line: &str, is_lost: bool) -> HeaderLine {
     const HEADER_NAME: &str = "content-length:";
     let lower = line.to_ascii_lowercase();
     let start = match lower.rfind(HEADER_NAME) {
         Some(start) if start == 0 || is_lost => start + HEADER_NAME.len(),
-        _ if is_lost => return Header::Bad,
+        _ if is_lost => return HeaderLine::Bad,
         _ => {
             let is_name = |name: &str| {
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             };
             let is_header = lower.split_once(':').is_some_and(|(name, _)| is_name(name));
-            return if is_header { Header::Other } else { Header::Bad };
+            return if is_header { HeaderLine::Other } else { HeaderLine::Bad };
         }
     };
-    lower.get(start..).and_then(|value| value.trim().parse().ok()).map_or(Header::Bad, Header::Length)
+    lower.get(start..).and_then(|value| value.trim().parse().ok()).map_or(HeaderLine::Bad, HeaderLine::Length)
 }
 
 /// Writes a frame and flushes.

@@ -27,7 +27,7 @@ pub(super) fn hover_at(
     encoding: Encoding,
 ) -> Option<Json> {
     rule_pages_hover(text, at, problems, encoding)
-        .or_else(|| field_hover(text, at, file, vocabulary, encoding))
+        .or_else(|| field_or_value_hover(text, at, file, vocabulary, encoding))
 }
 
 /// Returns the pages of the rules that found a problem at this byte, each once; `None` if there are none.
@@ -49,7 +49,7 @@ fn rule_pages_hover(text: &Text, at: usize, problems: &[Problem], encoding: Enco
 }
 
 /// Returns type and meaning of the field or value at this byte; `None` if it is not known.
-fn field_hover(
+fn field_or_value_hover(
     text: &Text,
     at: usize,
     file: &str,

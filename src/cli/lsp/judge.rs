@@ -1,7 +1,7 @@
 //! The engine, policies, namespaces and levels with which a document is checked.
 //!
 //! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
-//! through [`TextChecker`], as `validate` does.
+//! through `TextChecker`, as `validate` does.
 //!
 //! Invariant: a checker never mixes an old and a new configuration.
 
@@ -13,13 +13,13 @@ use super::super::check::{FileRole, TextSource};
 use super::super::clock;
 use super::super::config::{
     CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, config_file_errors,
-    path_in_real_folder,
+    path_with_folder_links_resolved,
 };
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
 use super::super::shared::EngineArgs;
 use super::problems::{self, Problem, Severity};
-use crate::config::Override;
+use crate::config::LevelOverride;
 use crate::files::Input;
 use tollgate_document::finding::Applicability;
 
@@ -88,13 +88,13 @@ impl<'a> DocumentCheckers<'a> {
         file: Option<&Path>,
         before: Option<&Arc<DocumentChecker>>,
     ) -> (Arc<DocumentChecker>, Option<String>) {
-        match self.load_checker_for(file) {
+        match self.cached_or_loaded_checker_for(file) {
             Ok(judge) => (judge, None),
             Err(failure) => (Arc::clone(before.unwrap_or(&self.bare)), Some(failure.message())),
         }
     }
 
-    fn load_checker_for(&mut self, file: Option<&Path>) -> Result<Arc<DocumentChecker>, Failure> {
+    fn cached_or_loaded_checker_for(&mut self, file: Option<&Path>) -> Result<Arc<DocumentChecker>, Failure> {
         let mut lookup = self.source.config.lookup()?;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
         let config = lookup.find_for_input(&input)?;
@@ -118,7 +118,7 @@ impl DocumentChecker {
                 .map(|error| Problem::config_error(text, error))
                 .collect();
         }
-        let path = path_in_real_folder(Path::new(file));
+        let path = path_with_folder_links_resolved(Path::new(file));
         if self.is_excluded(path.as_deref()) {
             return found;
         }
@@ -134,18 +134,22 @@ impl DocumentChecker {
         }
         let (now, overrides) = (clock::now_rfc3339(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);
-        checker.check_text(file, text, TEXT_SOURCE, &mut |result| problems::add_problems(result, &mut found));
+        checker.check_text(file, text, TEXT_SOURCE, &mut |result| {
+            problems::add_problems_up_to_limit(result, &mut found)
+        });
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
 
     /// Returns the text with all safe fixes, as `validate --fix` writes it; `None` if there is nothing to fix.
-    pub(super) fn fix_all(&self, file: &str, text: &str) -> Option<String> {
+    pub(super) fn text_with_all_safe_fixes(&self, file: &str, text: &str) -> Option<String> {
         if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
         }
-        let (now, overrides) =
-            (clock::now_rfc3339(), self.overrides(path_in_real_folder(Path::new(file)).as_deref()));
+        let (now, overrides) = (
+            clock::now_rfc3339(),
+            self.overrides(path_with_folder_links_resolved(Path::new(file)).as_deref()),
+        );
         let fixer = Fixer {
             texts: self.configured.checker(None, &now, &overrides),
             source: TEXT_SOURCE,
@@ -162,7 +166,7 @@ impl DocumentChecker {
         self.found_config().zip(path).is_some_and(|(config, path)| config.excludes(path))
     }
 
-    fn overrides(&self, path: Option<&Path>) -> Vec<&Override> {
+    fn overrides(&self, path: Option<&Path>) -> Vec<&LevelOverride> {
         self.found_config().map(|config| config.overrides_for_file(path)).unwrap_or_default()
     }
 }

@@ -119,7 +119,11 @@ impl<W: Write> EditorOutput<W> {
     }
 
     /// Sends a request to the editor. The response is ignored.
-    pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
+    pub(super) fn request_ignoring_response(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> io::Result<()> {
         self.requests += 1;
         let id = self.requests;
         self.send(&record! { "jsonrpc": "2.0", "id": id, "method": method, "params": params })

@@ -42,7 +42,7 @@ pub(super) struct Problem {
 }
 
 /// Adds the problems of a document to `problems`.
-pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
+pub(super) fn add_problems_up_to_limit(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
     if let Some(error) = result.error {
         problems.push(problem_of_parse_error(error, result.text));
     }

@@ -201,7 +201,7 @@ impl<'a, W: Write> Session<'a, W> {
             };
             only.is_empty() || only.items().any(|asked| covers(asked.str()))
         };
-        let fix_all = || judge.fix_all(&document.file, document.text.as_str());
+        let fix_all = || judge.text_with_all_safe_fixes(&document.file, document.text.as_str());
         Ok(target.actions(&(start.min(end)..start.max(end)), problems, is_wanted, fix_all))
     }
 
@@ -215,7 +215,7 @@ impl<'a, W: Write> Session<'a, W> {
         let edits = capabilities.get("workspace").get("workspaceEdit");
         self.checks_version = edits.get("documentChanges").bool() == Some(true);
         // One that is not to be seen lives elsewhere, as outside of a container.
-        self.parent = params.get("processId").int().filter(|id| super::process_exists(*id));
+        self.parent = params.get("processId").int().filter(|id| super::process_may_exist(*id));
     }
 
     fn handle_notification(&mut self, message: &Message) -> io::Result<SessionContinuation> {
@@ -223,7 +223,10 @@ impl<'a, W: Write> Session<'a, W> {
             (_, "exit") => return Ok(SessionContinuation::Exit),
             (Phase::Running, "initialized") => {
                 if self.can_watch {
-                    self.client.request("client/registerCapability", capabilities::watch_registration()?)?;
+                    self.client.request_ignoring_response(
+                        "client/registerCapability",
+                        capabilities::watch_registration()?,
+                    )?;
                 }
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
                 self.reload_and_recheck()?;
@@ -257,13 +260,22 @@ impl<'a, W: Write> Session<'a, W> {
     fn open_document(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
-        let failure = self.insert_document(uri, document.get("version").int(), document.get("text").str());
+        let failure = self.insert_document_returning_config_failure(
+            uri,
+            document.get("version").int(),
+            document.get("text").str(),
+        );
         self.queue_check(uri);
         failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))
     }
 
     /// Adds an open document. Returns why its configuration does not load; `None` if it does.
-    fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
+    fn insert_document_returning_config_failure(
+        &mut self,
+        uri: &str,
+        version: Option<i64>,
+        text: &str,
+    ) -> Option<String> {
         let path = path_of_uri(uri);
         let (judge, failure) = self.judges.checker_for(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
@@ -280,7 +292,7 @@ impl<'a, W: Write> Session<'a, W> {
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
         // A range of a text that is not known means nothing; a whole text makes it known again.
         if self.lost.contains(uri) && replaces_whole_text(changes) {
-            let failure = self.insert_document(uri, None, "");
+            let failure = self.insert_document_returning_config_failure(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(SessionContinuation::GoOn) };
@@ -304,7 +316,7 @@ impl<'a, W: Write> Session<'a, W> {
         let Some(document) = self.documents.get_mut(uri) else { return };
         document.generation = self.generation;
         document.problems = None;
-        self.queue.push(CheckJob {
+        self.queue.push_or_replace_same_document(CheckJob {
             uri: uri.to_owned(),
             generation: self.generation,
             file: document.file.clone(),
@@ -338,7 +350,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Publishes the problems that a check found, unless the document has changed since.
-    pub(super) fn publish_checked(&mut self, checked: CheckedDocument) -> io::Result<()> {
+    pub(super) fn publish_checked_unless_outdated(&mut self, checked: CheckedDocument) -> io::Result<()> {
         let CheckedDocument { uri, generation, problems } = checked;
         let encoding = self.encoding;
         let Some(document) = self.documents.get_mut(&uri) else { return Ok(()) };

@@ -74,7 +74,7 @@ impl Text {
     /// Returns the byte offset of a position. A position beyond the end of a line is that end; beyond the last
     /// line, the end of the text; inside of a character, its start.
     pub(super) fn offset(&self, at: Position, encoding: Encoding) -> usize {
-        let Some(line) = self.line(at.line) else { return self.text.len() };
+        let Some(line) = self.line_range_without_break(at.line) else { return self.text.len() };
         let mut units = 0;
         for (offset, letter) in self.text.get(line.clone()).unwrap_or_default().char_indices() {
             units += encoding.units(letter);
@@ -117,7 +117,7 @@ impl Text {
     }
 
     /// The bytes of a line without its break.
-    pub(super) fn line(&self, line: usize) -> Option<Range<usize>> {
+    pub(super) fn line_range_without_break(&self, line: usize) -> Option<Range<usize>> {
         let start = *self.starts.get(line)?;
         let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
         let text = self.text.get(start..end)?;

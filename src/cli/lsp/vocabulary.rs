@@ -44,7 +44,7 @@ pub(super) struct Vocabulary<'a> {
 }
 
 impl Vocabulary<'_> {
-    fn field_availability(&self) -> Availability {
+    fn availability_in_any_profile(&self) -> Availability {
         let none = Availability(0);
         self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
     }
@@ -53,11 +53,9 @@ impl Vocabulary<'_> {
     /// configuration files are recognized by the name `file`.
     pub(super) fn container_type_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<ValueType> {
         let containers = &cursor.containers;
-        let known = containers
-            .iter()
-            .enumerate()
-            .rev()
-            .find_map(|(depth, container)| type_of_object(container).map(|shape| (depth, shape)));
+        let known = containers.iter().enumerate().rev().find_map(|(depth, container)| {
+            root_type_by_api_version_and_kind(container).map(|shape| (depth, shape))
+        });
         let by_name = match (policy::is_test_file(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
             (_, true) => Some(&CONFIG_SCHEMA),
@@ -75,7 +73,7 @@ impl Vocabulary<'_> {
             (
                 ValueType::Api(schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty)),
                 Step::Key(key),
-            ) => ty.field(key, self.field_availability()).map(|(_, field)| ValueType::Api(field.ty)),
+            ) => ty.field(key, self.availability_in_any_profile()).map(|(_, field)| ValueType::Api(field.ty)),
             (ValueType::Api(schema::FieldType::List(item)), Step::Item) => Some(ValueType::Api(*item)),
             (ValueType::Api(schema::FieldType::Map { value, .. }), Step::Key(_)) => {
                 Some(ValueType::Api(*value))
@@ -101,7 +99,7 @@ impl Vocabulary<'_> {
     pub(super) fn fields(&self, shape: ValueType) -> Vec<AllowedField> {
         match shape {
             ValueType::Api(schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty)) => {
-                let available = self.field_availability();
+                let available = self.availability_in_any_profile();
                 let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
                 let row = |field: &schema::Field| {
                     let meaning = meanings::field_meaning(ty.name, field.json);
@@ -150,7 +148,7 @@ impl Vocabulary<'_> {
     }
 
     /// Returns the pairs of `apiVersion` and `kind` that the profiles serve, and those of policies.
-    pub(super) fn served_types(&self) -> Vec<(String, &'static str)> {
+    pub(super) fn served_and_policy_type_metas(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         for kind in ApiKind::ALL {
             let mut versions: Vec<Version> =
@@ -169,8 +167,9 @@ impl Vocabulary<'_> {
     }
 }
 
-/// Returns the type of an object by its apiVersion and kind; `None` if they are unknown.
-fn type_of_object(container: &Container<'_>) -> Option<ValueType> {
+/// Returns the type of the kind that the container's own apiVersion and kind name; `None` if they are missing, as in
+/// nested mappings, or unknown.
+fn root_type_by_api_version_and_kind(container: &Container<'_>) -> Option<ValueType> {
     if container.api_version == POLICY_API_VERSION {
         let kind = PolicyKind::parse(container.kind)?;
         return Some(ValueType::Policy(policy::FieldType::Object(kind.document_schema())));

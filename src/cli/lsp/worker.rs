@@ -22,7 +22,7 @@ pub(super) struct CheckJob {
 }
 
 impl CheckJob {
-    fn check(self) -> CheckedDocument {
+    fn check_catching_panics(self) -> CheckedDocument {
         let check = || self.judge.check(&self.file, &self.text);
         let problems = catch_unwind(AssertUnwindSafe(check)).ok();
         CheckedDocument { uri: self.uri, generation: self.generation, problems }
@@ -47,7 +47,7 @@ pub(super) struct CheckQueue {
 
 impl CheckQueue {
     /// Adds a job. It replaces an older job for the same document.
-    pub(super) fn push(&self, job: CheckJob) {
+    pub(super) fn push_or_replace_same_document(&self, job: CheckJob) {
         let mut jobs = self.lock();
         match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
             Some(waiting) => *waiting = job,
@@ -61,7 +61,7 @@ impl CheckQueue {
         loop {
             let jobs = self.ready.wait_while(self.lock(), |jobs| jobs.is_empty());
             let job = jobs.unwrap_or_else(PoisonError::into_inner).pop_front();
-            if job.is_some_and(|job| !done(job.check())) {
+            if job.is_some_and(|job| !done(job.check_catching_panics())) {
                 return;
             }
         }
@@ -71,7 +71,7 @@ impl CheckQueue {
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_oldest_job(&self) -> Option<CheckedDocument> {
         let job = self.lock().pop_front()?;
-        Some(job.check())
+        Some(job.check_catching_panics())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<CheckJob>> {

@@ -35,7 +35,7 @@ pub(super) struct ConfigMapFiles {
 
 impl ConfigMapFiles {
     /// Reads the policy files in these paths, with the schemas that they refer to.
-    pub(super) fn read_policies(paths: &[PathBuf]) -> Result<ConfigMapFiles, Failure> {
+    pub(super) fn read_policies_with_schemas(paths: &[PathBuf]) -> Result<ConfigMapFiles, Failure> {
         let mut files = policies::read_files(paths)?;
         let schemas = RefCell::new(BTreeMap::new());
         let keep = |path: &str| {
@@ -43,7 +43,7 @@ impl ConfigMapFiles {
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             Ok(text)
         };
-        let set = policies::compile(&files, &keep, &[])?;
+        let set = policies::compile_and_print_warnings(&files, &keep, &[])?;
         if let Some(error) = policies::no_policies_error(paths, &files, &set) {
             return Err(Failure::Input(error));
         }
@@ -69,7 +69,7 @@ impl ConfigMapFiles {
         referenced: &[PolicyFile],
     ) -> Result<ConfigMapFiles, Failure> {
         let input = |name: &str, why: &str| {
-            Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::sanitize_line(name)))
+            Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::sanitize_as_line(name)))
         };
         let is_found = |name: &str| SEARCHED_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
@@ -120,7 +120,7 @@ impl ConfigMapFiles {
                 "a server in the cluster does not have this file; use a path that is relative to the policy".to_owned()
             })
         };
-        policies::compile(&found, &read, &[]).map(drop)
+        policies::compile_and_print_warnings(&found, &read, &[]).map(drop)
     }
 
     /// Returns the folder in the container where the ConfigMap is mounted.

@@ -15,7 +15,7 @@ use super::McpServer;
 use super::result::CommandOutput;
 use super::run::Runner;
 use super::stdio::{MAX_QUEUED_MESSAGES, StdioTransport, read_line};
-use super::tools::{ALL_TOOLS, InheritedFlag, Invocation, PassedFlags};
+use super::tools::{ALL_TOOLS, CommandInvocation, InheritedFlag, PassedFlags};
 use tollgate_document::doc::{self, ValueKind};
 
 /// A server with every tool. The files do not exist, and nothing opens them.
@@ -43,7 +43,7 @@ fn settings() -> PassedFlags {
 }
 
 /// Stands in for a command: its command line is one that a tool allows, and the program reads it as that command.
-fn run_stub_command(invocation: Invocation) -> CommandOutput {
+fn run_stub_command(invocation: CommandInvocation) -> CommandOutput {
     let settings = settings();
     let shown = &invocation.arguments;
     assert!(

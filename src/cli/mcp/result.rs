@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use super::super::to_json;
+use super::super::to_safe_json;
 use crate::report::record::record;
 use tollgate_formats::sanitize;
 
@@ -83,7 +83,7 @@ pub(super) fn result_json(
         "omitted": omitted,
         "results": results,
     };
-    to_json(&answer).map_err(|error| error.message())
+    to_safe_json(&answer).map_err(|error| error.message())
 }
 
 /// Returns the lines of stderr, at most [`MAX_STDERR_LINES`].
@@ -93,7 +93,7 @@ fn first_stderr_lines(stderr: &str) -> Vec<String> {
         .clone()
         .take(MAX_STDERR_LINES)
         .map(|line| {
-            sanitize::sanitize_line(&line.chars().take(MAX_STDERR_LINE_CHARS).collect::<String>())
+            sanitize::sanitize_as_line(&line.chars().take(MAX_STDERR_LINE_CHARS).collect::<String>())
                 .into_owned()
         })
         .collect();

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::result::CommandOutput;
-use super::tools::Invocation;
+use super::tools::CommandInvocation;
 
 /// Maximum number of commands that run at the same time; further calls wait.
 const MAX_RUNNING_COMMANDS: usize = 2;
@@ -29,7 +29,7 @@ enum CommandProgram {
     File(PathBuf),
     /// A function that replaces the program in tests and for a fuzzer, which start no processes.
     #[cfg(any(test, fuzzing))]
-    Function(fn(Invocation) -> CommandOutput),
+    Function(fn(CommandInvocation) -> CommandOutput),
 }
 
 impl Runner {
@@ -41,13 +41,13 @@ impl Runner {
 
     /// Calls a function instead of starting a process.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn with_function(function: fn(Invocation) -> CommandOutput) -> Runner {
+    pub(super) fn with_function(function: fn(CommandInvocation) -> CommandOutput) -> Runner {
         let program = CommandProgram::Function(function);
         Runner { program, timeout: Duration::from_mins(1), running: Semaphore::new(MAX_RUNNING_COMMANDS) }
     }
 
     /// Runs a command. If the returned future is dropped, the command is killed.
-    pub(super) async fn run(&self, invocation: Invocation) -> Result<CommandOutput, String> {
+    pub(super) async fn run(&self, invocation: CommandInvocation) -> Result<CommandOutput, String> {
         let _permit = self.running.acquire().await.map_err(|_closed| "the server is stopping".to_owned())?;
         let seconds = self.timeout.as_secs_f32();
         match tokio::time::timeout(self.timeout, self.run_to_end(invocation)).await {
@@ -58,7 +58,7 @@ impl Runner {
         }
     }
 
-    async fn run_to_end(&self, invocation: Invocation) -> Result<CommandOutput, String> {
+    async fn run_to_end(&self, invocation: CommandInvocation) -> Result<CommandOutput, String> {
         let cannot = |error: std::io::Error| format!("cannot run the command: {error}");
         #[allow(clippy::infallible_destructuring_match, reason = "the other variant exists only in tests")]
         let program = match &self.program {
@@ -81,8 +81,11 @@ impl Runner {
                 _ = stdin.write_all(invocation.stdin.unwrap_or_default().as_bytes()).await;
             }
         };
-        let ((), stdout, stderr) =
-            tokio::join!(feed, read_up_to(stdout, MAX_STDOUT_BYTES), read_up_to(stderr, MAX_STDERR_BYTES));
+        let ((), stdout, stderr) = tokio::join!(
+            feed,
+            read_up_to_and_is_whole(stdout, MAX_STDOUT_BYTES),
+            read_up_to_and_is_whole(stderr, MAX_STDERR_BYTES)
+        );
         let ((stdout, is_whole), (stderr, _)) = (stdout.map_err(cannot)?, stderr.map_err(cannot)?);
         if !is_whole {
             return Err(format!("the output is larger than {} MiB; ask for less", MAX_STDOUT_BYTES >> 20));
@@ -96,7 +99,10 @@ impl Runner {
 }
 
 /// Reads a stream up to `limit` bytes. Returns the bytes, and false if the stream is longer.
-async fn read_up_to(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
+async fn read_up_to_and_is_whole(
+    stream: Option<impl AsyncRead + Unpin>,
+    limit: usize,
+) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let Some(stream) = stream else { return Ok((String::new(), true)) };
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

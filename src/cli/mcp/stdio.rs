@@ -73,7 +73,7 @@ impl RunningRequests {
     }
 
     /// Adds a request that starts to run; an error if too many are running or one with this ID is.
-    fn add(&self, id: &RequestId, bytes: usize) -> Result<(), ErrorData> {
+    fn add_within_limits(&self, id: &RequestId, bytes: usize) -> Result<(), ErrorData> {
         let mut requests = self.lock();
         let invalid = |message: &'static str| Err(ErrorData::invalid_request(message, None));
         if matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES) {
@@ -124,7 +124,7 @@ impl StdioTransport {
 
     /// Parses a line as a message; `Err` with the error response if it is none or cannot be accepted; `None` for
     /// a blank line.
-    fn parse_line(&self, line: Line) -> Option<Result<Received, Sent>> {
+    fn parse_line_and_track_request(&self, line: Line) -> Option<Result<Received, Sent>> {
         let error = |error: ErrorData, id| Some(Err(Sent::error(error, id)));
         let Line::Whole(line) = line else {
             let message = format!("a message can have at most {} MiB", MAX_MESSAGE_BYTES >> 20);
@@ -148,7 +148,7 @@ impl StdioTransport {
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                if let Err(why) = self.requests.add(&request.id, line.len()) {
+                if let Err(why) = self.requests.add_within_limits(&request.id, line.len()) {
                     return error(why, Some(request.id.clone()));
                 }
             }
@@ -216,7 +216,7 @@ impl Transport<RoleServer> for StdioTransport {
                 }
                 return None;
             };
-            match self.parse_line(line) {
+            match self.parse_line_and_track_request(line) {
                 None => {}
                 Some(Ok(message)) => return Some(message),
                 Some(Err(answer)) => self.reply = serde_json::to_string(&answer).ok(),
@@ -296,14 +296,24 @@ mod tests {
         let requests = RunningRequests::default();
         let code = |result: Result<(), ErrorData>| result.map_err(|error| error.code.0);
         for id in 0..64 {
-            assert_eq!(code(requests.add(&RequestId::Number(id), 10)), Ok(()));
+            assert_eq!(code(requests.add_within_limits(&RequestId::Number(id), 10)), Ok(()));
         }
-        assert_eq!(code(requests.add(&RequestId::Number(64), 10)), Err(-32000), "too many");
-        assert_eq!(code(requests.add(&RequestId::Number(1), 10)), Err(-32600), "twice");
+        assert_eq!(code(requests.add_within_limits(&RequestId::Number(64), 10)), Err(-32000), "too many");
+        assert_eq!(code(requests.add_within_limits(&RequestId::Number(1), 10)), Err(-32600), "twice");
         requests.lock().clear();
-        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_RUNNING_REQUEST_BYTES)), Ok(()));
-        assert_eq!(code(requests.add(&RequestId::Number(2), 1)), Err(-32000), "too large together");
-        assert_eq!(code(requests.add(&RequestId::String("x".repeat(257).into()), 1)), Err(-32600));
+        assert_eq!(
+            code(requests.add_within_limits(&RequestId::Number(1), MAX_RUNNING_REQUEST_BYTES)),
+            Ok(())
+        );
+        assert_eq!(
+            code(requests.add_within_limits(&RequestId::Number(2), 1)),
+            Err(-32000),
+            "too large together"
+        );
+        assert_eq!(
+            code(requests.add_within_limits(&RequestId::String("x".repeat(257).into()), 1)),
+            Err(-32600)
+        );
     }
 
     #[test]

@@ -144,14 +144,14 @@ pub(super) struct PassedFlags(pub(super) Vec<(InheritedFlag, OsString)>);
 
 impl PassedFlags {
     /// True if the flag was given. `--context` counts as a state, too.
-    pub(super) fn has(&self, setting: InheritedFlag) -> bool {
+    pub(super) fn has_flag_or_context_as_state(&self, setting: InheritedFlag) -> bool {
         let is_given = |wanted| self.0.iter().any(|(given, _)| *given == wanted);
         is_given(setting) || (setting == InheritedFlag::State && is_given(InheritedFlag::Context))
     }
 }
 
 /// The command line for a tool call, and the text for its stdin.
-pub(super) struct Invocation {
+pub(super) struct CommandInvocation {
     pub(super) arguments: Vec<OsString>,
     pub(super) stdin: Option<String>,
 }
@@ -180,11 +180,11 @@ impl OfferedTool {
     }
 
     /// Returns the command line for a call; an error says which arguments are invalid.
-    pub(super) fn invocation(
+    pub(super) fn validate_and_build_command(
         &self,
         arguments: JsonObject,
         settings: &PassedFlags,
-    ) -> Result<Invocation, String> {
+    ) -> Result<CommandInvocation, String> {
         let arguments = Value::Object(arguments);
         let errors: Vec<String> = self
             .validator
@@ -198,7 +198,7 @@ impl OfferedTool {
         if !errors.is_empty() {
             return Err(format!("invalid arguments: {}", errors.join("; ")));
         }
-        Ok(self.spec.invocation(&arguments, settings))
+        Ok(self.spec.build_command(&arguments, settings))
     }
 }
 
@@ -243,7 +243,7 @@ impl ToolSpec {
     /// True if the command line has, before its operands, only the command of this tool and flags that its rows and
     /// settings allow, which is the invariant of this module.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn allows_command_line(&self, invocation: &Invocation, settings: &PassedFlags) -> bool {
+    pub(super) fn allows_command_line(&self, invocation: &CommandInvocation, settings: &PassedFlags) -> bool {
         let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();
         let Some(arguments) = arguments else { return false };
         let Some(flags) = arguments.strip_prefix(&["--color=never"]) else { return false };
@@ -266,7 +266,7 @@ impl ToolSpec {
     }
 
     /// Returns the command line for arguments that match the schema of this tool.
-    fn invocation(&self, given: &Value, settings: &PassedFlags) -> Invocation {
+    fn build_command(&self, given: &Value, settings: &PassedFlags) -> CommandInvocation {
         let mut arguments: Vec<OsString> = vec!["--color=never".into()];
         arguments.extend(self.command.iter().map(OsString::from));
         let settings = settings.0.iter().filter(|(setting, _)| self.gets.contains(setting));
@@ -304,7 +304,7 @@ impl ToolSpec {
         }
         arguments.push("--".into());
         arguments.append(&mut operands);
-        Invocation { arguments, stdin }
+        CommandInvocation { arguments, stdin }
     }
 }
 

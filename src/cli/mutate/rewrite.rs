@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{DocumentWithDefaultEdits, print};
-use tollgate_document::doc::{ChangeValue, Doc, DocChange, Syntax, Value, ValueKind, apply_changes};
+use tollgate_document::doc::{Doc, DocChange, OwnedJsonValue, Syntax, Value, ValueKind, apply_changes};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
@@ -90,7 +90,7 @@ struct TextSplice {
 
 /// Returns the text insertions that make these changes in the source of a document.
 fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> {
-    let mut added: HashMap<u32, Vec<(&str, &ChangeValue)>> = HashMap::new();
+    let mut added: HashMap<u32, Vec<(&str, &OwnedJsonValue)>> = HashMap::new();
     for change in changes {
         if let DocChange::Add { object, key, value } = change {
             added.entry(*object).or_default().push((key, value));
@@ -104,7 +104,7 @@ fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> 
         let (DocChange::Replace { node, .. }
         | DocChange::Add { object: node, .. }
         | DocChange::Append { list: node, .. }) = change;
-        let value = doc.value_at(*node);
+        let value = doc.value_at_node_index(*node);
         let span = value.span();
         if !served.insert((span.start, span.end)) {
             continue;
@@ -151,7 +151,7 @@ fn apply_splices(source: &str, inserts: Vec<TextSplice>) -> String {
 }
 
 /// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append_items(list: Value<'_>, items: &[&ChangeValue], line_break: &str) -> TextSplice {
+fn append_items(list: Value<'_>, items: &[&OwnedJsonValue], line_break: &str) -> TextSplice {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
     let texts = items.iter().map(|item| value_text(item, syntax));
@@ -174,7 +174,7 @@ fn append_items(list: Value<'_>, items: &[&ChangeValue], line_break: &str) -> Te
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If its last member begins a line, each
 /// new one gets a line, too.
-fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> TextSplice {
+fn add_flow_members(object: Value<'_>, members: &[(&str, &OwnedJsonValue)]) -> TextSplice {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
@@ -203,7 +203,7 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &ChangeValue)]) -> Text
     TextSplice { at: at..at, text }
 }
 
-fn member_text(key: &str, value: &ChangeValue, json: bool, blank: &str) -> String {
+fn member_text(key: &str, value: &OwnedJsonValue, json: bool, blank: &str) -> String {
     if json {
         format!("\"{key}\":{blank}{}", value.to_json())
     } else {
@@ -212,7 +212,7 @@ fn member_text(key: &str, value: &ChangeValue, json: bool, blank: &str) -> Strin
 }
 
 /// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
-fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_break: &str) -> TextSplice {
+fn add_block_members(object: Value<'_>, members: &[(&str, &OwnedJsonValue)], line_break: &str) -> TextSplice {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -241,14 +241,14 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &ChangeValue)], line_b
 }
 
 /// Returns a new value as text for a document of that syntax.
-fn value_text(value: &ChangeValue, syntax: Syntax) -> String {
+fn value_text(value: &OwnedJsonValue, syntax: Syntax) -> String {
     match value {
-        ChangeValue::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
-        ChangeValue::List(items) if syntax == Syntax::Yaml => {
+        OwnedJsonValue::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
+        OwnedJsonValue::List(items) if syntax == Syntax::Yaml => {
             let items: Vec<String> = items.iter().map(|item| value_text(item, syntax)).collect();
             format!("[{}]", items.join(", "))
         }
-        ChangeValue::Object(members) if syntax == Syntax::Yaml => {
+        OwnedJsonValue::Object(members) if syntax == Syntax::Yaml => {
             let members: Vec<String> =
                 members.iter().map(|(key, value)| member_text(key, value, false, " ")).collect();
             format!("{{{}}}", members.join(", "))

@@ -18,12 +18,12 @@ use crate::cli::manifests::parse_namespace;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::shared::{PolicyArgs, ReleaseArgs};
 use crate::cli::version::Output;
-use crate::cli::{clock, namespaces, to_json};
+use crate::cli::{clock, namespaces, to_safe_json};
 use crate::report::record::{Json, collect_records, record};
 use toleration_arg::TolerationArg;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{
-    Attributes, Diagnostic, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict,
+    Attributes, Diagnostic, Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _, Verdict,
 };
 use tollgate_engine::policy::{
     ListedEntry, ListedTolerationEntries, PolicyLocation, PolicyResource, PolicySet,
@@ -94,7 +94,7 @@ impl TolerationVerdict<'_> {
         let finding = |diagnostic: &Diagnostic| {
             record! {
                 "level": diagnostic.level.name(),
-                "policy": diagnostic.policy.as_ref().map_or("", PolicyLocation::id),
+                "policy": diagnostic.policy.as_ref().map_or("", PolicyLocation::kind_and_name),
                 "message": diagnostic.message_without_path(),
             }
         };
@@ -154,9 +154,9 @@ fn entry_line(entry: &ListedEntry) -> String {
 impl Check {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         #[cfg(feature = "cluster")]
-        let (resources, live_namespace) = self.read_cluster()?;
+        let (resources, live_namespace) = self.read_policies_and_namespace_of_context()?;
         #[cfg(not(feature = "cluster"))]
-        let (resources, live_namespace): (Vec<PolicyResource>, Option<Namespaces>) = Default::default();
+        let (resources, live_namespace): (Vec<PolicyResource>, Option<FileNamespaces>) = Default::default();
         let policies = self.policies.load(&resources)?;
         if policies.is_empty() {
             let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
@@ -197,18 +197,18 @@ impl Check {
                     "version": env!("CARGO_PKG_VERSION"),
                     "namespace": self.namespace,
                     "user": self.user,
-                    "groups": self.user_groups(),
+                    "groups": self.explicit_and_implicit_user_groups(),
                     "toleration" if given: toleration.as_ref().map(TolerationVerdict::record),
                     "policies": collect_records(listed.iter().map(listed_record)),
                 };
-                writeln!(console, "{}", to_json(&answer)?)?;
+                writeln!(console, "{}", to_safe_json(&answer)?)?;
             }
         }
         Ok(ExitCounts { denied: usize::from(is_denied), ..ExitCounts::default() })
     }
 
     /// Returns the groups of `--as-group`, and those that the API server adds for every user and service account.
-    fn user_groups(&self) -> Vec<String> {
+    fn explicit_and_implicit_user_groups(&self) -> Vec<String> {
         let mut groups = self.groups.clone();
         let Some(user) = &self.user else { return groups };
         if let Some((namespace, _)) =
@@ -225,13 +225,15 @@ impl Check {
     /// Returns the `userInfo` of the request as JSON; `None` without `--as`.
     fn user_json(&self) -> Option<Json> {
         let user = self.user.as_ref()?;
-        Some(record! { "username": user, "groups": self.user_groups() })
+        Some(record! { "username": user, "groups": self.explicit_and_implicit_user_groups() })
     }
 
     /// Reads the policies and the namespace from the cluster of `--context`. Reads nothing without that flag, and
     /// no namespace if `--namespaces` has it.
     #[cfg(feature = "cluster")]
-    fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
+    fn read_policies_and_namespace_of_context(
+        &self,
+    ) -> Result<(Vec<PolicyResource>, Option<FileNamespaces>), Failure> {
         if !self.release.server.context.has_context_flag() {
             return Ok((Vec::new(), None));
         }
@@ -243,13 +245,13 @@ impl Check {
         let name = &self.namespace;
         let text =
             asked.cluster.get_cluster_scoped_object(&crate::cluster::NAMESPACES, name).map_err(|error| {
-                Failure::Input(match error.code() {
+                Failure::Input(match error.http_status_or_zero() {
                     404 => format!("namespace {name} does not exist"),
                     _ => format!("cannot get namespace {name}: {error}"),
                 })
             })?;
         let document = doc::parse(&text).map_err(|error| Failure::Input(error.detail.clone()))?;
-        let mut namespaces = Namespaces::new(false);
+        let mut namespaces = FileNamespaces::new(false);
         namespaces.add(document.root());
         Ok((resources, Some(namespaces)))
     }
@@ -260,7 +262,7 @@ impl Check {
         toleration: &TolerationArg,
         policies: &Arc<PolicySet>,
         listed: &'p [ListedTolerationEntries],
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
         user: Value<'_>,
         now: &str,
     ) -> Result<TolerationVerdict<'p>, Failure> {

@@ -84,7 +84,7 @@ impl FailOnEffect {
 
 impl Diff {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let (old, new) = (load_policies(&self.old)?, load_policies(&self.new)?);
+        let (old, new) = (load_policies_or_empty_set(&self.old)?, load_policies_or_empty_set(&self.new)?);
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
         let Ok(time) = gotime::parse_rfc3339(&now) else {
@@ -120,9 +120,13 @@ impl Diff {
 
 /// Loads the policies of a file or folder. One without policies is an empty set, as before the first policy and after
 /// the last one.
-fn load_policies(path: &Path) -> Result<PolicySet, Failure> {
+fn load_policies_or_empty_set(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_folder_without_manifests(path) {
         return Ok(PolicySet::default());
     }
-    policies::compile(&policies::read_files(&[path.to_owned()])?, &policies::read_referenced, &[])
+    policies::compile_and_print_warnings(
+        &policies::read_files(&[path.to_owned()])?,
+        &policies::read_referenced,
+        &[],
+    )
 }

@@ -18,7 +18,8 @@ use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
 use tollgate_engine::policy::{
-    AdmissionPolicy, Export as Exported, ExportedValidation, NamedExpression, Omission, PolicySet,
+    AdmissionPolicy, AdmissionPolicyExport as Exported, ExportedValidation, NamedExpression, Omission,
+    PolicySet,
 };
 use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::gotime;
@@ -92,7 +93,7 @@ impl Export {
         let set = self.policies.load(&[])?;
         let now = gotime::parse_rfc3339(&self.clock.now())
             .map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
-        let export = set.export(&profiles, now);
+        let export = set.export_as_admission_policies(&profiles, now);
         check_expression_lengths(&export)?;
         let releases: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         let manifests: Vec<Json> = export
@@ -109,7 +110,7 @@ impl Export {
                     "omitted": collect_records(export.omissions.iter().map(omission_record)),
                     "items": manifests,
                 };
-                writeln!(console, "{}", super::super::to_json(&report)?)?;
+                writeln!(console, "{}", super::super::to_safe_json(&report)?)?;
             }
             Output::Yaml => {
                 console.write_all(comment_header(&export, &releases).as_bytes())?;
@@ -125,7 +126,7 @@ impl Export {
     /// Returns the releases of `--kubernetes`, or the newest; an error for drafts, which no API server
     /// implements.
     fn releases(&self) -> Result<Vec<&'static Profile>, Failure> {
-        if self.release.has_no_profile_flags() {
+        if self.release.has_no_kubernetes_or_context_flag() {
             let newest = profile::ALL.iter().rfind(|profile| profile.is_release);
             return Ok(newest.into_iter().copied().collect());
         }

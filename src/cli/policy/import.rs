@@ -30,10 +30,14 @@ impl Import {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let mut files = ImportedFiles::default();
         for file in policies::read_files(&self.paths)? {
-            files.add(file)?;
+            files.add_file_or_config_map_entries(file)?;
         }
-        let set = policies::compile(&files.policies, &|path| files.read_referenced(path), &[])?;
-        let imported = set.to_resources();
+        let set = policies::compile_and_print_warnings(
+            &files.policies,
+            &|path| files.read_from_config_map_or_disk(path),
+            &[],
+        )?;
+        let imported = set.file_policies_to_resources();
         let mut faults = files.unused_file_errors();
         for policy in &imported {
             faults.extend(policy.errors.iter().map(|error| format!("{}: {error}", policy.source)));
@@ -65,7 +69,7 @@ struct ImportedFiles {
 
 impl ImportedFiles {
     /// Adds a file; if it contains ConfigMaps, adds the files in them instead.
-    fn add(&mut self, file: PolicyFile) -> Result<(), Failure> {
+    fn add_file_or_config_map_entries(&mut self, file: PolicyFile) -> Result<(), Failure> {
         let all: Vec<_> = documents(&file.text).flatten().collect();
         let is_map =
             |root: Value<'_>| root.get("kind").str() == "ConfigMap" && root.get("apiVersion").str() == "v1";
@@ -94,7 +98,7 @@ impl ImportedFiles {
 
     /// Reads a file that a policy refers to: from the same ConfigMap, or from the file system. The keys of a ConfigMap
     /// have dots for the slashes of a path.
-    fn read_referenced(&self, path: &str) -> Result<String, String> {
+    fn read_from_config_map_or_disk(&self, path: &str) -> Result<String, String> {
         let flat = |path: &str| path.replace('/', ".");
         match self.others.iter().find(|file| flat(&file.name) == flat(path)) {
             Some(file) => {

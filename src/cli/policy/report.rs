@@ -9,9 +9,11 @@ use super::printable_line;
 use super::stored::{ObjectWithChangedVerdict, StoredObjectVerdictChanges};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::to_json;
+use crate::cli::to_safe_json;
 use crate::report::record::{Json, collect_records, record};
-use tollgate_engine::policy::{ChangeEffect, ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
+use tollgate_engine::policy::{
+    ChangeEffect, ChangeKind, FieldChange, PolicyChange, PolicyDiff, VerdictDifference,
+};
 
 /// Maximum number of stored objects that text and Markdown list.
 const MAX_LISTED_OBJECTS: usize = 20;
@@ -62,7 +64,7 @@ fn change_record(change: &PolicyChange) -> Json {
     }
 }
 
-fn difference_record(difference: &Difference) -> Json {
+fn difference_record(difference: &VerdictDifference) -> Json {
     record! {
         "effect": difference.effect.name(),
         "policies": difference.policies,
@@ -83,8 +85,8 @@ fn policy_title(change: &PolicyChange) -> String {
 
 /// Returns a difference as text: `denied → allowed: toleration {…}, for example in namespace ml-x, only
 /// CREATE, from 2027-01-01T00:00:00Z`
-fn difference_text(difference: &Difference) -> String {
-    let Difference { before, after, what, namespaces, .. } = difference;
+fn difference_text(difference: &VerdictDifference) -> String {
+    let VerdictDifference { before, after, what, namespaces, .. } = difference;
     let mut text = format!("{before} → {after}: {what}");
     if !namespaces.is_empty() {
         let several = if namespaces.len() == 1 { "" } else { "s" };
@@ -111,7 +113,7 @@ pub(super) fn write_diff(
     match output {
         Output::Text => write_text(report, console),
         Output::Markdown => write_markdown(report, console),
-        Output::Json => Ok(writeln!(console, "{}", to_json(&report.record())?)?),
+        Output::Json => Ok(writeln!(console, "{}", to_safe_json(&report.record())?)?),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::cli::state;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::{LineIndex, documents, list};
-use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
+use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, NamespaceLabelLookup as _, Verdict};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_engine::policy::{PolicySet, verdict_word};
 use tollgate_engine::rules::RuleSet;
@@ -83,7 +83,7 @@ impl<'n> PolicySetComparison<'n> {
 
     /// True if a policy limits the impact of taint rules, which needs the state of the cluster.
     fn needs_state(&self) -> bool {
-        self.engines.iter().any(|engine| engine.policies.limits_impact())
+        self.engines.iter().any(|engine| engine.policies.any_policy_limits_taint_rule_impact())
     }
 
     fn set_state(&mut self, snapshot: Snapshot) {
@@ -92,7 +92,7 @@ impl<'n> PolicySetComparison<'n> {
     }
 
     /// Checks an object by both engines, and records it if their verdicts differ.
-    fn compare_object(&mut self, object: Value<'_>, labels: Labels<'_>) {
+    fn compare_object(&mut self, object: Value<'_>, labels: LabelsIfKnown<'_>) {
         let request = Attributes::for_create(object, "", self.now);
         let verdicts = self.engines.each_ref().map(|engine| engine.validate(&request, labels));
         if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Skipped)) {
@@ -109,7 +109,7 @@ impl<'n> PolicySetComparison<'n> {
         let policies: BTreeSet<String> = speaking
             .findings()
             .iter()
-            .filter_map(|found| Some(found.policy.as_ref()?.id().to_owned()))
+            .filter_map(|found| Some(found.policy.as_ref()?.kind_and_name().to_owned()))
             .collect();
         let text = |value: Value<'_>| value.str().to_owned();
         let metadata = object.get("metadata");
@@ -135,7 +135,7 @@ pub(super) fn compare_on_dump(
     console: &mut Console,
 ) -> Result<StoredObjectVerdictChanges, Failure> {
     let texts = state::read_texts(paths)?;
-    let header = audit::read_headers(&texts);
+    let header = audit::read_dump_header_comments(&texts);
     let mut comparison = PolicySetComparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
         let (snapshot, inventory) = state::parse_snapshot(&texts, DetailsToStore::default())?;
@@ -153,7 +153,7 @@ pub(super) fn compare_on_dump(
                 |_, _| true,
             ));
             for item in list::objects(document.doc.root()) {
-                let object = item.value();
+                let object = item.typed_value();
                 let namespace = object.get("metadata").get("namespace").str();
                 comparison.compare_object(object, namespaces.labels(namespace));
             }
@@ -177,15 +177,15 @@ pub(super) fn compare_on_cluster(
 ) -> Result<StoredObjectVerdictChanges, Failure> {
     use crate::cli::live::{BoundedSnapshot, ClusterLister};
     use crate::cli::snapshot::SNAPSHOT_KINDS;
-    use crate::cluster::{DEVICE_TAINT_RULES, NAMESPACES, POD_DISRUPTION_BUDGETS, ReadOptions};
-    use tollgate_engine::engine::Namespaces;
+    use crate::cluster::{DEVICE_TAINT_RULES, KeptFieldsAndSizeLimit, NAMESPACES, POD_DISRUPTION_BUDGETS};
+    use tollgate_engine::engine::FileNamespaces;
     use tollgate_engine::impact::SnapshotKind;
 
     let asked = release.live_server()?;
     let mut comparison = PolicySetComparison::new(&release.live_profiles()?, old, new, now)?;
     let mut objects = ClusterLister::new(asked, None);
-    let mut namespaces = Namespaces::new(true);
-    let limits = ReadOptions::for_impact(SnapshotKind::Namespace);
+    let mut namespaces = FileNamespaces::new(true);
+    let limits = KeptFieldsAndSizeLimit::for_impact(SnapshotKind::Namespace);
     let listed =
         objects.list_objects(&NAMESPACES, true, limits, console, &mut |_, object, _| namespaces.add(object));
     let namespaces = listed.ok().flatten().map(|_| namespaces);
@@ -196,15 +196,15 @@ pub(super) fn compare_on_cluster(
         {
             comparison.set_state(live.into_snapshot(&mut objects.omissions, console));
         }
-        let limits = ReadOptions::WHOLE_OBJECTS;
+        let limits = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
         _ = objects.list_objects(kind, true, limits, console, &mut |api_version, object, _| {
             if let Some(live) = &mut live {
-                live.add(api_version, kind.kind, object);
+                live.add_object_and_drop_largest_over_limit(api_version, kind.kind, object);
             }
             if *kind != POD_DISRUPTION_BUDGETS {
-                let item = list::with_inherited_type(object, api_version, kind.kind);
+                let item = list::with_inherited_type_if_untyped(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                comparison.compare_object(item.value(), namespaces.labels(namespace));
+                comparison.compare_object(item.typed_value(), namespaces.labels(namespace));
             }
         });
     }

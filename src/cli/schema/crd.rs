@@ -26,7 +26,7 @@ fn crd_yaml(kind: PolicyKind) -> String {
 }
 
 /// Returns the short name of a policy kind, its description, and whether its entries can expire.
-fn policy_kind_details(kind: PolicyKind) -> (&'static str, &'static str, bool) {
+fn short_name_description_and_can_expire(kind: PolicyKind) -> (&'static str, &'static str, bool) {
     match kind {
         PolicyKind::Toleration => {
             ("tgtol", "TolerationPolicy limits the tolerations in claims and adds default tolerations.", true)
@@ -44,7 +44,7 @@ fn policy_kind_details(kind: PolicyKind) -> (&'static str, &'static str, bool) {
 }
 
 fn crd_json(kind: PolicyKind) -> String {
-    let (short_name, about, expires) = policy_kind_details(kind);
+    let (short_name, about, expires) = short_name_description_and_can_expire(kind);
     let (name, plural, group) = (kind.name(), kind.plural(), PolicyKind::GROUP);
     let singular = name.to_lowercase();
     let (columns, expiry) = if expires { (EXPIRY_COLUMNS, EXPIRY_STATUS) } else { ("", "") };
@@ -108,7 +108,8 @@ fn nullable(schema: &str) -> String {
 
 /// Returns the schema of an object. Unknown fields are kept, so that Tollgate can report them.
 fn struct_schema(ty: &ObjectSchema) -> String {
-    let is_required = |field: &&policy::FieldSchema| field.required || policy::is_map_key(ty, field.name);
+    let is_required =
+        |field: &&policy::FieldSchema| field.required || policy::is_list_map_key(ty, field.name);
     let required: Vec<String> =
         ty.fields.iter().filter(is_required).map(|field| json_string(field.name)).collect();
     let required =
@@ -178,7 +179,7 @@ fn type_schema(ty: &FieldType) -> String {
 /// Returns the schema of a list: a map if its items have a key field, else atomic.
 fn list_schema(item: &FieldType, least: usize) -> String {
     let key = match item {
-        FieldType::Object(ty) => ty.fields.iter().find(|field| policy::is_map_key(ty, field.name)),
+        FieldType::Object(ty) => ty.fields.iter().find(|field| policy::is_list_map_key(ty, field.name)),
         _ => None,
     };
     let list_type = match key {

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::policy_source::{PolicySource, PolicySourceArgs};
+use super::policy_source::{ClusterPolicySource, PolicySourceArgs};
 use super::register::RegisterArgs;
-use super::release::watch_server_info;
+use super::release::follow_server_release_and_gates;
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, LabelsInCache, NamespaceWatch, StateWatch, Timing, WatchStatus};
+use crate::cluster::{Cluster, LabelsInCache, NamespaceLabelWatch, StateWatch, Timing, WatchStatus};
 use crate::server::{
     BackgroundTask, BackgroundTasks, CertificateSettings, ComponentStatus, EngineHandle, LabelsFuture,
-    MetricSample, NamespaceLabels, NamespaceSource, Server,
+    MetricSample, NamespaceLabelCache, NamespaceLabelsResult, Server,
 };
 use tollgate_api::profile::GateChoice;
 use tollgate_engine::engine::{self, Engine, OwnedLabels};
@@ -66,7 +66,7 @@ pub(super) struct OpenedCluster {
     labels_bytes: usize,
     state: Option<StateWatch>,
     /// The policies of the cluster; `None` if all policies are in files.
-    pub(super) policies: Option<PolicySource>,
+    pub(super) policies: Option<ClusterPolicySource>,
 }
 
 impl OpenedCluster {
@@ -116,8 +116,11 @@ impl ClusterArgs {
             }
             return Ok(None);
         }
-        let cluster = Cluster::open(release.server.context.target(), self.request_timing())
-            .map_err(|error| Failure::Input(format!("{error:#}")))?;
+        let cluster = Cluster::start_without_connecting(
+            release.server.context.target(),
+            self.retry_and_backoff_timing(),
+        )
+        .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let labels_bytes = state_bytes / 8;
         let watch = || StateWatch::start_watch(&cluster, state_bytes - labels_bytes);
         let state = (self.cluster == WatchScope::All).then(watch);
@@ -129,7 +132,7 @@ impl ClusterArgs {
     /// otherwise from the flags.
     pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
         let is_asked = self.cluster != WatchScope::Nothing || release.uses_cluster_release();
-        if is_asked && !release.has_explicit_profiles() {
+        if is_asked && !release.kubernetes_flag_names_only_fixed_profiles() {
             ProfileSource::ServerRelease { gates: release.server.gate_choice().cloned() }
         } else {
             ProfileSource::Flags
@@ -148,12 +151,12 @@ impl ClusterArgs {
         let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
         let mut background = BackgroundTasks::default();
         if let ProfileSource::ServerRelease { gates } = profiles {
-            background.tasks.extend(watch_server_info(cluster, server.engine_handle(), gates));
+            background.tasks.extend(follow_server_release_and_gates(cluster, server.engine_handle(), gates));
         }
         if self.cluster != WatchScope::Nothing {
-            let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster, *labels_bytes)));
+            let namespaces = Arc::new(WatchedNamespaces(NamespaceLabelWatch::new(cluster, *labels_bytes)));
             if server.policies_need_namespace_labels() {
-                namespaces.mark_needed();
+                namespaces.start_label_watch_if_not_running();
             }
             background.tasks.push(namespace_watch_status_task(namespaces.clone(), server.engine_handle()));
             background.namespaces = Some(namespaces);
@@ -174,12 +177,18 @@ impl ClusterArgs {
         // The webhook is not registered before its caches are complete.
         let is_ready = move || serving.is_serving() && before.iter().all(|task| (task.status)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        background.tasks.extend(self.register.start(cluster, server, certificates, &ready, lease)?);
+        background.tasks.extend(self.register.start_registration(
+            cluster,
+            server,
+            certificates,
+            &ready,
+            lease,
+        )?);
         server.attach(background);
         Ok(())
     }
 
-    fn request_timing(&self) -> Timing {
+    fn retry_and_backoff_timing(&self) -> Timing {
         let usual = Timing::default();
         let max_backoff = self.cluster_retry.max(Duration::from_millis(1));
         // A short retry interval shortens this, too.
@@ -197,10 +206,10 @@ impl ClusterArgs {
 
 /// A source of namespace labels that reads them from a watched cluster.
 #[derive(Debug)]
-struct WatchedNamespaces(NamespaceWatch);
+struct WatchedNamespaces(NamespaceLabelWatch);
 
-impl NamespaceSource for WatchedNamespaces {
-    fn mark_needed(&self) {
+impl NamespaceLabelCache for WatchedNamespaces {
+    fn start_label_watch_if_not_running(&self) {
         self.0.start();
     }
 
@@ -208,20 +217,20 @@ impl NamespaceSource for WatchedNamespaces {
         self.0.status().synced
     }
 
-    fn labels(&self, namespace: &str) -> NamespaceLabels {
+    fn cached_labels(&self, namespace: &str) -> NamespaceLabelsResult {
         match self.0.labels(namespace) {
-            LabelsInCache::Known(labels) => NamespaceLabels::Known(OwnedLabels(labels)),
-            LabelsInCache::NotCached => NamespaceLabels::NotCached,
-            LabelsInCache::NotSynced => NamespaceLabels::Unavailable,
+            LabelsInCache::Known(labels) => NamespaceLabelsResult::Known(OwnedLabels(labels)),
+            LabelsInCache::NotCached => NamespaceLabelsResult::NotCached,
+            LabelsInCache::NotSynced => NamespaceLabelsResult::Unavailable,
         }
     }
 
-    fn age_seconds(&self) -> Option<u64> {
-        self.0.stale_for().map(|age| age.as_secs())
+    fn staleness_seconds(&self) -> Option<u64> {
+        self.0.age_if_stale().map(|age| age.as_secs())
     }
 
     fn fetch(&self, namespace: &str) -> LabelsFuture {
-        let answer = self.0.fetch_namespace(namespace);
+        let answer = self.0.fetch_namespace_labels(namespace);
         Box::pin(async move { answer.await.map(OwnedLabels) })
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{DesiredConfigFn, LeaseHandle, SharedRegistrationStatus};
+use crate::cluster::{DesiredConfigForCaBundleFn, LeaseHandle, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use tollgate_document::source;
@@ -35,12 +35,12 @@ pub(super) enum CaSource {
 impl CaSource {
     /// Returns the CA bundle to register, as PEM; `None` if another controller injects it. `in_use` is the
     /// registered one, from which the CAs of other replicas are kept.
-    fn ca_bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
+    fn ca_bundle_to_register(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix_seconds())),
             CaSource::File(file) => {
-                let bytes =
-                    manifests::read_ca_file(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
+                let bytes = manifests::read_ca_file_refusing_private_key(file)
+                    .map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
             CaSource::External => None,
@@ -53,14 +53,14 @@ impl CaSource {
 const ENTRY_REMOVAL_DELAY: Duration = Duration::from_mins(1);
 
 /// The entries of the base configurations to register, with a revision that counts changes.
-pub(super) struct DesiredEntries {
-    state: Mutex<DesiredState>,
+pub(super) struct DesiredWebhookEntries {
+    state: Mutex<DesiredWebhookEntriesState>,
     revision: watch::Sender<u64>,
     /// Held by the replica that may remove entries; `None` if every replica may, because all read the same files.
     lease: Option<LeaseHandle>,
 }
 
-struct DesiredState {
+struct DesiredWebhookEntriesState {
     entries: WebhookEntries,
     /// When the entries changed last.
     since: Instant,
@@ -69,12 +69,12 @@ struct DesiredState {
     has_had_policies: bool,
 }
 
-impl DesiredEntries {
+impl DesiredWebhookEntries {
     /// Starts with the entries that the engine needs. With a Lease, policies can also be custom resources.
-    pub(super) fn new(engine: &Engine, lease: Option<LeaseHandle>) -> DesiredEntries {
+    pub(super) fn new(engine: &Engine, lease: Option<LeaseHandle>) -> DesiredWebhookEntries {
         let entries = entries_to_register(engine, lease.is_some());
-        let state = DesiredState { entries, since: Instant::now(), has_had_policies: false };
-        DesiredEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
+        let state = DesiredWebhookEntriesState { entries, since: Instant::now(), has_had_policies: false };
+        DesiredWebhookEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
@@ -82,7 +82,9 @@ impl DesiredEntries {
     }
 
     /// Returns a function that is true while this replica may remove entries, or make entries fail open.
-    pub(super) fn may_remove_entries_fn(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    pub(super) fn may_remove_entries_fn(
+        self: &Arc<DesiredWebhookEntries>,
+    ) -> Arc<dyn Fn() -> bool + Send + Sync> {
         let desired = self.clone();
         Arc::new(move || {
             let Some(lease) = &desired.lease else { return true };
@@ -91,7 +93,7 @@ impl DesiredEntries {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, DesiredState> {
+    fn lock(&self) -> MutexGuard<'_, DesiredWebhookEntriesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,7 +103,7 @@ impl DesiredEntries {
 
     /// Remembers that this process has had policies. From then on, webhook entries that no policy needs can be
     /// removed.
-    fn mark_policies_seen(&self, engine: &Engine) {
+    fn mark_policies_seen_if_any(&self, engine: &Engine) {
         let mut state = self.lock();
         if !state.has_had_policies && !engine.policies.is_empty() {
             (state.has_had_policies, state.since) = (true, Instant::now());
@@ -138,14 +140,18 @@ const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Returns hooks of a reload: they register the entries that new policies need before these are used, and remove
 /// unneeded entries afterwards.
 pub(super) fn reload_hooks(
-    desired: Arc<DesiredEntries>,
+    desired: Arc<DesiredWebhookEntries>,
     statuses: Vec<Arc<SharedRegistrationStatus>>,
 ) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
             let needed = desired.needed_by(engine);
-            let Some(revision) = desired.set_entries(desired.entries().union(&needed)) else { return };
+            let Some(revision) =
+                desired.set_entries(desired.entries().union_without_covered_entries(&needed))
+            else {
+                return;
+            };
             let is_late = |status: &Arc<SharedRegistrationStatus>| {
                 let state = status.get();
                 // One that fails is reported on its own; new policies do not wait for it.
@@ -163,7 +169,7 @@ pub(super) fn reload_hooks(
             );
         }),
         after: Box::new(move |engine| {
-            after.mark_policies_seen(engine);
+            after.mark_policies_seen_if_any(engine);
             after.set_entries(after.needed_by(engine));
         }),
     }
@@ -171,21 +177,21 @@ pub(super) fn reload_hooks(
 
 /// A webhook configuration that the server registers and keeps up to date.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum WebhookConfiguration {
+pub(super) enum WebhookConfigurationId {
     /// Validating (0) or mutating (1).
     Base(usize),
     /// Validating (0) or mutating (1), for an optional API.
     Other(OptionalApi, usize),
 }
 
-impl WebhookConfiguration {
+impl WebhookConfigurationId {
     /// Returns the base configurations, and those of these optional APIs.
-    pub(super) fn base_and_optional(with: &[OptionalApi]) -> Vec<WebhookConfiguration> {
-        let mut all = vec![WebhookConfiguration::Base(0), WebhookConfiguration::Base(1)];
+    pub(super) fn base_and_optional(with: &[OptionalApi]) -> Vec<WebhookConfigurationId> {
+        let mut all = vec![WebhookConfigurationId::Base(0), WebhookConfigurationId::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
             all.extend(
                 (0..api.metric_labels_and_manifests().len())
-                    .map(|index| WebhookConfiguration::Other(api, index)),
+                    .map(|index| WebhookConfigurationId::Other(api, index)),
             );
         }
         all
@@ -194,9 +200,9 @@ impl WebhookConfiguration {
     /// Returns the label of the configuration in metrics.
     pub(super) fn metrics_label(self) -> &'static str {
         match self {
-            WebhookConfiguration::Base(0) => "validating",
-            WebhookConfiguration::Base(_) => "mutating",
-            WebhookConfiguration::Other(api, index) => {
+            WebhookConfigurationId::Base(0) => "validating",
+            WebhookConfigurationId::Base(_) => "mutating",
+            WebhookConfigurationId::Other(api, index) => {
                 api.metric_labels_and_manifests().get(index).map_or("", |(label, _)| label)
             }
         }
@@ -205,9 +211,9 @@ impl WebhookConfiguration {
     /// Returns the name of the configuration in `/readyz?verbose`.
     pub(super) fn task_name(self) -> &'static str {
         match self {
-            WebhookConfiguration::Base(0) => "validating-registration",
-            WebhookConfiguration::Base(_) => "mutating-registration",
-            other @ WebhookConfiguration::Other(..) => other.metrics_label(),
+            WebhookConfigurationId::Base(0) => "validating-registration",
+            WebhookConfigurationId::Base(_) => "mutating-registration",
+            other @ WebhookConfigurationId::Other(..) => other.metrics_label(),
         }
     }
 
@@ -216,16 +222,16 @@ impl WebhookConfiguration {
         self,
         here: WebhookDestination,
         ca_source: CaSource,
-        desired: Arc<DesiredEntries>,
-    ) -> DesiredConfigFn {
+        desired: Arc<DesiredWebhookEntries>,
+    ) -> DesiredConfigForCaBundleFn {
         Arc::new(move |in_use| {
-            let bundle = ca_source.ca_bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
+            let bundle = ca_source.ca_bundle_to_register(in_use)?.map(|bundle| STANDARD.encode(bundle));
             let bundle = bundle.as_deref();
             let text = match self {
-                WebhookConfiguration::Base(index) => {
+                WebhookConfigurationId::Base(index) => {
                     here.base_configurations(&desired.entries(), bundle).into_iter().nth(index)
                 }
-                WebhookConfiguration::Other(api, index) => {
+                WebhookConfigurationId::Other(api, index) => {
                     here.optional_configurations(api, &desired.entries(), bundle).into_iter().nth(index)
                 }
             };

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use super::super::namespaces;
 use super::super::policies::{self, FoundPolicyFiles};
-use super::policy_source::PolicySource;
+use super::policy_source::ClusterPolicySource;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use crate::server::{ReloadOutcome, ReloadResult, ServingConfig};
-use tollgate_engine::engine::{Engine, Namespaces};
+use tollgate_engine::engine::{Engine, FileNamespaces};
 use tollgate_engine::policy::PolicySet;
 
 /// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
@@ -32,7 +32,7 @@ pub(super) struct ServingLoader {
     /// `--namespaces`
     pub(super) namespaces: Option<PathBuf>,
     /// The policies of the cluster, with `--policy-source cluster`.
-    resources: Option<PolicySource>,
+    resources: Option<ClusterPolicySource>,
     last: Option<LoadedTexts>,
     /// The last texts that compiled, to load them with changed policies of the cluster while a file is broken.
     last_valid: Option<LoadedTexts>,
@@ -56,7 +56,7 @@ impl ServingLoader {
         engine: Engine,
         policies: Vec<PathBuf>,
         namespaces: Option<PathBuf>,
-        resources: Option<PolicySource>,
+        resources: Option<ClusterPolicySource>,
     ) -> ServingLoader {
         ServingLoader {
             engine,
@@ -101,7 +101,7 @@ impl ServingLoader {
             policies: policies::read_files_with_errors(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
             schemas: named.map(|path| (path.clone(), policies::read_referenced(path))).collect(),
-            resources: self.resources.as_ref().and_then(PolicySource::revision),
+            resources: self.resources.as_ref().and_then(ClusterPolicySource::revision),
         };
         if self.last.as_ref() == Some(&read) {
             return ReloadOutcome::Unchanged;
@@ -128,7 +128,7 @@ impl ServingLoader {
     /// policies refer to.
     fn compile(&mut self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
-        let known = self.resources.as_ref().and_then(PolicySource::policies);
+        let known = self.resources.as_ref().and_then(ClusterPolicySource::policies);
         read.resources = known.as_ref().map(|(revision, _)| *revision);
         let awaits_policies = self.resources.is_some() && known.is_none();
         let resources = known.map(|(_, resources)| resources).unwrap_or_default();
@@ -153,7 +153,8 @@ impl ServingLoader {
         if faults.is_empty() {
             faults.extend(policies::no_policies_error(&self.policies, &read.policies.files, &set));
         }
-        let namespaces = self.read_namespaces(&read).map_err(|fault| faults.push(fault)).ok().flatten();
+        let namespaces =
+            self.parse_loaded_namespaces(&read).map_err(|fault| faults.push(fault)).ok().flatten();
         if !faults.is_empty() {
             return (Err(faults), read);
         }
@@ -162,7 +163,7 @@ impl ServingLoader {
         (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new), awaits_policies }), read)
     }
 
-    fn read_namespaces(&self, read: &LoadedTexts) -> Result<Option<Namespaces>, String> {
+    fn parse_loaded_namespaces(&self, read: &LoadedTexts) -> Result<Option<FileNamespaces>, String> {
         let (Some(path), Some(text)) = (&self.namespaces, &read.namespaces) else { return Ok(None) };
         let file = path.display().to_string();
         let namespaces = namespaces::parse(&file, text.as_ref().map_err(Clone::clone)?)?;
@@ -180,7 +181,7 @@ impl ServingLoader {
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
             directories.insert(folder.clone());
         }
-        for path in self.named_paths() {
+        for path in self.paths_of_flags_and_schemas() {
             let is_folder = path.is_dir();
             if is_folder {
                 directories.insert(path.clone());
@@ -195,7 +196,7 @@ impl ServingLoader {
     }
 
     /// Returns all paths that flags and policies name.
-    fn named_paths(&self) -> impl Iterator<Item = PathBuf> {
+    fn paths_of_flags_and_schemas(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
@@ -205,7 +206,7 @@ impl ServingLoader {
     fn resolved_volume_paths(&self) -> Vec<Option<PathBuf>> {
         let directories = self.directories_to_watch().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
-        links.chain(self.named_paths().map(|path| path.canonicalize().ok())).collect()
+        links.chain(self.paths_of_flags_and_schemas().map(|path| path.canonicalize().ok())).collect()
     }
 }
 

@@ -90,9 +90,9 @@ impl PolicySourceArgs {
     }
 
     /// Starts to watch the policies; `None` if all of them are in files.
-    pub(super) fn start_watch(&self, cluster: &Cluster) -> Option<PolicySource> {
+    pub(super) fn start_watch(&self, cluster: &Cluster) -> Option<ClusterPolicySource> {
         let start = || {
-            PolicySource(Arc::new(SharedSource {
+            ClusterPolicySource(Arc::new(SharedPolicyWatch {
                 cluster: cluster.clone(),
                 watch: cluster.watch_policies(),
                 stored: Mutex::default(),
@@ -104,14 +104,14 @@ impl PolicySourceArgs {
     /// Follows the policies for the life of the process, and lets the replica that holds the Lease write their status.
     pub(super) fn follow_and_write_status(
         &self,
-        source: &PolicySource,
+        source: &ClusterPolicySource,
         server: &Server,
     ) -> Result<PolicySourceTasksAndLease, Failure> {
         let serving = server.serving();
         let lease = source.0.cluster.start_holding_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
             name: POLICY_LEASE.to_owned(),
-            holder: lease_holder(),
+            holder: own_lease_identity(),
             now: || gotime::micro_time(clock::timestamp()),
             is_wanted: Arc::new(move || serving.is_serving()),
         });
@@ -133,11 +133,11 @@ pub(super) struct PolicySourceTasksAndLease {
 
 /// The policies that are custom resources in a cluster. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct PolicySource(Arc<SharedSource>);
+pub(super) struct ClusterPolicySource(Arc<SharedPolicyWatch>);
 
 #[derive(Debug)]
-/// The watch of policies and the policies that it has shown, which all clones of a [`PolicySource`] share.
-struct SharedSource {
+/// The watch of policies and the policies that it has shown, which all clones of a [`ClusterPolicySource`] share.
+struct SharedPolicyWatch {
     cluster: Cluster,
     watch: ObjectWatch,
     stored: Mutex<SyncedPolicies>,
@@ -150,7 +150,7 @@ struct SyncedPolicies {
     policies: StoredPolicies,
 }
 
-impl PolicySource {
+impl ClusterPolicySource {
     /// Returns all policies with their revision; `None` before all kinds were listed once.
     pub(super) fn policies(&self) -> Option<(u64, Vec<PolicyResource>)> {
         let stored = self.lock();
@@ -224,13 +224,13 @@ impl PolicySource {
             }
             stored.policies.update_from_watch(&objects, now);
             stored.is_synced = true;
-            stored.policies.kinds_missing_for(DELETION_CHECK_DELAY, now)
+            stored.policies.kinds_with_policies_missing_for(DELETION_CHECK_DELAY, now)
         };
         if missing.is_empty() {
             return;
         }
         // While nobody answers, policies stay in use.
-        let Ok(installed) = self.0.cluster.installed_policy_kinds() else { return };
+        let Ok(installed) = self.0.cluster.creatable_policy_kinds() else { return };
         for kind in missing.iter().filter(|kind| installed.contains(kind)) {
             // The watch must be the one that says so: the kind may have been installed again meanwhile.
             let is_current = self
@@ -248,7 +248,7 @@ impl PolicySource {
 
 /// Returns the identity of this process in the Lease: the name of the pod, and a number that no other process
 /// has.
-fn lease_holder() -> String {
+fn own_lease_identity() -> String {
     let host = std::env::var_os("HOSTNAME").and_then(|host| host.into_string().ok());
     let number = RandomState::new().hash_one(std::process::id()) & 0xffff_ffff;
     format!("{}_{number:08x}", host.as_deref().filter(|host| !host.is_empty()).unwrap_or("tollgate"))

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, reload_hooks};
+use super::configurations::{CaSource, DesiredWebhookEntries, WebhookConfigurationId, reload_hooks};
 use crate::cli::manifests::{
     parse_namespace, parse_optional_api, parse_url, read_pem, refuse_private_key_in,
 };
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, LeaseHandle, Registration, SharedRegistrationStatus};
+use crate::cluster::{Cluster, LeaseHandle, SharedRegistrationStatus, WebhookRegistration};
 use crate::registration::{OptionalApi, WebhookDestination};
 use crate::server::{BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, Server};
 
@@ -125,13 +125,13 @@ impl RegisterArgs {
 
     /// Returns the host name that the API server connects to, which a self-signed certificate must include;
     /// `None` without `--register`.
-    pub(super) fn advertised_name(&self) -> Option<String> {
+    pub(super) fn advertised_host_name(&self) -> Option<String> {
         Some(self.destination()?.url_or_service_host_name())
     }
 
     /// Starts to register the webhook configurations once the server is ready. The returned tasks report the
     /// status. With a Lease, policies can be custom resources, and only its holder removes unneeded entries.
-    pub(super) fn start(
+    pub(super) fn start_registration(
         &self,
         cluster: &Cluster,
         server: &Server,
@@ -148,7 +148,7 @@ impl RegisterArgs {
             }
         }
         let engine_handle = server.engine_handle();
-        let desired = Arc::new(engine_handle.with_engine(|engine| DesiredEntries::new(engine, lease)));
+        let desired = Arc::new(engine_handle.with_engine(|engine| DesiredWebhookEntries::new(engine, lease)));
         // A CA in memory must be registered before the Service sends requests here. One in a directory may be
         // registered already, and readiness does not matter for a server outside of the cluster.
         let in_memory = matches!(certificates, CertificateSettings::SelfSigned { directory: None, .. });
@@ -156,8 +156,8 @@ impl RegisterArgs {
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
         let mut tasks = Vec::new();
         let mut statuses = Vec::new();
-        for configuration in WebhookConfiguration::base_and_optional(&self.register_with) {
-            let registration = Registration {
+        for configuration in WebhookConfigurationId::base_and_optional(&self.register_with) {
+            let registration = WebhookRegistration {
                 desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
                 revision: desired.subscribe(),
                 may_narrow: desired.may_remove_entries_fn(),
@@ -165,15 +165,15 @@ impl RegisterArgs {
                 delay,
                 owner: self.register_owner.clone(),
             };
-            let status = cluster.register(registration)?;
+            let status = cluster.keep_webhook_registered(registration)?;
             statuses.push(status.clone());
             let status = move || {
-                let (settled, report) = registration_status(&status, configuration.metrics_label());
+                let (settled, report) = was_registered_and_status(&status, configuration.metrics_label());
                 ComponentStatus { ready: settled || !gated, ..report }
             };
             tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });
         }
-        engine_handle.set_hooks(reload_hooks(desired, statuses));
+        engine_handle.set_hooks_once_and_call_after_hook(reload_hooks(desired, statuses));
         Ok(tasks)
     }
 
@@ -192,7 +192,7 @@ impl RegisterArgs {
 }
 
 /// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
-fn registration_status(
+fn was_registered_and_status(
     status: &SharedRegistrationStatus,
     configuration: &'static str,
 ) -> (bool, ComponentStatus) {

@@ -13,7 +13,7 @@ use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version}
 
 /// The last status lines about the release and the feature gates of the API server.
 #[derive(Clone, Debug)]
-struct StatusLines {
+struct ReleaseAndGatesStatus {
     release: ComponentStatus,
     gates: ComponentStatus,
     are_gates_known: bool,
@@ -30,12 +30,12 @@ fn unready_status(message: &str) -> ComponentStatus {
 
 /// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
 /// returned tasks report the status of both.
-pub(super) fn watch_server_info(
+pub(super) fn follow_server_release_and_gates(
     cluster: &Cluster,
     engine_handle: EngineHandle,
     choice: Option<GateChoice>,
 ) -> [BackgroundTask; 2] {
-    let known: Arc<Mutex<Option<StatusLines>>> = Arc::default();
+    let known: Arc<Mutex<Option<ReleaseAndGatesStatus>>> = Arc::default();
     let reported = known.clone();
     cluster.watch_server_info(move |info| {
         let report = use_profile_of_server(info, choice.as_ref(), &engine_handle);
@@ -71,7 +71,7 @@ fn use_profile_of_server(
     info: &ServerInfo,
     choice: Option<&GateChoice>,
     engine_handle: &EngineHandle,
-) -> StatusLines {
+) -> ReleaseAndGatesStatus {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
@@ -81,18 +81,27 @@ fn use_profile_of_server(
          default profile"
         );
         let gates = ready_status("not used: the release of the API server is not known".to_owned(), false);
-        return StatusLines { release: ready_status(message, false), gates, are_gates_known: false };
+        return ReleaseAndGatesStatus {
+            release: ready_status(message, false),
+            gates,
+            are_gates_known: false,
+        };
     };
-    let profile = of_release.for_webhook_of_server(&info.live, choice).unwrap_or_else(|error| {
-        tracing::warn!(%reported, "--feature-gates is ignored: {error}");
-        of_release
-    });
-    engine_handle.customize_engine(move |engine| engine.profiles = vec![profile]);
-    let (gates, are_gates_known) = gates_line(info, profile, choice);
-    StatusLines { release: release_line(info, profile, fit), gates, are_gates_known }
+    let profile =
+        of_release.for_webhook_assuming_unreported_gates(&info.live, choice).unwrap_or_else(|error| {
+            tracing::warn!(%reported, "--feature-gates is ignored: {error}");
+            of_release
+        });
+    engine_handle.customize_current_and_later_engines(move |engine| engine.profiles = vec![profile]);
+    let (gates, are_gates_known) = gates_status_and_are_reported(info, profile, choice);
+    ReleaseAndGatesStatus {
+        release: log_and_build_release_status(info, profile, fit),
+        gates,
+        are_gates_known,
+    }
 }
 
-fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> ComponentStatus {
+fn log_and_build_release_status(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> ComponentStatus {
     let (release, name) = (&info.release, profile.name);
     let message = if let Some(caveat) = release_warning(info, profile, fit) {
         tracing::warn!(%release, profile = name, "{caveat}");
@@ -101,12 +110,18 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Comp
         tracing::info!(%release, profile = name, "checking against the release of the API server");
         format!("ok (the API server runs Kubernetes {release})")
     };
-    let rules = describe_served_rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
+    let rules = describe_served_device_taint_rule_versions(info)
+        .map(|rules| format!("; {rules}"))
+        .unwrap_or_default();
     ready_status(format!("{message}{rules}"), false)
 }
 
 /// Returns the status line about the feature gates, and whether the API server reports them.
-fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (ComponentStatus, bool) {
+fn gates_status_and_are_reported(
+    info: &ServerInfo,
+    profile: &Profile,
+    choice: Option<&GateChoice>,
+) -> (ComponentStatus, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
     let status = if let Some(caveat) = gates_warning(info, profile, choice) {
@@ -121,7 +136,7 @@ fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>)
 
 /// Returns the versions in which the API server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3
 /// and v1beta2`. `None` if discovery could not be read.
-fn describe_served_rule_versions(info: &ServerInfo) -> Option<String> {
+fn describe_served_device_taint_rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
     let versions: Vec<&str> = served.versions_of(ApiKind::DeviceTaintRule).map(Version::name).collect();
     Some(match versions.as_slice() {
@@ -132,7 +147,7 @@ fn describe_served_rule_versions(info: &ServerInfo) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::describe_served_rule_versions;
+    use super::describe_served_device_taint_rule_versions;
     use crate::cluster::{ServerInfo, ServerRelease};
     use tollgate_api::profile::{ApiKind, LiveServer, ServedVersions, Version};
 
@@ -143,14 +158,17 @@ mod tests {
             live: LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
             stale_gates: None,
         };
-        assert_eq!(describe_served_rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
+        assert_eq!(
+            describe_served_device_taint_rule_versions(&info).as_deref(),
+            Some("DeviceTaintRule is not served")
+        );
         let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
         info.live.served = Ok(served);
         assert_eq!(
-            describe_served_rule_versions(&info).as_deref(),
+            describe_served_device_taint_rule_versions(&info).as_deref(),
             Some("DeviceTaintRule is served as v1beta2")
         );
         info.live.served = Err("403".to_owned());
-        assert_eq!(describe_served_rule_versions(&info), None);
+        assert_eq!(describe_served_device_taint_rule_versions(&info), None);
     }
 }

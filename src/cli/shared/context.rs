@@ -107,7 +107,7 @@ impl ContextArgs {
     /// Connects to the API server that a command reads, and prints its name first. If `CI` is set, `--context` is
     /// required, because the current context of a runner is arbitrary. `has_state` says whether the command also
     /// accepts a dump.
-    pub(in super::super) fn connect(
+    pub(in super::super) fn connect_requiring_context_in_ci(
         &self,
         has_state: bool,
         gates: Option<&GateChoice>,

@@ -9,7 +9,7 @@ use super::super::completed::with_completions;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, unknown_rule_message};
-use crate::config::rules_and_origins;
+use crate::config::rule_and_origin_names;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::{PolicyResource, PolicySet};
@@ -26,7 +26,7 @@ pub(in super::super) struct EngineArgs {
     ///
     /// The origins are upstream, documented, lint, policy, decoding and strict. `tollgate explain` lists all rules.
     #[arg(long, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Rules")]
-    #[arg(value_parser = with_completions(parse_rule_list, rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(parse_rule_list, rule_and_origin_names), hide_possible_values = true)]
     #[arg(hide_short_help = true)]
     rules: Option<RuleSet>,
 
@@ -121,7 +121,7 @@ impl EngineArgs {
 
     /// Builds the engine of `serve`, without policies, which it loads separately.
     #[cfg(feature = "serve")]
-    pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
+    pub(in super::super) fn serving_engine_without_policies(&self) -> Result<Engine, Failure> {
         Ok(self
             .engine_without_policies(DefaultRules::Webhook, self.release.initial_serve_profiles()?)?
             .for_server_requests())

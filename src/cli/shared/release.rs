@@ -105,7 +105,7 @@ impl ReleaseArgs {
         kubernetes: Vec<ProfileArg>,
         feature_gates: Option<GateChoice>,
     ) {
-        if self.has_no_profile_flags() {
+        if self.has_no_kubernetes_or_context_flag() {
             self.kubernetes = kubernetes;
         }
         if self.server.feature_gates.is_none() {
@@ -114,25 +114,25 @@ impl ReleaseArgs {
     }
 
     /// True if neither `--kubernetes` nor `--context` is given.
-    pub(in super::super) fn has_no_profile_flags(&self) -> bool {
+    pub(in super::super) fn has_no_kubernetes_or_context_flag(&self) -> bool {
         self.kubernetes.is_empty() && !self.server.context.has_context_flag()
     }
 
     /// True if `--kubernetes` names only releases or drafts, and not the running API server.
     #[cfg(feature = "serve")]
-    pub(in super::super) fn has_explicit_profiles(&self) -> bool {
+    pub(in super::super) fn kubernetes_flag_names_only_fixed_profiles(&self) -> bool {
         !self.kubernetes.is_empty() && !self.uses_cluster_release()
     }
 
     /// True if `--kubernetes` names `cluster`, or is not given and `--context` is.
     #[cfg(feature = "cluster")]
     pub(in super::super) fn uses_cluster_release(&self) -> bool {
-        self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
+        self.profile_args_or_default().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
     /// Returns the arguments of `--kubernetes`. Without the flag, returns `cluster` if `--context` is given, else the
     /// default release. Does not ask the API server for the release of the cluster.
-    pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
+    pub(in super::super) fn profile_args_or_default(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
             [] if self.server.context.has_context_flag() => &[ProfileArg::Cluster],
             [] => &[ProfileArg::Named(profile::DEFAULT)],
@@ -143,20 +143,21 @@ impl ReleaseArgs {
     /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
     /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        self.server.resolve_profiles_asking_server(self.profile_args())
+        self.server.resolve_profiles_asking_server(self.profile_args_or_default())
     }
 
     /// Returns the profiles to start `serve` with. Instead of `cluster`, whose release is read later, the default
     /// profile is used.
     #[cfg(feature = "serve")]
     pub(super) fn initial_serve_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        self.server.resolve_profiles(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
+        self.server
+            .resolve_profiles(self.profile_args_or_default(), |server| server.with_gates(profile::DEFAULT))
     }
 
     /// Connects to the API server that a command without `--state` reads.
     #[cfg(feature = "cluster")]
     pub(in super::super) fn live_server(&self) -> Result<&super::super::live::ConnectedServer, Failure> {
-        self.server.context.connect(true, self.server.gate_choice())
+        self.server.context.connect_requiring_context_in_ci(true, self.server.gate_choice())
     }
 
     /// Returns the profiles for a command that reads a cluster: that of the cluster, unless `--kubernetes` names
@@ -178,8 +179,8 @@ impl ReleaseArgs {
         dump: &DumpInventory,
         console: &mut Console,
     ) -> Result<Vec<&'static Profile>, Failure> {
-        let server = dump.server();
-        let named = server.map(|server| server.release.as_str()).or(dump.release());
+        let server = dump.recorded_server_if_unique();
+        let named = server.map(|server| server.release.as_str()).or(dump.release_if_unique());
         let known = named.and_then(|release| {
             Profile::nearest_for_server(release).map(|(profile, fit)| (release, profile, fit))
         });
@@ -190,7 +191,7 @@ impl ReleaseArgs {
             }
             None => self.server.with_gates(profile)?,
         };
-        let is_chosen = self.has_no_profile_flags();
+        let is_chosen = self.has_no_kubernetes_or_context_flag();
         let profiles =
             if is_chosen { vec![profile] } else { replace_same_release(self.profiles()?, profile, fit) };
         let name = profile.name;

@@ -98,7 +98,7 @@ impl<'k> ListWriter<'k> {
 
     /// Ends the last list of the kind. If there were no objects, writes an empty list in the apiVersion `listed`,
     /// which says that the cluster has none.
-    pub(super) fn finish_kind(&mut self, out: &mut String, listed: Option<&str>) {
+    pub(super) fn end_lists_or_write_empty_list(&mut self, out: &mut String, listed: Option<&str>) {
         self.end_list(out);
         if let Some(api_version) = listed.filter(|_| self.count == 0) {
             api_version.clone_into(&mut self.api_version);
@@ -119,7 +119,7 @@ impl<'k> ListWriter<'k> {
         }
         self.begin_list(out, "incomplete");
         match self.format {
-            Format::Yaml => _ = writeln!(out, "items: []\n# {}", sanitize::sanitize_line(why)),
+            Format::Yaml => _ = writeln!(out, "items: []\n# {}", sanitize::sanitize_as_line(why)),
             Format::Json => {
                 out.push_str(",\"items\":[],\"incomplete\":");
                 gofmt::push_json_string(out, why);

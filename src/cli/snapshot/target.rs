@@ -37,14 +37,14 @@ impl SnapshotTarget {
         if output.as_os_str() == "-" {
             return Ok(SnapshotTarget::Stdout);
         }
-        open_file(output).map_err(|error| {
+        open_temporary_file_or_stream(output).map_err(|error| {
             Failure::Usage(format!("--output {}: {}", output.display(), files::io_reason(&error)))
         })
     }
 
     pub(super) fn write(&mut self, console: &mut Console, text: &str) -> Result<(), Failure> {
         match self {
-            SnapshotTarget::Stdout => Ok(console.write_data(text)?),
+            SnapshotTarget::Stdout => Ok(console.write_data_sanitized_for_terminal(text)?),
             SnapshotTarget::Stream(file, _) => Ok(file.write_all(text.as_bytes())?),
             SnapshotTarget::File(unfinished) => Ok(unfinished.file.write_all(text.as_bytes())?),
         }
@@ -71,7 +71,7 @@ impl SnapshotTarget {
     }
 }
 
-fn open_file(output: &Path) -> std::io::Result<SnapshotTarget> {
+fn open_temporary_file_or_stream(output: &Path) -> std::io::Result<SnapshotTarget> {
     let target = match std::fs::canonicalize(output) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => output.to_owned(),
         resolved => resolved?,

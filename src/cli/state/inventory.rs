@@ -31,7 +31,7 @@ pub(in crate::cli) struct DumpOmissions {
 
 /// Texts that a command appends to messages about kinds that a dump lacks.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct OmissionTexts<'a> {
+pub(in crate::cli) struct OmissionMessageSuffixes<'a> {
     /// End of a note: the consequence.
     pub(in crate::cli) note: &'a str,
     /// End of an error: what to do.
@@ -47,10 +47,10 @@ impl DumpOmissions {
     /// Prints what is missing, and returns the messages. Truncated parts are errors. A kind without objects is a
     /// note, because the cluster may have none; but an error if `limited`, because `--max` must not pass
     /// unchecked.
-    pub(in crate::cli) fn print_and_collect(
+    pub(in crate::cli) fn print_as_note_or_error_and_collect(
         self,
         limited: bool,
-        texts: OmissionTexts<'_>,
+        texts: OmissionMessageSuffixes<'_>,
         tally: &mut ExitCounts,
         console: &mut Console,
     ) -> Vec<String> {
@@ -133,7 +133,7 @@ impl DumpInventory {
 
     /// Records the lists in one document of a dump whose objects are all read. A typed list says that its kind
     /// was dumped, even if it is empty.
-    pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
+    pub(in crate::cli) fn add_typed_and_truncated_lists(&mut self, file: &str, root: Value<'_>) {
         for kind in list::all_lists(root)
             .into_iter()
             .filter_map(|list| typed_list_kind(list, ObjectKind::from_type_meta))
@@ -160,14 +160,14 @@ impl DumpInventory {
 
     /// Returns a message that names those of the wanted kinds that the dump does not contain; `None` if it contains
     /// all of them.
-    pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
+    pub(in crate::cli) fn missing_object_kinds_message(&self, wanted: &[ObjectKind]) -> Option<String> {
         let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
         let missing: Vec<String> = missing.map(|kind| kind.plural()).collect();
         missing_kinds_message(&missing)
     }
 
     /// Returns messages about empty files and about truncated lists of these kinds.
-    pub(in crate::cli) fn incomplete_parts_with(&self, kinds: &[ObjectKind]) -> Vec<String> {
+    pub(in crate::cli) fn incomplete_parts_for_kinds(&self, kinds: &[ObjectKind]) -> Vec<String> {
         let cut = self.cut_lists.iter().filter(|(kind, _)| kind.is_none_or(|kind| kinds.contains(&kind)));
         let mut parts = self.omissions.clone();
         for (_, message) in cut {
@@ -180,7 +180,7 @@ impl DumpInventory {
 
     /// Returns messages about empty files and truncated lists.
     pub(in crate::cli) fn incomplete_parts(&self) -> Vec<String> {
-        self.incomplete_parts_with(&ObjectKind::ALL)
+        self.incomplete_parts_for_kinds(&ObjectKind::ALL)
     }
 
     /// Reads the header of a dump of `tollgate snapshot`: release, cluster and time in comments, and the record
@@ -200,23 +200,27 @@ impl DumpInventory {
     }
 
     /// Returns context and address of the cluster that the dump names; `None` if it names none or several.
-    pub(in crate::cli) fn cluster(&self) -> Option<&str> {
+    pub(in crate::cli) fn cluster_if_unique(&self) -> Option<&str> {
         only_value(&self.clusters).map(String::as_str)
     }
 
     /// Returns when the cluster was read, if the dump says so; of several times the earliest.
-    pub(in crate::cli) fn snapshot_time(&self) -> Option<&str> {
+    pub(in crate::cli) fn earliest_snapshot_time(&self) -> Option<&str> {
         self.times.iter().min().map(String::as_str)
     }
 
     /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
-    pub(in crate::cli) fn release(&self) -> Option<&str> {
+    pub(in crate::cli) fn release_if_unique(&self) -> Option<&str> {
         only_value(&self.releases).map(String::as_str)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn set_release_if_unknown(&mut self, release: &Profile) -> Result<(), String> {
-        match self.server().map(|server| server.release.as_str()).or(self.release()) {
+        match self
+            .recorded_server_if_unique()
+            .map(|server| server.release.as_str())
+            .or(self.release_if_unique())
+        {
             Some(known)
                 if Profile::from_name_or_version(known)
                     .is_none_or(|known| !known.is_same_minor_release(release)) =>
@@ -232,7 +236,7 @@ impl DumpInventory {
     }
 
     /// Returns the API server that the dump records; `None` if it records none or several.
-    pub(in crate::cli) fn server(&self) -> Option<&RecordedServer> {
+    pub(in crate::cli) fn recorded_server_if_unique(&self) -> Option<&RecordedServer> {
         only_value(&self.servers)
     }
 
@@ -243,7 +247,7 @@ impl DumpInventory {
 
     /// True if the dump has objects that impact reads, or empty lists of all required kinds. Classes alone do not
     /// count.
-    pub(in crate::cli) fn has_impact_objects(&self) -> bool {
+    pub(in crate::cli) fn has_impact_objects_or_empty_lists(&self) -> bool {
         self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
@@ -337,7 +341,7 @@ mod tests {
             for text in texts {
                 inventory.add_header(text);
             }
-            inventory.release().map(str::to_owned)
+            inventory.release_if_unique().map(str::to_owned)
         };
         let header = "# a snapshot\n# kubernetes: 1.37\n---\nkind: PodList\n";
         assert_eq!(found(&[header, "kind: PodList", header]).as_deref(), Some("1.37"));

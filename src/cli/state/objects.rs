@@ -17,7 +17,7 @@ use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
-use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, LineIndex, documents};
 #[cfg(feature = "ui")]
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
@@ -35,14 +35,14 @@ pub(in crate::cli) struct StateObjects<'t> {
 /// Owns copies of the objects of a running cluster, or of a dump whose texts are gone. Threads can share them.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct OwnedObjects {
-    copies: Vec<StoredDoc>,
+    copies: Vec<OwnedObject>,
     /// The kinds of which all objects are known, even if there are none.
     listed: Vec<ObjectKind>,
 }
 
 /// An object with the apiVersion that it was read in. It outlives the text that it was parsed from.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct StoredDoc {
+pub(in crate::cli) struct OwnedObject {
     pub(in crate::cli) api_version: Box<str>,
     pub(in crate::cli) kind: &'static str,
     pub(in crate::cli) object: Arc<Doc<'static>>,
@@ -73,7 +73,7 @@ impl<'t> StateObjects<'t> {
         for document in documents(text).with_max_size(usize::MAX) {
             let mut document = document.map_err(|fault| fault.input_error(file, &lines))?;
             document.doc.shrink();
-            self.inventory.add_lists_of_objects(file, document.doc.root());
+            self.inventory.add_typed_and_truncated_lists(file, document.doc.root());
             for item in list::objects(document.doc.root()) {
                 let checked = check_and_get_kind(&item);
                 let found = checked.map_err(|(at, what)| {
@@ -136,14 +136,14 @@ impl OwnedObjects {
         object: Value<'_>,
     ) -> Result<(), UnreadableObject> {
         check_decodes_as(api_version, kind, object)?;
-        self.copies.push(StoredDoc::from_value(api_version, kind, object));
+        self.copies.push(OwnedObject::from_value(api_version, kind, object));
         Ok(())
     }
 
     /// Shares the objects that watches keep; `listed` are the kinds that they could list.
     #[cfg(feature = "ui")]
     pub(in crate::cli) fn of_watch(watched: &[Arc<WatchedObject>], listed: Vec<ObjectKind>) -> OwnedObjects {
-        OwnedObjects { copies: watched.iter().map(|object| StoredDoc::from(&**object)).collect(), listed }
+        OwnedObjects { copies: watched.iter().map(|object| OwnedObject::from(&**object)).collect(), listed }
     }
 
     /// Returns a snapshot: the data of the objects from which impact is computed.
@@ -166,7 +166,7 @@ impl StateObjects<'_> {
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
                 if let Some(kind) = ObjectKind::from_type_meta(api_version, kind) {
-                    copies.push(StoredDoc::from_value(api_version, kind.name(), item.value_as_written()));
+                    copies.push(OwnedObject::from_value(api_version, kind.name(), item.value_as_written()));
                 }
             }
         }
@@ -175,25 +175,29 @@ impl StateObjects<'_> {
 }
 
 #[cfg(feature = "cluster")]
-impl StoredDoc {
-    pub(in crate::cli) fn from_value(api_version: &str, kind: &'static str, object: Value<'_>) -> StoredDoc {
+impl OwnedObject {
+    pub(in crate::cli) fn from_value(
+        api_version: &str,
+        kind: &'static str,
+        object: Value<'_>,
+    ) -> OwnedObject {
         let mut copy = Builder::with_exact_capacity("", Syntax::Json, object.node_count());
         copy.copy(object);
-        StoredDoc { api_version: api_version.into(), kind, object: Arc::new(copy.finish()) }
+        OwnedObject { api_version: api_version.into(), kind, object: Arc::new(copy.finish()) }
     }
 }
 
 #[cfg(feature = "cluster")]
-impl From<&WatchedObject> for StoredDoc {
-    fn from(watched: &WatchedObject) -> StoredDoc {
+impl From<&WatchedObject> for OwnedObject {
+    fn from(watched: &WatchedObject) -> OwnedObject {
         let (api_version, object) = (watched.api_version.clone(), watched.object.clone());
-        StoredDoc { api_version, kind: watched.kind.kind, object }
+        OwnedObject { api_version, kind: watched.kind.kind, object }
     }
 }
 
 /// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. An error is the path
 /// in the object and the message.
-fn check_and_get_kind(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
+fn check_and_get_kind(item: &DocumentObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
     let object = item.value_as_written();
     if object.kind() != ValueKind::Object {
         let what = "expected an object; to pass several objects, use a List and put them in `items`";
@@ -270,9 +274,13 @@ mod tests {
         let state = objects.state();
         assert!(state.objects_of_kind(ObjectKind::Pod).get("a", "p").is_some());
         let slice = state.objects_of_kind(ObjectKind::ResourceSlice).get("", "s").expect("a slice");
-        assert!(slice.version.is_before_v1beta2());
+        assert!(slice.version.is_v1alpha3_or_v1beta1());
         assert_eq!(
-            objects.inventory.missing_kinds(&[ObjectKind::Pod, ObjectKind::DeviceClass, ObjectKind::Node]),
+            objects.inventory.missing_object_kinds_message(&[
+                ObjectKind::Pod,
+                ObjectKind::DeviceClass,
+                ObjectKind::Node
+            ]),
             Some("the dump contains no DeviceClasses or Nodes".to_owned())
         );
     }

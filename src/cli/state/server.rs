@@ -66,7 +66,7 @@ impl RecordedServer {
                     let names: Vec<&str> = served.versions_of(*kind).map(Version::name).collect();
                     (!names.is_empty()).then(|| format!("{}: [{}]", kind.name(), names.join(", ")))
                 };
-                let kinds: Vec<String> = recorded_kinds().filter_map(|kind| versions(&kind)).collect();
+                let kinds: Vec<String> = resource_k8s_io_kinds().filter_map(|kind| versions(&kind)).collect();
                 _ = writeln!(out, "served: {{{}}}", kinds.join(", "));
             }
             Err(why) => _ = writeln!(out, "servedUnknown: {}", text(why)),
@@ -76,7 +76,7 @@ impl RecordedServer {
 }
 
 /// Returns the kinds whose served versions are recorded, because they differ between servers.
-fn recorded_kinds() -> impl Iterator<Item = ApiKind> {
+fn resource_k8s_io_kinds() -> impl Iterator<Item = ApiKind> {
     ApiKind::ALL.into_iter().filter(|kind| kind.group() == "resource.k8s.io")
 }
 
@@ -96,7 +96,7 @@ fn parse_record(root: Value<'_>) -> Option<RecordedServer> {
     };
     let served = root.get("served");
     let served = match served.kind() {
-        NodeKind::Object => Ok(recorded_kinds().fold(ServedVersions::default(), |known, kind| {
+        NodeKind::Object => Ok(resource_k8s_io_kinds().fold(ServedVersions::default(), |known, kind| {
             let versions = served.get(kind.name()).items().filter_map(|item| Version::parse(item.str()));
             versions.fold(known, |known, version| known.with(kind, version))
         })),

@@ -7,7 +7,7 @@ use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::{LineIndex, documents};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Review, Verdict, json_patch,
+    Decision, Endpoint, Engine, FileNamespaces, NamespaceLabelLookup, Review, Verdict, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
@@ -75,7 +75,7 @@ impl TestFile {
         };
         let given = root.get("namespaces");
         let namespaces = given.exists().then(|| {
-            let mut all = Namespaces::new(true);
+            let mut all = FileNamespaces::new(true);
             given.items().for_each(|namespace| all.add(namespace));
             all
         });
@@ -111,7 +111,12 @@ fn read_state(state: Value<'_>) -> Result<Snapshot, String> {
 }
 
 /// Runs one case and returns why it failed; `None` if it passed.
-fn run_case(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
+fn run_case(
+    engine: &Engine,
+    test: Value<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLabelLookup,
+) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
         match Request::from_review(review) {
@@ -181,9 +186,9 @@ fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
         && one.text() == other.text()
         && one.len() == other.len()
         && one.items().zip(other.items()).all(|(one, other)| json_equal(one, other))
-        && one
-            .members()
-            .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| json_equal(value, other)))
+        && one.members().all(|(key, value)| {
+            other.last_key_and_value(key.text()).is_some_and(|(_, other)| json_equal(value, other))
+        })
 }
 
 /// Returns the admission request for a case that has an object instead of a review.

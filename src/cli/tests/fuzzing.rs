@@ -4,7 +4,7 @@
 #[path = "../../../fuzz/src/stored.rs"]
 mod stored;
 
-use crate::cli::fuzzing::{fix, lsp};
+use crate::cli::fuzzing::{fuzz_fix, fuzz_lsp};
 
 fn replay(target: &str, run: fn(&[u8])) {
     for input in stored::read(target) {
@@ -14,16 +14,16 @@ fn replay(target: &str, run: fn(&[u8])) {
 
 #[test]
 fn stored_manifests_are_fixed() {
-    replay("fix", fix);
+    replay("fix", fuzz_fix);
 }
 
 #[test]
 fn stored_editor_sessions_are_answered() {
-    replay("lsp", lsp);
+    replay("lsp", fuzz_lsp);
 }
 
 #[cfg(feature = "mcp")]
 #[test]
 fn stored_program_sessions_are_answered() {
-    replay("mcp", crate::cli::fuzzing::mcp);
+    replay("mcp", crate::cli::fuzzing::fuzz_mcp);
 }

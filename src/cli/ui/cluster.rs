@@ -80,7 +80,9 @@ impl ClusterSource {
         let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
         let watch = ObjectWatch::start(&cluster, &NEEDED_KINDS, &wanted, &project, role);
-        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::from_unlisted_kinds(&failures))?;
+        watch
+            .wait_until_synced(SYNC_TIMEOUT)
+            .map_err(|failures| Failure::from_kinds_that_cannot_be_listed(&failures))?;
         watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
         let contact = start_probe(&cluster)?;
@@ -108,7 +110,7 @@ impl ClusterSource {
 
     /// Says why watches are lost.
     fn lost_watches_text(&self) -> String {
-        let failures = self.watch.failures();
+        let failures = self.watch.missing_data_messages();
         // Most often all watches are lost for the same reason.
         let others = failures.len().saturating_sub(1);
         let first = failures.into_iter().next().unwrap_or_default();
@@ -123,7 +125,7 @@ impl ClusterSource {
         let all = self.watch.objects();
         let statuses = self.watch.status();
         self.revision = all.revision;
-        let failures = self.watch.failures();
+        let failures = self.watch.missing_data_messages();
         let is_listed = |status: &&WatchedKindStatus| status.state != WatchState::Forbidden;
         let listed = statuses.iter().filter(is_listed).filter_map(|status| object_kind(&status.kind));
         let not_listed = |kinds: &[ListedKind]| -> Vec<String> {

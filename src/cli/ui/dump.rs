@@ -42,8 +42,9 @@ impl DumpSource {
         let objects = StateObjects::parse(&texts)?;
         let profile = require_one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let inventory = &objects.inventory;
-        let lacks = |kinds| inventory.missing_kinds(kinds).filter(|_| !self.state.assume_complete);
-        let mut incomplete = inventory.incomplete_parts_with(&devices::REPORT_KINDS);
+        let lacks =
+            |kinds| inventory.missing_object_kinds_message(kinds).filter(|_| !self.state.assume_complete);
+        let mut incomplete = inventory.incomplete_parts_for_kinds(&devices::REPORT_KINDS);
         incomplete.extend(lacks(&devices::REQUIRED_DUMP_KINDS));
         let mut missing = inventory.incomplete_parts();
         missing.extend(lacks(&NEEDED_KINDS));
@@ -51,7 +52,7 @@ impl DumpSource {
         Ok(KnownState {
             profile,
             source: names.join(", "),
-            taken: inventory.snapshot_time().unwrap_or_default().to_owned(),
+            taken: inventory.earliest_snapshot_time().unwrap_or_default().to_owned(),
             is_dump: true,
             trouble: None,
             incomplete,

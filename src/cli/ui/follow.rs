@@ -10,7 +10,7 @@ use super::known::KnownState;
 use super::site::UiPages;
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
-use tollgate_ui::Board;
+use tollgate_ui::LivePageStore;
 
 /// Minimum time between two reports.
 const MIN_PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) struct OutdatedReason {
 /// Starts the thread that follows the state, for the life of the process.
 pub(super) fn start_following(
     mut source: Box<dyn StateFollower>,
-    board: Arc<Board>,
+    board: Arc<LivePageStore>,
     site: Arc<UiPages>,
 ) -> Result<(), Failure> {
     let follow = move || {

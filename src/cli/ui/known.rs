@@ -7,11 +7,11 @@ use crate::cli::state::OwnedObjects;
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::{
-    ClassCache, DeviceCounts, DeviceState, Holder as ReportedHolder, ReportedClass, ReportedDevice,
+    ClassMatchCache, DeviceCounts, DeviceState, Holder as ReportedHolder, ReportedClass, ReportedDevice,
     ReportedTaint, report_devices_cached,
 };
-use tollgate_picture::Text;
-use tollgate_picture::bars::ClassCounts;
+use tollgate_picture::SafeText;
+use tollgate_picture::bars::DeviceClassCounts;
 use tollgate_picture::map::{
     Device, DevicesReport, Holder, KindAndName, NamespaceAndName, ShownDeviceState, Taint,
 };
@@ -42,7 +42,7 @@ pub(super) struct KnownState {
 impl KnownState {
     /// The report of `tollgate devices`, as pages draw it: as a value, because writing and reading JSON takes as
     /// long as the report itself in a large cluster.
-    pub(super) fn devices_report(&self, memory: &mut ClassCache) -> DevicesReport {
+    pub(super) fn devices_report(&self, memory: &mut ClassMatchCache) -> DevicesReport {
         let state = self.objects.state();
         let report = report_devices_cached(&state, self.profile, memory);
         let class_name = |class: &usize| report.classes.get(*class).map_or("", |class| class.name).into();
@@ -74,20 +74,20 @@ impl KnownState {
     }
 }
 
-fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> ClassCounts {
+fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> DeviceClassCounts {
     let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
-    let error = class.error.as_deref().map(Text::from);
-    ClassCounts { name: class.name.into(), total, allocated, tainted, blocked, free, error }
+    let error = class.error.as_deref().map(SafeText::from);
+    DeviceClassCounts { name: class.name.into(), total, allocated, tainted, blocked, free, error }
 }
 
-fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Text) -> Device {
+fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> SafeText) -> Device {
     let left = device.capacity_left.iter();
     Device {
         driver: device.driver.into(),
         pool: device.pool.into(),
         device: device.device.into(),
-        slice: device.slice.map(Text::from),
-        node: device.node.map(Text::from),
+        slice: device.slice.map(SafeText::from),
+        node: device.node.map(SafeText::from),
         states: device.states.iter().map(|state| state_for_page(*state)).collect(),
         blocked_by: device.blocked_by.map(|why| why.to_string().into()),
         capacity_left: left.map(|(name, amount)| ((*name).into(), (&*amount.text()).into())).collect(),

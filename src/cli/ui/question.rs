@@ -15,12 +15,12 @@ use crate::cli::picture::StateSource;
 use crate::cli::{
     clock, console::quote_for_shell, drain, forecast, impact, parse_nested_command_args, taint,
 };
-use crate::config::{Acceptance, Levels};
+use crate::config::{Levels, LevelsAndOverrides};
 use crate::report::{self, DocumentResult};
 use tollgate_document::source::{documents, list};
 use tollgate_drain::DEFAULT_KEY;
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
+use tollgate_engine::impact::target::{DeviceNameSelector, DeviceTarget};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 use tollgate_ui::{Finding, WhatIfAnswer};
 
@@ -81,15 +81,18 @@ impl WhatIfQuestion {
         known: &KnownState,
         commands: &CommandParts,
     ) -> Result<(), Failure> {
-        answer.rule = self.rule_text(known)?;
+        answer.rule = self.given_or_generated_rule_text(known)?;
         answer.asked = self.describe_targets();
         answer.may_evict = may_evict(&answer.rule);
         answer.findings = validate_rule(&answer.rule, known);
         if answer.findings.iter().any(|finding| finding.is_error) {
             return Ok(());
         }
-        let targets =
-            if self.targets.is_empty() { drain_targets_of(&answer.rule) } else { self.targets.clone() };
+        let targets = if self.targets.is_empty() {
+            drain_targets_of_rules_selecting_by_name(&answer.rule)
+        } else {
+            self.targets.clone()
+        };
         let rule = vec![(RULE_FILE.to_owned(), answer.rule.clone())];
         // One time for all reports, so that "now" means the same in all of them.
         answer.asked_at = clock::now_rfc3339();
@@ -164,7 +167,7 @@ impl WhatIfQuestion {
     }
 
     /// Returns the rule as it was written, or rules made of the targets.
-    fn rule_text(&self, known: &KnownState) -> Result<String, Failure> {
+    fn given_or_generated_rule_text(&self, known: &KnownState) -> Result<String, Failure> {
         if self.targets.is_empty() {
             return Ok(self.rule.clone());
         }
@@ -184,7 +187,8 @@ impl WhatIfQuestion {
         for target in &self.targets {
             let target = DeviceTarget::parse(target).map_err(Failure::Usage)?;
             for names in target.resolve(&snapshot).map_err(Failure::Usage)?.devices {
-                let rule = taint::rule_manifest_for(&names, DEFAULT_KEY, effect, &[known.profile])?;
+                let rule =
+                    taint::rule_manifest_in_common_version(&names, DEFAULT_KEY, effect, &[known.profile])?;
                 if !rules.contains(&rule) {
                     rules.push(rule);
                 }
@@ -204,7 +208,7 @@ fn validate_rule(text: &str, known: &KnownState) -> Vec<Finding> {
         namespaces: None,
         claims: None,
         profiles: &[known.profile.name],
-        acceptance: Acceptance { file_levels: &levels, flag_levels: &levels, overrides: &[] },
+        acceptance: LevelsAndOverrides { file_levels: &levels, flag_levels: &levels, overrides: &[] },
         now: &now,
     };
     let mut found = Vec::new();
@@ -240,14 +244,15 @@ fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
 
 /// Returns drain targets for the devices that rules select by name; empty if a rule selects devices in another
 /// way.
-fn drain_targets_of(text: &str) -> Vec<String> {
+fn drain_targets_of_rules_selecting_by_name(manifests: &str) -> Vec<String> {
     let mut targets = Vec::new();
-    for document in documents(text).flatten() {
+    for document in documents(manifests).flatten() {
         for item in list::objects(document.doc.root()) {
-            let selector = item.value().get("spec").get("deviceSelector");
+            let selector = item.typed_value().get("spec").get("deviceSelector");
             let name =
                 |field: &str| Some(selector.get(field).str().to_owned()).filter(|name| !name.is_empty());
-            let names = NameSelector { driver: name("driver"), pool: name("pool"), device: name("device") };
+            let names =
+                DeviceNameSelector { driver: name("driver"), pool: name("pool"), device: name("device") };
             let is_by_name =
                 selector.members().all(|(field, _)| ["driver", "pool", "device"].contains(&field.str()));
             if names.driver.is_none() || !is_by_name {
@@ -263,7 +268,7 @@ fn drain_targets_of(text: &str) -> Vec<String> {
 fn may_evict(text: &str) -> bool {
     documents(text).flatten().any(|document| {
         list::objects(document.doc.root()).any(|item| {
-            let object = item.value();
+            let object = item.typed_value();
             object.get("kind").str() != "DeviceTaintRule"
                 || object.get("spec").get("taint").get("effect").str() == "NoExecute"
         })

@@ -3,10 +3,10 @@
 //! Only the pool of the device is looked at: counters are shared within a pool.
 
 use super::known::KnownState;
-use tollgate_engine::impact::target::{NameSelector, with_partitions};
+use tollgate_engine::impact::target::{DeviceNameSelector, with_partitions};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::ObjectKind;
-use tollgate_ui::{DeviceName, RelatedDevices};
+use tollgate_ui::{DeviceName, DevicesSharingCounters};
 
 /// In pools with more devices, the devices that a device is a partition of are not determined, because that takes
 /// too long.
@@ -14,7 +14,7 @@ const MAX_POOL_DEVICES: usize = 2_000;
 
 /// Returns the devices that share counters with a device: its partitions, and the devices that it is a partition
 /// of.
-pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> RelatedDevices {
+pub(super) fn devices_sharing_counters(known: &KnownState, wanted: &DeviceName) -> DevicesSharingCounters {
     let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: false, counters: true });
     let mut others = Vec::new();
     let state = known.objects.state();
@@ -31,7 +31,7 @@ pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> Relate
         others.extend(names.filter(|name| *name != wanted.device).map(ToOwned::to_owned));
     }
     let partitions_of = |device: &str| -> Vec<String> {
-        let names = NameSelector {
+        let names = DeviceNameSelector {
             driver: Some(wanted.driver.clone()),
             pool: Some(wanted.pool.clone()),
             device: Some(device.to_owned()),
@@ -44,5 +44,5 @@ pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> Relate
     } else {
         others.into_iter().filter(|other| partitions_of(other).contains(&wanted.device)).collect()
     };
-    RelatedDevices { partitions: partitions_of(&wanted.device), wholes }
+    DevicesSharingCounters { partitions: partitions_of(&wanted.device), wholes }
 }

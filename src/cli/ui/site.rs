@@ -1,5 +1,5 @@
-//! The pages of `tollgate ui`: passes the state on to the `Board` that renders them, and answers their questions in a
-//! thread.
+//! The pages of `tollgate ui`: passes the state on to the `LivePageStore` that renders them, and answers their
+//! questions in a thread.
 //!
 //! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is
 //! being answered.
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use super::known::KnownState;
 use super::question::{CommandParts, WhatIfQuestion};
-use super::related::related_devices;
+use super::related::devices_sharing_counters;
 use crate::cli::clock;
 use crate::cli::forecast::{StopFn, run_until_stopped};
 use crate::cli::outcome::Failure;
-use tollgate_forecast::ClassCache;
-use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIfAnswer, oneshot, watch};
+use tollgate_forecast::ClassMatchCache;
+use tollgate_ui::{Answer, Bytes, LivePageStore, Query, Site, WhatIfAnswer, oneshot, watch};
 
 /// Maximum time to compute an answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
@@ -24,12 +24,12 @@ const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 /// The pages of `tollgate ui`, and the thread that answers their questions.
 pub(super) struct UiPages {
     shared: Arc<SharedUiData>,
-    memory: Mutex<ClassCache>,
+    memory: Mutex<ClassMatchCache>,
 }
 
 /// The state and the waiting question, shared by the server of the pages and the thread that answers questions.
 struct SharedUiData {
-    board: Arc<Board>,
+    board: Arc<LivePageStore>,
     state: RwLock<Arc<KnownState>>,
     waiting: Mutex<Option<WaitingQuestion>>,
     asked: Condvar,
@@ -47,11 +47,11 @@ struct WaitingQuestion {
 impl UiPages {
     /// Publishes the first state, and starts the thread that answers questions.
     pub(super) fn start(
-        board: Arc<Board>,
+        board: Arc<LivePageStore>,
         first: KnownState,
         commands: CommandParts,
     ) -> Result<UiPages, Failure> {
-        let mut memory = ClassCache::default();
+        let mut memory = ClassMatchCache::default();
         publish_state(&board, &first, &mut memory);
         let shared = Arc::new(SharedUiData {
             board,
@@ -77,7 +77,7 @@ impl UiPages {
     }
 }
 
-fn publish_state(board: &Board, state: &KnownState, memory: &mut ClassCache) {
+fn publish_state(board: &LivePageStore, state: &KnownState, memory: &mut ClassMatchCache) {
     board.publish(state.devices_report(memory), &state.taken, state.trouble.clone());
 }
 
@@ -87,7 +87,7 @@ impl SharedUiData {
     }
 
     /// Parses a question, and turns picked devices into targets. Ignores devices that no longer exist.
-    fn parse_question(&self, json: &[u8]) -> Result<WhatIfQuestion, Failure> {
+    fn parse_question_and_resolve_devices(&self, json: &[u8]) -> Result<WhatIfQuestion, Failure> {
         let mut question = WhatIfQuestion::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device_of_cell(id));
@@ -109,7 +109,7 @@ impl SharedUiData {
             start.elapsed() > MAX_ANSWER_TIME || shared.newest.load(Ordering::Acquire) != number
         });
         let (state, is_stopped) = (self.state(), stop.clone());
-        let work = || match self.parse_question(&json) {
+        let work = || match self.parse_question_and_resolve_devices(&json) {
             Ok(question) => question.answer(&state, &self.commands),
             Err(failure) => WhatIfAnswer { errors: vec![failure.message()], ..WhatIfAnswer::default() },
         };
@@ -139,7 +139,7 @@ impl Site for UiPages {
             return self.shared.board.get(path);
         }
         let id = query.get("id")?;
-        let related = related_devices(&self.shared.state(), &self.shared.board.device_of_cell(id)?);
+        let related = devices_sharing_counters(&self.shared.state(), &self.shared.board.device_of_cell(id)?);
         self.shared.board.device_details(id, &related)
     }
 
@@ -151,7 +151,7 @@ impl Site for UiPages {
         self.shared.board.changes_since(revision)
     }
 
-    fn ask(&self, json: Bytes) -> oneshot::Receiver<Answer> {
+    fn ask_replacing_earlier_question(&self, json: Bytes) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
         let number = self.shared.newest.fetch_add(1, Ordering::AcqRel) + 1;
         let question = WaitingQuestion { number, json, answer };

@@ -17,7 +17,7 @@ use tollgate_formats::count::count_with_noun;
 
 /// The new baseline that a run writes, if it writes one, and the files that were checked.
 #[derive(Debug)]
-pub(super) struct NewBaseline<'r> {
+pub(super) struct NewBaselineAndCheckedFiles<'r> {
     /// Path of a new baseline, and the folder that its paths are relative to.
     target: Option<(&'r Path, PathBuf)>,
     new: Baseline,
@@ -25,10 +25,13 @@ pub(super) struct NewBaseline<'r> {
     checked: HashSet<String>,
 }
 
-impl<'r> NewBaseline<'r> {
+impl<'r> NewBaselineAndCheckedFiles<'r> {
     /// Prepares to write a baseline to `target`, if there is one. Returns an error if the target is an input, or
     /// a file other than a baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
-    pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<NewBaseline<'r>, Failure> {
+    pub(super) fn new(
+        target: Option<&'r Path>,
+        inputs: &[PathBuf],
+    ) -> Result<NewBaselineAndCheckedFiles<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
             let reason = if inputs.iter().any(|input| file.writes_to(input)) {
@@ -46,7 +49,7 @@ impl<'r> NewBaseline<'r> {
             }
         }
         let target = target.map(|path| Ok::<_, Failure>((path, baseline_folder(path)?))).transpose()?;
-        Ok(NewBaseline { target, new: Baseline::default(), checked: HashSet::new() })
+        Ok(NewBaselineAndCheckedFiles { target, new: Baseline::default(), checked: HashSet::new() })
     }
 
     /// Returns the folder that the paths of the new baseline are relative to; `None` if none is written.
@@ -94,7 +97,10 @@ impl<'r> NewBaseline<'r> {
             1 => "; 1 other finding is not included, because it is not a lint".to_owned(),
             count => format!("; {count} other findings are not included, because they are not lints"),
         };
-        console.note(&format!("{shown}: {} written{rest}", count_with_noun(self.new.len(), "finding")));
+        console.note(&format!(
+            "{shown}: {} written{rest}",
+            count_with_noun(self.new.total_finding_count(), "finding")
+        ));
         Ok(())
     }
 }

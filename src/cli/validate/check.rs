@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
-use super::fix::{FixMode, FixOutcome, correct_fixable_counts};
+use super::fix::{FixMode, FixOutcome, recount_fixable_by_trying_fixes};
 use super::settings::{CheckSettings, InputWithSettings, name_in_baseline};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
@@ -13,7 +13,7 @@ use crate::report::{
     UncheckedMentionCounts,
 };
 use tollgate_document::source::{InputError, shape};
-use tollgate_engine::engine::Namespaces;
+use tollgate_engine::engine::FileNamespaces;
 
 /// API group that Tollgate checks. Files that contain it and are not checked are counted in the report.
 const CHECKED_API_GROUP: &str = "resource.k8s.io";
@@ -94,7 +94,7 @@ impl FileOutput {
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
     pub(super) settings: &'r [CheckSettings<'r>],
-    pub(super) namespaces: Option<&'r Namespaces>,
+    pub(super) namespaces: Option<&'r FileNamespaces>,
     pub(super) claims: &'r RunClaims<'r>,
     pub(super) now: &'r str,
     /// The folder of the new baseline; `None` if none is written.
@@ -106,7 +106,7 @@ pub(super) struct FileChecker<'r> {
 
 impl FileChecker<'_> {
     /// Returns the name of an input in the baseline, and its known findings; `None` without a baseline.
-    fn baseline_findings(
+    fn name_and_findings_in_baseline(
         &self,
         settings: &CheckSettings<'_>,
         input: &Input,
@@ -121,7 +121,7 @@ impl FileChecker<'_> {
     }
 
     /// Reads an input, applies fixes if requested, checks it, and returns its part of the reports.
-    pub(super) fn check_input(&self, work: &InputWithSettings) -> FileOutput {
+    pub(super) fn fix_if_requested_and_check_input(&self, work: &InputWithSettings) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
         let file = work.name();
@@ -162,7 +162,8 @@ impl FileChecker<'_> {
             claims: claims.as_deref(),
             ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
-        let mut known = checked.and_then(|(input, settings)| self.baseline_findings(settings, input));
+        let mut known =
+            checked.and_then(|(input, settings)| self.name_and_findings_in_baseline(settings, input));
         let fixed =
             checker.and_then(|checker| self.fix_input(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;
@@ -195,7 +196,7 @@ impl FileChecker<'_> {
         }
         let is_template = |(reason, _)| reason == SkipReason::Template;
         if let Ok(text) = &text
-            && output.summary.skipped_by.iter().any(is_template)
+            && output.summary.skipped_by.nonzero_counts().any(is_template)
             && text.contains(CHECKED_API_GROUP)
         {
             output.summary.mentions.templates = 1;
@@ -204,7 +205,7 @@ impl FileChecker<'_> {
             && self.needs_fixable_count()
         {
             let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-            correct_fixable_counts(&mut output.summary, checker, *source, &file, text);
+            recount_fixable_by_trying_fixes(&mut output.summary, checker, *source, &file, text);
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
             output.summary.stale += known.stale_count(&settings.configured.engine.rules);
@@ -212,7 +213,7 @@ impl FileChecker<'_> {
         output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
         output.baseline = known;
         if let Some((mode, fixed)) = self.fixes.zip(fixed) {
-            mode.count_fixed(&mut output.summary, &fixed);
+            mode.count_fixed_and_clear_fixable(&mut output.summary, &fixed);
             if let Some(reason) = &fixed.error {
                 output.summary.unreadable += 1;
                 output.errors.push(format!("cannot fix {file}: {reason}"));

@@ -64,7 +64,7 @@ impl FoundClaims {
     fn from_inputs(work: &[InputWithSettings], kustomizations: &[PathBuf]) -> FoundClaims {
         let mut found = FoundClaims::default();
         for path in kustomizations {
-            found.moved.add_kustomization(path);
+            found.moved.add_if_kustomization_sets_namespace(path);
         }
         let mut with_claims = Vec::new();
         for work in work {
@@ -75,7 +75,7 @@ impl FoundClaims {
             }
             let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
             if text.contains("targetNamespace") {
-                found.moved.add_flux_kustomizations(&text);
+                found.moved.add_flux_paths_with_target_namespace(&text);
             }
             if text.contains("ResourceClaim") {
                 let is_object = matches!(source, TextSource::Named | TextSource::Found(FileRole::Plain));
@@ -95,7 +95,7 @@ fn add_from_text(known: &mut ClaimLocations, file: &str, text: &str, is_moved: b
     let lines = LineIndex::from_text(text);
     for document in documents(text).flatten() {
         for item in list::objects(document.doc.root()) {
-            let value = item.value();
+            let value = item.typed_value();
             let line = lines.line_and_column(document.offset + value.span().start as usize).0;
             known.add_if_claim(value, file, line, is_moved);
         }
@@ -114,7 +114,7 @@ struct FilesInOverriddenNamespaces {
 
 impl FilesInOverriddenNamespaces {
     /// Adds the resources of a kustomization that sets a namespace; others are ignored.
-    fn add_kustomization(&mut self, path: &Path) {
+    fn add_if_kustomization_sets_namespace(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
         if root.namespace {
             self.paths.insert(normalized_absolute_path(folder));
@@ -138,10 +138,10 @@ impl FilesInOverriddenNamespaces {
     }
 
     /// Adds the paths of the Kustomizations of Flux that set a namespace.
-    fn add_flux_kustomizations(&mut self, text: &str) {
+    fn add_flux_paths_with_target_namespace(&mut self, text: &str) {
         for document in documents(text).flatten() {
             for item in list::objects(document.doc.root()) {
-                let (object, spec) = (item.value(), item.value().get("spec"));
+                let (object, spec) = (item.typed_value(), item.typed_value().get("spec"));
                 let is_flux = object.get("apiVersion").str().starts_with("kustomize.toolkit.fluxcd.io/");
                 if is_flux && !spec.get("targetNamespace").str().is_empty() {
                     let path = Path::new(spec.get("path").str());

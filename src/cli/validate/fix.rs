@@ -8,7 +8,7 @@ use crate::report::Summary;
 use tollgate_document::finding::Applicability;
 
 use super::super::check::{TextChecker, TextSource};
-use super::super::diff::{self, HunkHeaderStyle};
+use super::super::diff::{self, HunkHeaderLineCounts};
 use super::super::fix::{FixedText, Fixer};
 
 /// Flags of `validate` about fixes.
@@ -60,7 +60,7 @@ impl FixArguments {
 
 /// Corrects the numbers of fixable findings in `summary`, the summary of this text alone: how many `--fix` would fix,
 /// and how many more `--unsafe-fixes` would. Tries the fixes, because some are not applied.
-pub(super) fn correct_fixable_counts(
+pub(super) fn recount_fixable_by_trying_fixes(
     summary: &mut Summary,
     texts: TextChecker<'_>,
     source: TextSource,
@@ -93,7 +93,7 @@ impl FixMode {
             }
             (None, _) => FixOutcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
-                let printed = diff::unified_diff(&name, text, &new, HunkHeaderStyle::AboveOne);
+                let printed = diff::unified_diff(&name, text, &new, HunkHeaderLineCounts::AboveOne);
                 FixOutcome { text: Some(new), printed, findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::Stdin) => {
@@ -109,7 +109,7 @@ impl FixMode {
     }
 
     /// Adds the fixed findings to the summary, and removes them from the number of fixable ones.
-    pub(super) fn count_fixed(self, summary: &mut Summary, outcome: &FixOutcome) {
+    pub(super) fn count_fixed_and_clear_fixable(self, summary: &mut Summary, outcome: &FixOutcome) {
         summary.fixed += outcome.findings;
         summary.fixed_files += usize::from(outcome.findings > 0);
         summary.is_diff = self.diff;

@@ -35,7 +35,7 @@ pub(super) struct FolderFindingLimiter {
     roots: Vec<PathBuf>,
     folders: BTreeMap<PathBuf, FolderCounts>,
     /// By parent folder: the first folded subfolder, and the number of findings shown for the others.
-    parents: HashMap<PathBuf, ParentCounts>,
+    parents: HashMap<PathBuf, FoldedSubfolderAndShownCount>,
     /// The folder whose files come now, and its first findings with the texts between them.
     current: Option<PathBuf>,
     held: Vec<(String, bool)>,
@@ -54,7 +54,7 @@ impl FolderCounts {
 }
 
 #[derive(Clone, Default, Debug)]
-struct ParentCounts {
+struct FoldedSubfolderAndShownCount {
     folded: Option<PathBuf>,
     shown: usize,
 }
@@ -127,7 +127,7 @@ impl FolderFindingLimiter {
             let name = files::shown_path(folder);
             let exclude =
                 self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
-            let (name, exclude) = (sanitize::sanitize_line(&name), exclude.unwrap_or_default());
+            let (name, exclude) = (sanitize::sanitize_as_line(&name), exclude.unwrap_or_default());
             _ = writeln!(out, "Not shown: {} in {name}{exclude}.", count_with_noun(*hidden, "finding"));
         }
         let others = folded.get(MAX_NAMED_FOLDERS..).unwrap_or_default();

@@ -59,7 +59,8 @@ pub(in super::super) struct FoundInputs {
     pub(super) not_read: UnreadPathCounts,
     /// Markdown files in folders that are not checked.
     markdown: Vec<PathBuf>,
-    /// The kustomizations around the inputs.
+    /// The kustomization files in the folders of the command line and in all folders above the inputs, up to the top of
+    /// the repository.
     pub(super) kustomizations: Vec<PathBuf>,
 }
 
@@ -83,10 +84,10 @@ pub(in super::super) fn find_inputs(
 impl FoundInputs {
     /// Prepares the inputs for a command that reads Markdown. Files with such a name become Markdown, and
     /// unchecked files are searched for objects.
-    pub(super) fn with_markdown(mut self) -> FoundInputs {
+    pub(super) fn with_markdown_read_or_searched(mut self) -> FoundInputs {
         for item in &mut self.work {
             if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item
-                && files::is_markdown(path)
+                && files::has_markdown_extension(path)
             {
                 *source = TextSource::Markdown { is_found: false };
             }
@@ -127,7 +128,9 @@ impl FoundInputs {
             Input::Stdin => FileRole::Plain,
         };
         let source = |input: &Input| match input {
-            Input::File(path) if files::is_markdown(path) => TextSource::Markdown { is_found: true },
+            Input::File(path) if files::has_markdown_extension(path) => {
+                TextSource::Markdown { is_found: true }
+            }
             _ => TextSource::Found(role(input)),
         };
         self.work.extend(walk.inputs.into_iter().map(|input| {
@@ -143,5 +146,5 @@ impl FoundInputs {
 fn no_manifests_note(folder: &Path, walk: &FolderWalkResult) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
-    format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::sanitize_line(&folder))
+    format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::sanitize_as_line(&folder))
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::config::{
-    ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, path_in_real_folder,
+    ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, path_with_folder_links_resolved,
 };
 use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{EngineArgs, FailOn};
 use super::check::WorkItem;
-use crate::config::{Baseline, MAX_BASELINE_BYTES, Override};
+use crate::config::{Baseline, LevelOverride, MAX_BASELINE_BYTES};
 use crate::files::{self, Input};
 use tollgate_engine::impact::Snapshot;
 
@@ -60,7 +60,7 @@ pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
 /// Returns the name of an input in a baseline: its path relative to `folder`; `-` for stdin.
 pub(super) fn name_in_baseline(input: &Input, folder: &Path) -> String {
     let Input::File(path) = input else { return "-".to_owned() };
-    let real = path_in_real_folder(path).unwrap_or_else(|| path.clone());
+    let real = path_with_folder_links_resolved(path).unwrap_or_else(|| path.clone());
     let shared = real.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
     let up = folder.components().skip(shared).map(|_| "..".to_owned());
     let down = real.components().skip(shared).map(|part| part.as_os_str().to_string_lossy().into_owned());
@@ -70,10 +70,10 @@ pub(super) fn name_in_baseline(input: &Input, folder: &Path) -> String {
 impl<'c> CheckSettings<'c> {
     fn new(
         config: Option<&'c FoundConfig>,
-        given: GivenSettings<'_>,
+        given: CommandLineSettings<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<CheckSettings<'c>, Failure> {
-        let GivenSettings { engine, fail_on, levels, namespaces, .. } = given;
+        let CommandLineSettings { engine, fail_on, levels, namespaces, .. } = given;
         let settings = MergedSettings::new(engine, fail_on, levels, namespaces, config)?;
         let mut configured = ConfiguredEngine::load(settings)?;
         if let Some(state) = state {
@@ -96,20 +96,20 @@ impl<'c> CheckSettings<'c> {
     }
 
     /// Returns the overrides that apply to an input.
-    pub(super) fn overrides_for_input(&self, input: &Input) -> Vec<&Override> {
+    pub(super) fn overrides_for_input(&self, input: &Input) -> Vec<&LevelOverride> {
         let Some(config) = self.config.filter(|config| !config.file.overrides.is_empty()) else {
             return Vec::new();
         };
         match input {
             Input::Stdin => config.overrides_for_file(None),
-            Input::File(path) => config.overrides_for_file(path_in_real_folder(path).as_deref()),
+            Input::File(path) => config.overrides_for_file(path_with_folder_links_resolved(path).as_deref()),
         }
     }
 }
 
 /// Settings from the command line, which override those of configuration files.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GivenSettings<'a> {
+pub(super) struct CommandLineSettings<'a> {
     pub(super) engine: &'a EngineArgs,
     pub(super) fail_on: Option<FailOn>,
     pub(super) levels: &'a LevelArgs,
@@ -141,7 +141,7 @@ impl InputConfigurations {
 
     /// Assigns to each input the index of its settings. Also returns how many inputs were left out because a
     /// configuration excludes them.
-    pub(super) fn assign_settings(
+    pub(super) fn assign_settings_and_count_excluded(
         &mut self,
         work: Vec<WorkItem>,
     ) -> Result<(Vec<InputWithSettings>, usize), Failure> {
@@ -150,8 +150,12 @@ impl InputConfigurations {
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.settings_index(input, source.is_found_in_folder())?,
-                WorkItem::Search(path) => self.settings_index(&Input::File(path.clone()), true)?,
+                WorkItem::Read(input, source) => {
+                    self.settings_index_unless_excluded(input, source.is_found_in_folder())?
+                }
+                WorkItem::Search(path) => {
+                    self.settings_index_unless_excluded(&Input::File(path.clone()), true)?
+                }
             };
             match number {
                 Some(settings) => assigned.push(InputWithSettings { item, settings }),
@@ -163,12 +167,16 @@ impl InputConfigurations {
 
     /// Returns the index of the settings of an input; `None` if its configuration excludes it and a walk found it
     /// (`is_walked`).
-    fn settings_index(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+    fn settings_index_unless_excluded(
+        &mut self,
+        input: &Input,
+        is_walked: bool,
+    ) -> Result<Option<usize>, Failure> {
         let found = self.lookup.find_for_input(input)?;
         if is_walked
             && let Input::File(path) = input
             && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())
-            && path_in_real_folder(path).is_some_and(|path| config.excludes(&path))
+            && path_with_folder_links_resolved(path).is_some_and(|path| config.excludes(&path))
         {
             return Ok(None);
         }
@@ -183,7 +191,7 @@ impl InputConfigurations {
     /// of the working directory, because a broken policy is an error in any case.
     pub(super) fn load_settings(
         &mut self,
-        given: GivenSettings<'_>,
+        given: CommandLineSettings<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<Vec<CheckSettings<'_>>, Failure> {
         if self.used.is_empty() {

@@ -67,7 +67,7 @@ fn allocate(
         AllocationOutcome::Allocated(allocations) => {
             let mut text = String::new();
             for device in allocations.iter().flat_map(|allocation| &allocation.devices) {
-                let _ = write!(text, "{}={} ", device.request_name(), device.device);
+                let _ = write!(text, "{}={} ", device.request_name_with_alternative(), device.device);
                 for (name, amount) in &device.consumed_capacity {
                     let _ = write!(text, "{name}:{} ", amount.text());
                 }

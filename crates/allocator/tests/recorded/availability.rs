@@ -37,7 +37,7 @@ fn devices_without_an_obstacle_can_be_taken() {
             let (namespace, name, version, spec) = ("app", "c", Version::V1, ClaimSpec(probe.root()));
             let claim = UnallocatedClaim { namespace, name, version, spec };
             let claims = ClaimsToAllocate::new([claim], [], &classes, &semantics).expect("the class exists");
-            let obstacles = inventory.device_obstacles(&usage, Some(&nodes));
+            let obstacles = inventory.obstacles_other_than_holders_and_taints(&usage, Some(&nodes));
             for device in
                 inventory.published_devices().filter(|device| !usage.is_held_or_shared(device.key()))
             {

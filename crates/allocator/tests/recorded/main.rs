@@ -181,7 +181,7 @@ fn describe(allocation: &Allocation<'_>) -> (Vec<Device>, String) {
         Device {
             name: format!(
                 "{} {}/{}/{}{admin}",
-                device.request_name(),
+                device.request_name_with_alternative(),
                 device.driver,
                 device.pool,
                 device.device

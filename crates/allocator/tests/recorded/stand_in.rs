@@ -144,7 +144,7 @@ fn lookup(map: &str, domain: &str, key: &str, device: Candidate<'_>) -> Option<V
     }
     if map == "capacity" {
         let amount = Quantity::parse(value.get("value").text()).expect("a quantity");
-        return Some(Value::Quantity(amount.into_owned()));
+        return Some(Value::Quantity(amount.into_owned_without_text()));
     }
     let text = |kind: &str| {
         let text = value.get(kind);
@@ -163,7 +163,7 @@ fn literal(text: &str) -> Value {
         return Value::Version(version);
     }
     if let Some(amount) = call("quantity(") {
-        return Value::Quantity(Quantity::parse(&amount).expect("a quantity").into_owned());
+        return Value::Quantity(Quantity::parse(&amount).expect("a quantity").into_owned_without_text());
     }
     match text {
         "true" => Value::Bool(true),

@@ -60,7 +60,8 @@ pub(super) fn fix_for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Op
         .or_else(|| move_fix(unknown, schema))
         .or_else(|| unnest_fix(unknown, schema))?;
     // What a server would otherwise drop takes effect.
-    let has_taints = value.descendants().any(|inner| inner.text_is("taints") || inner.text_is("taint"));
+    let has_taints =
+        value.self_and_descendants().any(|inner| inner.text_is("taints") || inner.text_is("taint"));
     Some(if has_taints { fix.marked_unsafe() } else { fix })
 }
 
@@ -119,7 +120,7 @@ fn nest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let members: Vec<Box<str>> =
         object.members().map(|(name, _)| name.text()).filter(|name| belongs(name)).map(Into::into).collect();
     let title = format!("Move `{}` into `{}`", members.join("`, `"), field.json);
-    let has_taints = object.descendants().any(|inner| inner.text_is("taints"));
+    let has_taints = object.self_and_descendants().any(|inner| inner.text_is("taints"));
     let fix = Fix::safe(title, Edit::Nest { into: at.owned(), key: field.json.into(), members });
     Some(if has_taints { fix.marked_unsafe() } else { fix })
 }

@@ -12,7 +12,7 @@ use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
 /// A copy of the document as the server decodes it: unknown fields dropped, duplicate keys merged.
-pub(super) fn decoded_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
+pub(super) fn copy_dropping_unknown_merging_duplicates(value: Value<'_>, schema: Schema) -> Doc<'_> {
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.node_count());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
@@ -74,10 +74,10 @@ fn write_merged(
     schema: Schema,
 ) {
     let nil_is_empty = pointer || matches!(ty, FieldType::List(_) | FieldType::Map { .. });
-    let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);
+    let since_null = given.iter().rposition(|value| value.is_null_or_absent()).map_or(0, |null| null + 1);
     let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
         Some(rest) if nil_is_empty || since_null == 0 => Cow::Borrowed(rest),
-        _ => given.iter().filter(|value| !value.is_null()).copied().collect(),
+        _ => given.iter().filter(|value| !value.is_null_or_absent()).copied().collect(),
     };
     let Some(last) = live.last() else {
         let last = given.last().copied().unwrap_or(Value::absent());

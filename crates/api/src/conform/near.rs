@@ -4,7 +4,10 @@ use std::borrow::Borrow;
 
 /// The known word that was probably intended; `None` if there is not exactly one. It has the same letters in
 /// another case or with other hyphens, differs by one or two letters, or begins with the written text.
-pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
+pub fn nearest_if_unambiguous<'k>(
+    written: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
     let written = normalize_word(written);
     if written.is_empty() {
         return None;
@@ -63,7 +66,7 @@ pub fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, hint_use_one_of, join_with_and, nearest};
+    use super::{distance, hint_use_one_of, join_with_and, nearest_if_unambiguous};
 
     #[test]
     fn distance_counts_edits_and_swaps() {
@@ -88,9 +91,9 @@ mod tests {
             ("Evict", None),
         ];
         for (written, expected) in table {
-            assert_eq!(nearest(written, effects.into_iter()), expected, "{written}");
+            assert_eq!(nearest_if_unambiguous(written, effects.into_iter()), expected, "{written}");
         }
-        assert_eq!(nearest("ab", ["aa", "bb"].into_iter()), None, "two are as near");
+        assert_eq!(nearest_if_unambiguous("ab", ["aa", "bb"].into_iter()), None, "two are as near");
     }
 
     #[test]

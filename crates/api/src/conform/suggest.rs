@@ -3,7 +3,7 @@
 //! Four sources for fields, in this order: the usual wrong places, other words for the same field, the same field in
 //! another release, a near miss in spelling. A hint never changes a verdict. Fixes are in `mend`.
 
-pub use super::near::{distance, hint_use_one_of, join_with_and, nearest};
+pub use super::near::{distance, hint_use_one_of, join_with_and, nearest_if_unambiguous};
 
 use super::super::schema::{FieldType, StructSchema};
 use super::Schema;
@@ -158,7 +158,7 @@ pub(super) fn meant_field(ty: &'static StructSchema, name: &str, schema: Schema)
     let word = field_for_synonym(ty, name).filter(|word| known().any(|json| json == *word));
     // A field of another release is spelt right.
     let is_elsewhere = ty.fields.iter().any(|field| field.json == name);
-    word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
+    word.or_else(|| if is_elsewhere { None } else { nearest_if_unambiguous(name, known()) })
 }
 
 /// A hint for the unknown field `name` of `ty`, if there is one.

@@ -203,7 +203,7 @@ impl Profile {
     }
 
     /// The disabled feature gates of the release; if the user specified none, those disabled by default.
-    pub fn gates_off(&self) -> impl Iterator<Item = Gate> {
+    pub fn gates_off_by_setting_or_default(&self) -> impl Iterator<Item = Gate> {
         let gates = self.gates;
         let is_off = move |gate: &Gate| {
             !(if gates.are_assumed { self.is_gate_on_by_default(*gate) } else { gates.on.has(*gate) })
@@ -212,40 +212,41 @@ impl Profile {
     }
 
     /// True if the release has the feature gate and it is enabled; by default if the user specified none.
-    pub fn is_gate_on(&self, gate: Gate) -> bool {
-        self.known_gates().any(|known| known == gate) && self.gates_off().all(|off| off != gate)
+    pub fn is_gate_on_by_setting_or_default(&self, gate: Gate) -> bool {
+        self.known_gates().any(|known| known == gate)
+            && self.gates_off_by_setting_or_default().all(|off| off != gate)
     }
 
     /// A sentence about why DeviceTaintRules have no effect on the API server; `None` if they have, or if that is not
     /// known.
-    pub fn why_rules_do_nothing(&self) -> Option<String> {
+    pub fn why_device_taint_rules_do_nothing(&self) -> Option<String> {
         let kind = ApiKind::DeviceTaintRule;
         if self.discovered.is_some()
             && !self.versions(kind).iter().any(|version| self.is_served(kind, *version))
         {
             return Some(format!("this API server does not serve {}", kind.name()));
         }
-        self.why_rule_gates_are_off()
+        self.why_gates_disable_device_taint_rules()
     }
 
     /// A sentence about the feature gate because of which DeviceTaintRules have no effect; `None` if there is none, or
     /// if that is not known.
-    pub fn why_rule_gates_are_off(&self) -> Option<String> {
+    pub fn why_gates_disable_device_taint_rules(&self) -> Option<String> {
         self.why_off(&RULE_GATES)
     }
 
     /// True if the scheduler and the eviction controller act on DeviceTaintRules; by default if the user
     /// specified no feature gates.
-    pub fn acts_on_rules(&self) -> bool {
+    pub fn acts_on_device_taint_rules(&self) -> bool {
         let kind = ApiKind::DeviceTaintRule;
         let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
-        self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
+        self.gates_off_by_setting_or_default().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
     /// The first release among `profiles` in which DeviceTaintRules have an effect, and why they have none in the last
     /// earlier release that can store this version. `None` if there is no such earlier release, or if they have an effect
     /// in none. Each profile counts with the feature gates that were chosen for it, or else with its defaults.
-    pub fn first_to_act_on_rules(
+    pub fn first_release_acting_on_taint_rules(
         profiles: &[&'static Profile],
         version: Version,
     ) -> Option<(&'static Profile, String)> {
@@ -255,10 +256,10 @@ impl Profile {
             let Some(profile) = profiles.iter().find(|profile| profile.is_same_minor_release(known)) else {
                 continue;
             };
-            if profile.acts_on_rules() {
+            if profile.acts_on_device_taint_rules() {
                 return before.map(|why| (*profile, why));
             }
-            let gate = profile.gates_off().find(|gate| RULE_GATES.contains(gate));
+            let gate = profile.gates_off_by_setting_or_default().find(|gate| RULE_GATES.contains(gate));
             let can_store = profile.versions(ApiKind::DeviceTaintRule).contains(&version);
             before = gate.filter(|_| can_store).map(|gate| profile.describe_off(gate)).or(before);
         }
@@ -273,22 +274,24 @@ impl Profile {
 
     /// A sentence about the feature gates on which the effect of DeviceTaintRules depends; `None` if it is known which
     /// gates are on, or if the defaults suffice.
-    pub fn gates_that_rules_may_lack(&self) -> Option<String> {
-        self.describe_needed_gates(&RULE_GATES, "the rule has")
-            .filter(|_| self.why_rules_do_nothing().is_none())
+    pub fn describe_gates_rules_may_lack(&self) -> Option<String> {
+        self.describe_possibly_disabled_gates(&RULE_GATES, "the rule has")
+            .filter(|_| self.why_device_taint_rules_do_nothing().is_none())
     }
 
     /// A sentence about the feature gate on which the effect of taints in ResourceSlices depends; `None` if it is known
     /// which gates are on, or if the defaults suffice.
-    pub fn gates_that_taints_may_lack(&self) -> Option<String> {
-        self.describe_needed_gates(&[Gate::DRADeviceTaints], "taints have")
+    pub fn describe_gates_taints_may_lack(&self) -> Option<String> {
+        self.describe_possibly_disabled_gates(&[Gate::DRADeviceTaints], "taints have")
     }
 
     /// A sentence about those of `gates` that are disabled by default, if the user did not specify feature
     /// gates. `what` is its subject and verb.
-    fn describe_needed_gates(&self, gates: &[Gate], what: &str) -> Option<String> {
+    fn describe_possibly_disabled_gates(&self, gates: &[Gate], what: &str) -> Option<String> {
         let Gates { are_guessed, are_assumed, .. } = self.gates;
-        let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
+        let off = self
+            .gates_off_by_setting_or_default()
+            .filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
         let off: Vec<&str> = off.map(Gate::name).collect();
         let (gates, verb) = if off.len() == 1 { ("gate", "is") } else { ("gates", "are") };
         let names = off.join(" and ");
@@ -306,7 +309,7 @@ impl Profile {
     fn why_off(&self, gates: &[Gate]) -> Option<String> {
         let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
         let is_off = |gate: &Gate| is_known && gates.contains(gate);
-        self.gates_off().find(is_off).map(|gate| self.describe_off(gate))
+        self.gates_off_by_setting_or_default().find(is_off).map(|gate| self.describe_off(gate))
     }
 
     /// A sentence that states that a feature gate is disabled, and in which release.
@@ -322,7 +325,8 @@ impl Profile {
 
     /// Returns the profile with the chosen feature gates, and the behaviors that depend on them.
     pub fn with_gates(&self, choice: &GateChoice) -> Result<&'static Profile, String> {
-        let mut on = if *choice == GateChoice::All { GateSet::ALL } else { self.default_gates() };
+        let mut on =
+            if *choice == GateChoice::All { GateSet::ALL } else { self.default_on_and_unknown_gates() };
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks_gate_on(gate) {
@@ -339,7 +343,7 @@ impl Profile {
     }
 
     /// The gates that are on by default, together with all gates that the release does not have.
-    pub(super) fn default_gates(&self) -> GateSet {
+    pub(super) fn default_on_and_unknown_gates(&self) -> GateSet {
         self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.is_gate_on_by_default(gate)))
     }
 
@@ -355,7 +359,8 @@ impl Profile {
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
         profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
         profile.allocation = profile.allocation.with_gates(on);
-        profile.selectors = profile.selectors.with_list_attributes(on.has(Gate::DRAListTypeAttributes));
+        profile.selectors =
+            profile.selectors.with_list_attributes_feature_gate(on.has(Gate::DRAListTypeAttributes));
         for env in [&mut profile.cel, &mut profile.stored_cel] {
             env.list_attributes &= on.has(Gate::DRAListTypeAttributes);
             env.includes &= on.has(Gate::DRAListTypeAttributes);
@@ -373,7 +378,7 @@ mod tests {
     fn off(release: &str, choice: &str) -> Vec<&'static str> {
         let profile = Profile::named(release).expect("a release");
         let profile = profile.with_gates(&GateChoice::parse(choice).expect("a choice")).expect("gates");
-        profile.gates_off().map(Gate::name).collect()
+        profile.gates_off_by_setting_or_default().map(Gate::name).collect()
     }
 
     #[test]
@@ -393,7 +398,9 @@ mod tests {
         let acts = |release: &str, choice: Option<&str>| {
             let profile = Profile::named(release).expect("a release");
             let choice = choice.map(|choice| GateChoice::parse(choice).expect("a choice"));
-            choice.map_or(profile, |choice| profile.with_gates(&choice).expect("gates")).acts_on_rules()
+            choice
+                .map_or(profile, |choice| profile.with_gates(&choice).expect("gates"))
+                .acts_on_device_taint_rules()
         };
         assert!(acts("1.37", None) && acts("1.37", Some("default")), "on by default, and v1 is served");
         assert!(

@@ -28,7 +28,7 @@ impl Version {
     }
 
     /// True for v1alpha3 and v1beta1, in which devices are in `basic` and requests are flat; not for v1alpha1.
-    pub fn is_before_v1beta2(self) -> bool {
+    pub fn is_v1alpha3_or_v1beta1(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)
     }
 }
@@ -119,7 +119,7 @@ impl ApiKind {
     }
 
     /// The kind of `resource.k8s.io` with that name; case counts, as it does for the server.
-    pub fn parse(name: &str) -> Option<ApiKind> {
+    pub fn parse_dra_kind(name: &str) -> Option<ApiKind> {
         ApiKind::from_group_and_name(DRA_GROUP, name)
     }
 
@@ -134,7 +134,7 @@ impl ApiKind {
     }
 
     /// The only version in which every profile serves the kind, as a list of one; `None` where profiles differ.
-    pub fn version_in_all_profiles(self) -> Option<&'static [Version]> {
+    pub fn only_version_if_profile_independent(self) -> Option<&'static [Version]> {
         match self.group() {
             DRA_GROUP => None,
             CLASSIC_GROUP => Some(&[Version::V1alpha1]),

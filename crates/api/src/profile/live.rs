@@ -59,19 +59,20 @@ impl Profile {
             (None, Ok(gates)) => {
                 let set =
                     |on: GateSet, &(gate, is_on): &(Gate, bool)| self.set_gate_if_known(on, gate, is_on);
-                let on = gates.iter().fold(self.default_gates(), set);
+                let on = gates.iter().fold(self.default_on_and_unknown_gates(), set);
                 self.apply_gates(Gates { are_live: true, ..Gates::chosen(on) })
             }
-            (None, Err(_)) => {
-                self.apply_gates(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
-            }
+            (None, Err(_)) => self.apply_gates(Gates {
+                are_guessed: true,
+                ..Gates::chosen(self.default_on_and_unknown_gates())
+            }),
         };
         Ok(profile.with_discovery(server).interned())
     }
 
     /// [`Profile::for_server`] for objects that the server sends to a webhook: a gate that it does not report is not
     /// known to be off, so nothing is denied because of it.
-    pub fn for_webhook_of_server(
+    pub fn for_webhook_assuming_unreported_gates(
         &self,
         server: &LiveServer,
         choice: Option<&GateChoice>,
@@ -181,21 +182,27 @@ mod tests {
         let profile = release("1.35").for_server(&silent(), None).expect("gates");
         assert!(!profile.gates.on.has(Gate::DRADeviceTaints) && !profile.gates.are_live);
         // A gate that nobody reports may be on: that is no reason to say that a rule does nothing.
-        assert_eq!((profile.why_rules_do_nothing(), profile.why_taints_do_nothing()), (None, None));
         assert_eq!(
-            profile.gates_that_rules_may_lack().as_deref(),
+            (profile.why_device_taint_rules_do_nothing(), profile.why_taints_do_nothing()),
+            (None, None)
+        );
+        assert_eq!(
+            profile.describe_gates_rules_may_lack().as_deref(),
             Some(
                 "the API server does not report its feature gates; the rule has no effect unless the feature gates \
                  DRADeviceTaintRules and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
             )
         );
         let newest = release("1.37").for_server(&silent(), None).expect("gates");
-        assert_eq!(newest.gates_that_rules_may_lack(), None, "on by default");
+        assert_eq!(newest.describe_gates_rules_may_lack(), None, "on by default");
         let chosen = release("1.36").for_server(&silent(), Some(&GateChoice::Default)).expect("gates");
-        assert!(chosen.gates_that_rules_may_lack().is_none() && chosen.why_rules_do_nothing().is_some());
+        assert!(
+            chosen.describe_gates_rules_may_lack().is_none()
+                && chosen.why_device_taint_rules_do_nothing().is_some()
+        );
         assert!(profile.describe_gates().starts_with("the defaults of 1.35; off: DRAConsumableCapacity, "));
         // Behind it nothing is denied because a gate may be off, and the words are the same.
-        let behind = release("1.35").for_webhook_of_server(&silent(), None).expect("gates");
+        let behind = release("1.35").for_webhook_assuming_unreported_gates(&silent(), None).expect("gates");
         assert!(behind.gates.on.has(Gate::DRADeviceTaints) && behind.gates.are_assumed);
         assert_eq!(behind.describe_gates(), profile.describe_gates());
         let all = release("1.34").with_gates(&GateChoice::All).expect("gates");

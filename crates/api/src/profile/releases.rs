@@ -8,7 +8,7 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, Gates, Limits, Profile, UnenforcedLimits,
+    Availability, CounterRules, DeviceIdFormatInErrors, Gates, Limits, Profile, UnenforcedLimits,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use tollgate_cel::{self as cel, evaluate};
@@ -113,7 +113,7 @@ const V1_33: Profile = Profile {
     rule_status: false,
     rule_class_selectors: true,
     class_names_in_bytes: false,
-    device_id_format: DeviceIdFormat::Slashes,
+    device_id_format: DeviceIdFormatInErrors::Slashes,
     judges_result_tolerations: false,
     keys_conditions: false,
     indexes_owner_references: false,
@@ -144,7 +144,7 @@ const V1_34: Profile = Profile {
     quotes_null: false,
     names_parameters: false,
     consumable_capacity: true,
-    device_id_format: DeviceIdFormat::EmptyObjects,
+    device_id_format: DeviceIdFormatInErrors::EmptyObjects,
     ..V1_33
 };
 
@@ -185,7 +185,7 @@ const V1_35: Profile = Profile {
     missing_selector_evicts: false,
     copies_tolerations: true,
     class_names_in_bytes: true,
-    device_id_format: DeviceIdFormat::Strings,
+    device_id_format: DeviceIdFormatInErrors::Strings,
     ..V1_34
 };
 

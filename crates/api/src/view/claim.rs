@@ -54,9 +54,9 @@ impl<'d> Request<'d> {
     /// there is none.
     // upstream v1.36 v1beta1/conversion.go: `exactly` is built if any of its fields is set.
     pub fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
-        if !version.is_before_v1beta2() {
+        if !version.is_v1alpha3_or_v1beta1() {
             let exactly = self.0.field(EXACTLY);
-            return (!exactly.is_null()).then_some(RequestBody(exactly));
+            return (!exactly.is_null_or_absent()).then_some(RequestBody(exactly));
         }
         let body = RequestBody(self.0);
         let any = !body.device_class_name().is_empty()
@@ -65,14 +65,14 @@ impl<'d> Request<'d> {
             || body.count() != 0
             || body.admin_access().is_some()
             || body.tolerations().is_given()
-            || !body.capacity().is_null()
+            || !body.capacity().is_null_or_absent()
             || self.0.get("derivedAttributes").kind() == tollgate_document::doc::ValueKind::Array;
         any.then_some(body)
     }
 
     /// Returns the path of [`Request::exactly`]; `at` is the path of the request.
     pub fn exactly_path<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        at.with_segment(if version.is_before_v1beta2() {
+        at.with_segment(if version.is_v1alpha3_or_v1beta1() {
             Segment::HubField("exactly")
         } else {
             Segment::Field("exactly")

@@ -1,7 +1,7 @@
 //! A device as CEL selectors see it.
 
 use super::{Attribute, DeviceBody, Strings};
-use crate::conform::quantity_text;
+use crate::conform::raw_quantity_text;
 use tollgate_cel::evaluate::{AttributeValue, Device};
 use tollgate_document::doc::Value;
 
@@ -14,7 +14,7 @@ impl DeviceBody<'_> {
     /// The device as the CEL selectors of a DeviceTaintRule see it. In 1.33 and 1.34, they cannot read
     /// whether the device allows multiple allocations. `None` as in [`DeviceBody::device_for_selectors`].
     // upstream v1.34 Tracker.applyPatches
-    pub fn device_for_rule_selectors(self, driver: &str) -> Option<Device> {
+    pub fn device_for_taint_rules_hiding_shareability(self, driver: &str) -> Option<Device> {
         self.device_for_cel(driver, false)
     }
 
@@ -28,7 +28,7 @@ impl DeviceBody<'_> {
         let capacity = self.capacity().iter().map(|(name, capacity)| {
             // In v1alpha3 the value itself is the quantity.
             let value = capacity.0.get("value");
-            (name, quantity_text(if value.exists() { value } else { capacity.0 }))
+            (name, raw_quantity_text(if value.exists() { value } else { capacity.0 }))
         });
         Device::new(driver, allows_multiple_allocations, values, capacity)
     }
@@ -71,7 +71,7 @@ fn attribute_value<'a>(
     if let Some(version) = attribute.version() {
         return Some(AttributeValue::Version(version));
     }
-    let is_given = |name| !attribute.0.get(name).is_null();
+    let is_given = |name| !attribute.0.get(name).is_null_or_absent();
     match () {
         () if is_given("ints") => Some(AttributeValue::Ints(&lists.ints)),
         () if is_given("bools") => Some(AttributeValue::Bools(&lists.bools)),

@@ -43,12 +43,12 @@ view! {
 impl<'d> Device<'d> {
     /// All fields except the name; their position depends on the version.
     pub fn body(self, version: Version) -> DeviceBody<'d> {
-        DeviceBody(if version.is_before_v1beta2() { self.0.get("basic") } else { self.0 })
+        DeviceBody(if version.is_v1alpha3_or_v1beta1() { self.0.get("basic") } else { self.0 })
     }
 
     /// Returns the path of [`Device::body`]; `at` is the path of the device.
     pub fn body_path<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        if version.is_before_v1beta2() { at.with_segment(Segment::WireField("basic")) } else { *at }
+        if version.is_v1alpha3_or_v1beta1() { at.with_segment(Segment::WireField("basic")) } else { *at }
     }
 }
 
@@ -148,25 +148,25 @@ view! {
 
 impl<'d> SliceTaint<'d> {
     /// Returns the taint of an entry: its member `taint`, or the entry itself if the taint is inlined.
-    pub fn taint(self) -> Taint<'d> {
+    pub fn nested_or_inlined_taint(self) -> Taint<'d> {
         let nested = self.0.get("taint");
-        Taint::of(if nested.is_null() { self.0 } else { nested })
+        Taint::of(if nested.is_null_or_absent() { self.0 } else { nested })
     }
 
-    /// Returns the path of [`SliceTaint::taint`]; `at` is the path of the entry.
-    pub fn taint_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
-        if self.0.get("taint").is_null() { *at } else { at.field("taint") }
+    /// Returns the path of [`SliceTaint::nested_or_inlined_taint`]; `at` is the path of the entry.
+    pub fn nested_or_inlined_taint_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+        if self.0.get("taint").is_null_or_absent() { *at } else { at.field("taint") }
     }
 }
 
 impl<'d> SliceSpec<'d> {
     /// `nodeName`; an empty one is `None` in the flat versions, whose field is not a pointer.
-    pub fn node_name_in(self, version: Version) -> Option<&'d str> {
-        self.node_name().filter(|name| !(version.is_before_v1beta2() && name.is_empty()))
+    pub fn node_name_if_set_in_version(self, version: Version) -> Option<&'d str> {
+        self.node_name().filter(|name| !(version.is_v1alpha3_or_v1beta1() && name.is_empty()))
     }
 
     /// `allNodes`; false is `None` in the flat versions, whose field is not a pointer.
-    pub fn all_nodes_in(self, version: Version) -> Option<bool> {
-        self.all_nodes().filter(|all| !version.is_before_v1beta2() || *all)
+    pub fn all_nodes_if_set_in_version(self, version: Version) -> Option<bool> {
+        self.all_nodes().filter(|all| !version.is_v1alpha3_or_v1beta1() || *all)
     }
 }

@@ -63,7 +63,7 @@ impl<'d> Taint<'d> {
     /// in a document without duplicate keys.
     #[inline]
     pub fn key_value_effect(self) -> [&'d str; 3] {
-        self.0.fields(IDENTITY_FIELDS).map(Value::str)
+        self.0.fields_last_duplicate_wins(IDENTITY_FIELDS).map(Value::str)
     }
 }
 

@@ -33,7 +33,7 @@ impl<'t> Checker<'t, '_> {
             let value = self.check_node(field.value);
             let expected = self.message_field_type(field.at, &message, &field.name);
             let value = if field.optional { self.unwrap_optional(field.value, &value) } else { value };
-            if !self.unifier.is_assignable(&expected, &value) {
+            if !self.unifier.bind_if_assignable(&expected, &value) {
                 let text = format!(
                     "expected type of field '{}' is '{}' but provided type is '{}'",
                     field.name,

@@ -4,7 +4,7 @@
 //! estimators of the list and set libraries are asked first, then Kubernetes' own, as on the server.
 
 use super::path::{DevicePath, ITEMS, VALUES};
-use super::{Estimator, set_known};
+use super::{Estimator, set_if_some};
 use crate::overload::{CallStyle, DeclaredType, Overload};
 use crate::size::{COST_PER_PATTERN_CHARACTER, SizeRange};
 use crate::tree::NodeId;
@@ -110,12 +110,12 @@ impl<'t> Estimator<'t> {
             };
             if let (Some(step), Some(container)) = (step, args.first()) {
                 size = self.content_sizes(*container).map(|inside| inside.value);
-                let path = self.device_path(*container).extended(step);
-                set_known(&mut self.paths, id, Some(path));
+                let path = self.device_path(*container).append_with_go_slice_aliasing(step);
+                set_if_some(&mut self.paths, id, Some(path));
             }
             size = size.or_else(|| self.node_size(id));
         }
-        set_known(&mut self.sizes, id, size);
+        set_if_some(&mut self.sizes, id, size);
         total.saturating_add(worst)
     }
 
@@ -151,7 +151,7 @@ impl<'t> Estimator<'t> {
     fn merge_content_sizes(&mut self, id: NodeId, left: NodeId, right: NodeId) {
         let inside =
             self.content_sizes(left).zip(self.content_sizes(right)).map(|(left, right)| left.union(right));
-        set_known(&mut self.contents, id, inside);
+        set_if_some(&mut self.contents, id, inside);
     }
 
     /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
@@ -159,25 +159,25 @@ impl<'t> Estimator<'t> {
     fn standard_estimate(&mut self, call: &OverloadCall<'_, 't>) -> Option<Estimate> {
         let first = call.first_parameter();
         let cost = match (call.function, call.target, call.args) {
-            ("format", Some(text), [_]) => size_ignoring_path(text).text_read_cost(),
+            ("format", Some(text), [_]) => size_ignoring_path(text).max_text_read_cost(),
             ("bytes", None, [text]) if first == Some(DeclaredType::Str) => {
                 let read = size_ignoring_path(text);
                 // Four bytes per character; the server's product wraps around.
                 let result = SizeRange { min: read.min, max: read.max.wrapping_mul(4) };
-                return Some(Estimate::of_size(read.text_read_cost(), result));
+                return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
             ("string", None, [bytes]) if first == Some(DeclaredType::Bytes) => {
                 let read = size_ignoring_path(bytes);
                 let result = SizeRange { min: read.min / 4, max: read.max };
-                return Some(Estimate::of_size(read.text_read_cost(), result));
+                return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
             ("strings.quote", None, [text]) => {
                 let read = size_ignoring_path(text);
                 let max = read.max.wrapping_mul(2).wrapping_add(2);
                 let result = SizeRange { min: read.min.wrapping_add(2), max };
-                return Some(Estimate::of_size(read.text_read_cost(), result));
+                return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
-            ("startsWith" | "endsWith", Some(_), [affix]) => size_ignoring_path(affix).text_read_cost(),
+            ("startsWith" | "endsWith", Some(_), [affix]) => size_ignoring_path(affix).max_text_read_cost(),
             ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(DeclaredType::List(_))) => {
                 size_ignoring_path(list).max_read_cost(1.0)
             }
@@ -187,8 +187,8 @@ impl<'t> Estimator<'t> {
                 pattern_cost(size_ignoring_path(text), size_ignoring_path(pattern))
             }
             ("contains", Some(text), [part]) => {
-                let part = size_ignoring_path(part).text_read_cost();
-                size_ignoring_path(text).text_read_cost().saturating_mul(part)
+                let part = size_ignoring_path(part).max_text_read_cost();
+                size_ignoring_path(text).max_text_read_cost().saturating_mul(part)
             }
             ("_+_", None, [left, right])
                 if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))) =>
@@ -197,7 +197,10 @@ impl<'t> Estimator<'t> {
                 self.merge_content_sizes(call.id, left.id, right.id);
                 // Lists are chained, not copied.
                 let is_list = matches!(first, Some(DeclaredType::List(_)));
-                return Some(Estimate::of_size(if is_list { 1 } else { result.text_read_cost() }, result));
+                return Some(Estimate::of_size(
+                    if is_list { 1 } else { result.max_text_read_cost() },
+                    result,
+                ));
             }
             ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right])
                 if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes)) =>
@@ -219,12 +222,12 @@ fn size_ignoring_path(operand: &Operand<'_>) -> SizeRange {
 
 /// The cost of comparing two values: that of reading the shorter one.
 fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
-    SizeRange::up_to(size_ignoring_path(left).max.min(size_ignoring_path(right).max)).text_read_cost()
+    SizeRange::up_to(size_ignoring_path(left).max.min(size_ignoring_path(right).max)).max_text_read_cost()
 }
 
 /// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty text
 /// has a cost.
 pub(super) fn pattern_cost(text: SizeRange, pattern: SizeRange) -> u64 {
-    let text = text.plus(SizeRange::exactly(1)).text_read_cost();
+    let text = text.plus(SizeRange::exactly(1)).max_text_read_cost();
     text.saturating_mul(pattern.max_read_cost(COST_PER_PATTERN_CHARACTER))
 }

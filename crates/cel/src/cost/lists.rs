@@ -22,19 +22,19 @@ impl Estimator<'_> {
                 left.size().times(right.size()).max_read_cost(2.0).saturating_add(1),
             ),
             ("slice", Some(list), [start, end]) => {
-                let end = self.non_negative_int_literal(end.id).unwrap_or(list.size().max);
-                let start = self.non_negative_int_literal(start.id).unwrap_or(0);
+                let end = self.int_literal_with_negatives_as_zero(end.id).unwrap_or(list.size().max);
+                let start = self.int_literal_with_negatives_as_zero(start.id).unwrap_or(0);
                 // Wraps around where a slice ends before it starts.
                 new_list_estimate(1.0, SizeRange::exactly(end.wrapping_sub(start)))
             }
             ("flatten" | "reverse", Some(list), []) => new_list_estimate(1.0, list.size()),
             ("flatten", Some(list), [depth]) => new_list_estimate(
-                double_of_uint(self.non_negative_int_literal(depth.id).unwrap_or(u64::MAX)),
+                double_of_uint(self.int_literal_with_negatives_as_zero(depth.id).unwrap_or(u64::MAX)),
                 list.size(),
             ),
             ("lists.range", None, [count]) => new_list_estimate(
                 1.0,
-                SizeRange::exactly(self.non_negative_int_literal(count.id).unwrap_or(u64::MAX)),
+                SizeRange::exactly(self.int_literal_with_negatives_as_zero(count.id).unwrap_or(u64::MAX)),
             ),
             ("distinct", Some(list), []) => new_list_estimate(2.0, list.size().times(list.size())),
             ("sort", Some(list), []) => new_list_estimate(sort_factor(call), list.size().times(list.size())),
@@ -47,7 +47,7 @@ impl Estimator<'_> {
     }
 
     /// The number if the node is an integer literal, 0 if it is negative; `None` for other nodes.
-    fn non_negative_int_literal(&self, id: NodeId) -> Option<u64> {
+    fn int_literal_with_negatives_as_zero(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
             ExprKind::Literal(Literal::Int(value)) => Some(u64::try_from(*value).unwrap_or(0)),
             _ => None,

@@ -44,7 +44,7 @@ impl<'t> DevicePath<'t> {
     }
 
     /// The path with one more step, like Go's `append`: in the same memory while there is capacity.
-    pub(super) fn extended(&self, step: &'t str) -> DevicePath<'t> {
+    pub(super) fn append_with_go_slice_aliasing(&self, step: &'t str) -> DevicePath<'t> {
         if self.len < self.capacity {
             let mut steps = self.steps.borrow_mut();
             match steps.get_mut(self.len) {

@@ -83,10 +83,10 @@ impl Evaluation<'_> {
 
     fn meter_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), EvalFailure> {
         if let QualifierKey::Computed(attribute) = qualifier.key {
-            self.meter.pop_values(self.plan.attribute_cost_id(attribute));
+            self.meter.pop_values_and_all_above(self.plan.attribute_cost_id(attribute));
         }
         self.meter.add(1);
-        self.meter.record_value(qualifier.id, value)
+        self.meter.record_value_and_check_limit(qualifier.id, value)
     }
 
     fn qualifier_key(&mut self, qualifier: &Qualifier) -> Evaluated {

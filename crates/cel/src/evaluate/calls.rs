@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use super::collections::{Key, equal_numbers};
+use super::collections::{Key, equal_keys_of_other_number_types};
 use super::library::{self, CallContext};
 use super::plan::{ArgumentGuard, Call, StepId, StepKind};
 use super::planner::{Planned, Planner};
 use super::value::{EvalFailure, Value};
 use crate::functions;
 use crate::number;
-use crate::outcome::Scope;
+use crate::outcome::VariableScope;
 use crate::overload::Overload;
 use crate::regex;
 use crate::tree::NodeId;
@@ -33,7 +33,7 @@ impl Planner<'_> {
         {
             return Ok(self.add(id, kind));
         }
-        let (guard, stops_early) = self.argument_guard(name, overload);
+        let (guard, stops_early) = self.argument_guard_and_stops_early(name, overload);
         if let ([arg], true) = (args.as_slice(), is_conversion(name)) {
             if let Some(constant) = self.constant_of(*arg).cloned() {
                 let context = CallContext::of(self.behaviour);
@@ -44,7 +44,7 @@ impl Planner<'_> {
                 };
             }
             if !matches!(name, "dyn" | "type")
-                && let Some([from, _]) = self.constant_type_names(*arg)
+                && let Some([from, _]) = self.constant_cel_and_go_type_names(*arg)
             {
                 return Err(format!("no such overload: {name}({from})"));
             }
@@ -52,23 +52,23 @@ impl Planner<'_> {
         let pattern = args.get(1).and_then(|pattern| self.constant_of(*pattern)?.as_str());
         let pattern = pattern.filter(|_| matches!(name, "matches" | "find" | "findAll"));
         // Policies have an engine of their own, with other limits. It checks their patterns.
-        if let (Some(pattern), Scope::Device) = (pattern, self.behaviour.env.scope) {
-            regex::program_size(pattern).map_err(|error| error.to_string())?;
+        if let (Some(pattern), VariableScope::Device) = (pattern, self.behaviour.env.scope) {
+            regex::go_program_size(pattern).map_err(|error| error.to_string())?;
         }
         let pattern = pattern.filter(|_| self.is_run);
-        let pattern = pattern.and_then(|pattern| library::patterns::compile(pattern).ok());
+        let pattern = pattern.and_then(|pattern| library::patterns::compile_go_pattern(pattern).ok());
         let stops_early = stops_early || pattern.is_some();
         let call = Call { function: name, overload, args, stops_early, guard, pattern };
         Ok(self.add(id, StepKind::Call(Box::new(call))))
     }
 
     /// The check of a function's arguments, and whether those after a failed one are left unevaluated.
-    fn argument_guard(
+    fn argument_guard_and_stops_early(
         &self,
         name: &'static str,
         overload: Option<&'static Overload>,
     ) -> (ArgumentGuard, bool) {
-        if let Some(guard) = library::operand_guard(name) {
+        if let Some(guard) = library::first_operand_guard(name) {
             return (guard, false);
         }
         let is_unguarded = matches!(name, "contains" | "startsWith" | "endsWith" | "flatten");
@@ -100,7 +100,7 @@ impl Planner<'_> {
                 _ => return None,
             };
             set.extend([Some(item), as_double.as_ref()].into_iter().flatten().flat_map(Key::from_value));
-            set.extend(equal_numbers(item));
+            set.extend(equal_keys_of_other_number_types(item));
         }
         Some(StepKind::Member { arg, set })
     }

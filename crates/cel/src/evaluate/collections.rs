@@ -39,7 +39,7 @@ impl List {
         match self {
             List::Items(items) => items.len(),
             List::Joined(sum) => sum.size,
-            List::Growing(items) => lock(items).len(),
+            List::Growing(items) => lock_ignoring_poison(items).len(),
         }
     }
 
@@ -48,7 +48,7 @@ impl List {
         loop {
             match list {
                 List::Items(items) => return items.get(index).cloned(),
-                List::Growing(items) => return lock(items).get(index).cloned(),
+                List::Growing(items) => return lock_ignoring_poison(items).get(index).cloned(),
                 List::Joined(sum) => match index.checked_sub(sum.left.len()) {
                     Some(rest) => (list, index) = (&sum.right, rest),
                     None => list = &sum.left,
@@ -61,7 +61,7 @@ impl List {
     pub(super) fn items(&self) -> Result<Arc<Vec<Value>>, EvalFailure> {
         match self {
             List::Items(items) => Ok(Arc::clone(items)),
-            List::Growing(items) => Ok(Arc::new(lock(items).clone())),
+            List::Growing(items) => Ok(Arc::new(lock_ignoring_poison(items).clone())),
             List::Joined(sum) if sum.size > MAX_READ_ELEMENTS => Err(cost_limit_exceeded()),
             List::Joined(_) => Ok(Arc::new(self.iter().collect())),
         }
@@ -71,10 +71,10 @@ impl List {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    pub(super) fn concat(&self, other: &List) -> Result<List, EvalFailure> {
+    pub(super) fn concat_or_extend_growing(&self, other: &List) -> Result<List, EvalFailure> {
         if let List::Growing(items) = self {
             let more = other.items()?;
-            lock(items).extend(more.iter().cloned());
+            lock_ignoring_poison(items).extend(more.iter().cloned());
             return Ok(self.clone());
         }
         Ok(match (self.len(), other.len()) {
@@ -91,7 +91,7 @@ impl List {
     /// Converts the items that a loop has collected into a list, after the loop has ended.
     pub(super) fn into_fixed(self) -> List {
         match self {
-            List::Growing(items) => List::from_items(lock(&items).clone()),
+            List::Growing(items) => List::from_items(lock_ignoring_poison(&items).clone()),
             other => other,
         }
     }
@@ -156,7 +156,7 @@ impl Key {
 
 /// How a map looks up keys, and what indexing returns for missing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MapKind {
+pub(super) enum MapLookup {
     /// A map of the language: numbers of different types are the same key if they are equal.
     Values,
     /// A map of the device whose keys are names.
@@ -167,39 +167,39 @@ pub(super) enum MapKind {
 
 #[derive(Debug)]
 pub(super) struct Map {
-    entries: Entries,
-    kind: MapKind,
+    entries: FixedOrGrowingEntries,
+    kind: MapLookup,
 }
 
 type Pairs = BTreeMap<Key, (Value, Value)>;
 
 #[derive(Debug)]
-enum Entries {
+enum FixedOrGrowingEntries {
     Fixed(Pairs),
     /// Entries that a loop has collected so far.
     Growing(Mutex<Pairs>),
 }
 
 impl Map {
-    pub(super) fn from_pairs(pairs: Pairs, kind: MapKind) -> Map {
-        Map { entries: Entries::Fixed(pairs), kind }
+    pub(super) fn from_pairs(pairs: Pairs, kind: MapLookup) -> Map {
+        Map { entries: FixedOrGrowingEntries::Fixed(pairs), kind }
     }
 
     /// Creates a map with string keys.
-    pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: MapKind) -> Map {
+    pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: MapLookup) -> Map {
         let pair =
             |(name, value): (Arc<str>, Value)| (Key::String(Arc::clone(&name)), (Value::String(name), value));
         Map::from_pairs(entries.into_iter().map(pair).collect(), kind)
     }
 
     pub(super) fn new_growing() -> Map {
-        Map { entries: Entries::Growing(Mutex::new(Pairs::new())), kind: MapKind::Values }
+        Map { entries: FixedOrGrowingEntries::Growing(Mutex::new(Pairs::new())), kind: MapLookup::Values }
     }
 
     fn with_pairs<T>(&self, look: impl FnOnce(&Pairs) -> T) -> T {
         match &self.entries {
-            Entries::Fixed(pairs) => look(pairs),
-            Entries::Growing(pairs) => look(&lock(pairs)),
+            FixedOrGrowingEntries::Fixed(pairs) => look(pairs),
+            FixedOrGrowingEntries::Growing(pairs) => look(&lock_ignoring_poison(pairs)),
         }
     }
 
@@ -209,17 +209,18 @@ impl Map {
 
     /// The value of an entry with this key; `None` if there is no such entry.
     pub(super) fn existing_value(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
-        if self.len() == 0 || (self.kind != MapKind::Values && key.as_str().is_none()) {
+        if self.len() == 0 || (self.kind != MapLookup::Values && key.as_str().is_none()) {
             return Ok(None);
         }
         let found = |key: &Key| self.with_pairs(|pairs| pairs.get(key).map(|(_, value)| value.clone()));
-        Ok(found(&Key::from_value(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
+        Ok(found(&Key::from_value(key)?)
+            .or_else(|| equal_keys_of_other_number_types(key).iter().find_map(found)))
     }
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
     pub(super) fn indexed_value_or_default(&self, key: &Value) -> Result<Option<Value>, EvalFailure> {
-        let default = || Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapKind::Names)));
-        Ok(self.existing_value(key)?.or_else(|| (self.kind == MapKind::Domains).then(default)))
+        let default = || Value::Map(Arc::new(Map::from_pairs(Pairs::new(), MapLookup::Names)));
+        Ok(self.existing_value(key)?.or_else(|| (self.kind == MapLookup::Domains).then(default)))
     }
 
     pub(super) fn entries(&self) -> Vec<(Value, Value)> {
@@ -232,9 +233,9 @@ impl Map {
 
     /// Adds an entry to the map that a loop is filling. `false`, and nothing is added, if this is no such map.
     pub(super) fn insert_if_growing(&self, key: &Value, value: &Value) -> Result<bool, EvalFailure> {
-        let Entries::Growing(pairs) = &self.entries else { return Ok(false) };
+        let FixedOrGrowingEntries::Growing(pairs) = &self.entries else { return Ok(false) };
         let entry = (key.clone(), value.clone());
-        lock(pairs).insert(Key::from_value(key)?, entry);
+        lock_ignoring_poison(pairs).insert(Key::from_value(key)?, entry);
         Ok(true)
     }
 
@@ -244,20 +245,20 @@ impl Map {
     }
 
     pub(super) fn is_growing(&self) -> bool {
-        matches!(self.entries, Entries::Growing(_))
+        matches!(self.entries, FixedOrGrowingEntries::Growing(_))
     }
 
     pub(super) fn go_type(&self) -> &'static str {
         match (&self.entries, self.kind) {
-            (_, MapKind::Domains) => "cel.mapper",
-            (Entries::Growing(_), _) => "*types.mutableMap",
+            (_, MapLookup::Domains) => "cel.mapper",
+            (FixedOrGrowingEntries::Growing(_), _) => "*types.mutableMap",
             _ => "*types.baseMap",
         }
     }
 }
 
 /// The keys of other number types under which a number is looked up as well.
-pub(super) fn equal_numbers(key: &Value) -> Vec<Key> {
+pub(super) fn equal_keys_of_other_number_types(key: &Value) -> Vec<Key> {
     match key {
         Value::Double(value) => {
             let int = super::compare::lossless_int(*value).map(Key::Int);
@@ -269,6 +270,6 @@ pub(super) fn equal_numbers(key: &Value) -> Vec<Key> {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

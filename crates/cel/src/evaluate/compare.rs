@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use super::collections::{List, Map};
 use super::value::{EvalFailure, Value, cost_limit_exceeded, eval_error, no_such_overload};
-use crate::number::{double_of_int, double_of_uint, int_of_double, uint_of_double};
+use crate::number::{double_of_int, double_of_uint, truncate_double_to_int, truncate_double_to_uint};
 
 /// Remaining steps for comparisons in one evaluation, so that nested values cannot stall it.
 #[derive(Debug)]
@@ -42,7 +42,11 @@ pub(super) fn evaluate_equality(
 }
 
 /// True if the values are equal; false if they cannot be compared.
-pub(super) fn is_equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
+pub(super) fn is_comparable_and_equal(
+    left: &Value,
+    right: &Value,
+    work: &ComparisonBudget,
+) -> Result<bool, EvalFailure> {
     match equal_non_null(left, right, work) {
         Err(EvalFailure::Error(_)) => Ok(false),
         answer => answer,
@@ -63,8 +67,8 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
         (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::Timestamp(a), Value::Timestamp(b)) => a.time == b.time,
         (Value::Type(a), Value::Type(b)) => a == b,
-        (Value::List(a), Value::List(b)) => return equal_lists(a, b, work),
-        (Value::Map(a), Value::Map(b)) => return equal_maps(a, b, work),
+        (Value::List(a), Value::List(b)) => return equal_lists_tolerating_incomparable_items(a, b, work),
+        (Value::Map(a), Value::Map(b)) => return equal_maps_ignoring_incomparable_values(a, b, work),
         (Value::Optional(Some(a)), Value::Optional(Some(b))) => return equal_non_null(a, b, work),
         (Value::Optional(a), Value::Optional(b)) => a.is_none() && b.is_none(),
         // A computed quantity is a pointer, which the other side does not know.
@@ -74,12 +78,16 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
         (Value::Url(a), Value::Url(b)) => a.to_string() == b.to_string(),
         (Value::Format(a), Value::Format(b)) => a.title == b.title,
-        _ if left.is_opaque() => return no_such_overload(),
+        _ if left.is_kubernetes_library_value() => return no_such_overload(),
         _ => false,
     })
 }
 
-fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
+fn equal_lists_tolerating_incomparable_items(
+    left: &List,
+    right: &List,
+    work: &ComparisonBudget,
+) -> Result<bool, EvalFailure> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -100,7 +108,11 @@ fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<boo
 
 /// True if both maps have the same keys with equal values. As in cel-go, values that cannot be compared do not make
 /// maps different.
-fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, EvalFailure> {
+fn equal_maps_ignoring_incomparable_values(
+    left: &Map,
+    right: &Map,
+    work: &ComparisonBudget,
+) -> Result<bool, EvalFailure> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -166,11 +178,11 @@ fn order_of_numbers(left: &Value, right: &Value) -> Option<Ordering> {
 /// The double as an integer, if that loses nothing.
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_int(value: f64) -> Option<i64> {
-    int_of_double(value).filter(|int| double_of_int(*int) == value)
+    truncate_double_to_int(value).filter(|int| double_of_int(*int) == value)
 }
 
 /// The double as an unsigned integer, if that loses nothing.
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_uint(value: f64) -> Option<u64> {
-    uint_of_double(value).filter(|int| double_of_uint(*int) == value)
+    truncate_double_to_uint(value).filter(|int| double_of_uint(*int) == value)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tollgate_formats::quantity::Quantity;
 
-use super::collections::{Map, MapKind};
+use super::collections::{Map, MapLookup};
 use super::library::quantity::SharedQuantity;
 use super::library::semver::Semver;
 use super::value::Value;
@@ -68,11 +68,14 @@ impl Device {
         let mut capacities: BTreeMap<Arc<str>, Vec<_>> = BTreeMap::new();
         for (name, amount) in capacity {
             let (domain, id) = domain_and_name(name, &driver);
-            capacities.entry(domain).or_default().push((id, Quantity::parse(amount).ok()?.into_owned()));
+            capacities
+                .entry(domain)
+                .or_default()
+                .push((id, Quantity::parse(amount).ok()?.into_owned_without_text()));
         }
-        let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, MapKind::Names)));
+        let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, MapLookup::Names)));
         let domains = domains.into_iter().map(|(domain, entries)| (domain, inner(entries)));
-        let attributes = Arc::new(Map::of_names(domains, MapKind::Domains));
+        let attributes = Arc::new(Map::of_names(domains, MapLookup::Domains));
         let mut device = Device {
             driver,
             allows_multiple_allocations,
@@ -85,7 +88,7 @@ impl Device {
         Some(Device { capacity: capacities, ..device })
     }
 
-    pub(super) fn list_attribute_name(&self) -> Option<&str> {
+    pub(super) fn first_list_valued_attribute_name(&self) -> Option<&str> {
         self.list_attribute.as_deref()
     }
 
@@ -102,10 +105,10 @@ impl Device {
             (Arc::clone(id), Value::Quantity(SharedQuantity::new(quantity.clone())))
         };
         let domains = self.capacity.iter().map(|(domain, entries)| {
-            let inner = Map::of_names(entries.iter().map(quantity), MapKind::Names);
+            let inner = Map::of_names(entries.iter().map(quantity), MapLookup::Names);
             (Arc::clone(domain), Value::Map(Arc::new(inner)))
         });
-        let capacity = Value::Map(Arc::new(Map::of_names(domains, MapKind::Domains)));
+        let capacity = Value::Map(Arc::new(Map::of_names(domains, MapLookup::Domains)));
         let fields = [
             ("driver", Value::String(Arc::clone(&self.driver))),
             ("allowMultipleAllocations", Value::Bool(self.allows_multiple_allocations)),
@@ -113,7 +116,7 @@ impl Device {
             ("capacity", capacity),
         ];
         let fields = fields.into_iter().map(|(name, value)| (name.into(), value));
-        Value::Map(Arc::new(Map::of_names(fields, MapKind::Names)))
+        Value::Map(Arc::new(Map::of_names(fields, MapLookup::Names)))
     }
 }
 

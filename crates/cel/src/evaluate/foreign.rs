@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use super::compare::{self, ComparisonBudget};
 use super::library::{self, CallContext};
 use super::value::{EvalFailure, Value};
-use super::{BEHAVIOUR_V1_37, Behaviour};
+use super::{BEHAVIOUR_V1_37, ReleaseBehaviour};
 use crate::{POLICY_ENV, functions};
 
 /// A string, an integer, or a value that a library function returned, for another CEL interpreter.
@@ -35,7 +35,7 @@ pub enum CallError {
     Failed(String),
 }
 
-const BEHAVIOUR: Behaviour = Behaviour { env: POLICY_ENV, ..BEHAVIOUR_V1_37 };
+const BEHAVIOUR: ReleaseBehaviour = ReleaseBehaviour { env: POLICY_ENV, ..BEHAVIOUR_V1_37 };
 
 impl From<&str> for LibraryValue {
     fn from(text: &str) -> LibraryValue {
@@ -87,7 +87,7 @@ impl LibraryValue {
 
     /// True if both are equal; values of different types are not.
     pub fn is_equal(&self, other: &LibraryValue) -> bool {
-        compare::is_equal(&self.0, &other.0, &ComparisonBudget::new()) == Ok(true)
+        compare::is_comparable_and_equal(&self.0, &other.0, &ComparisonBudget::new()) == Ok(true)
     }
 
     /// The order of two values; `None` if they have none.

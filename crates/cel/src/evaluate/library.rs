@@ -22,7 +22,7 @@ mod times;
 pub(super) mod url;
 mod urlparse;
 
-use super::Behaviour;
+use super::ReleaseBehaviour;
 use super::compare::{self, ComparisonBudget};
 use super::plan::ArgumentGuard;
 use super::value::{Evaluated, Value, eval_error, no_such_overload};
@@ -30,12 +30,12 @@ use crate::overload::{DeclaredType, Overload};
 
 /// Settings and limits that library functions can use.
 pub(super) struct CallContext<'b> {
-    pub(super) behaviour: &'b Behaviour,
+    pub(super) behaviour: &'b ReleaseBehaviour,
     pub(super) work: ComparisonBudget,
 }
 
 impl<'b> CallContext<'b> {
-    pub(super) fn of(behaviour: &'b Behaviour) -> CallContext<'b> {
+    pub(super) fn of(behaviour: &'b ReleaseBehaviour) -> CallContext<'b> {
         CallContext { behaviour, work: ComparisonBudget::new() }
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn call_by_name(name: &str, args: &[Value], context: &CallContext<'_>
 
 /// The requirement on an operator's first operand, for functions with a single implementation for all
 /// overloads.
-pub(super) fn operand_guard(name: &str) -> Option<ArgumentGuard> {
+pub(super) fn first_operand_guard(name: &str) -> Option<ArgumentGuard> {
     Some(match name {
         "_+_" => ArgumentGuard::Operand(Value::has_go_add_method),
         "_-_" => ArgumentGuard::Operand(|value| {
@@ -178,6 +178,6 @@ pub(super) fn go_value_text(value: &Value) -> String {
         Value::Quantity(quantity) => quantity.text(),
         Value::Semver(version) => version.text.clone(),
         Value::Url(url) => url.to_string(),
-        _ => conversions::converted_text(value).unwrap_or_default(),
+        _ => conversions::text_of_non_string_value(value).unwrap_or_default(),
     }
 }

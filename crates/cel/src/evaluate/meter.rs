@@ -41,7 +41,11 @@ impl CostMeter {
     }
 
     /// Records the value of a step, and fails if the cost limit is exceeded.
-    pub(super) fn record_value(&mut self, id: NodeId, value: Option<&Value>) -> Result<(), EvalFailure> {
+    pub(super) fn record_value_and_check_limit(
+        &mut self,
+        id: NodeId,
+        value: Option<&Value>,
+    ) -> Result<(), EvalFailure> {
         if self.places.len() <= id.index() {
             self.places.resize_with(id.index() + 1, Vec::new);
         }
@@ -53,9 +57,9 @@ impl CostMeter {
     }
 
     /// Removes the latest value of each expression, and all values above it.
-    pub(super) fn pop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
+    pub(super) fn pop_values_and_all_above(&mut self, ids: impl IntoIterator<Item = NodeId>) {
         for id in ids {
-            self.pop_value(id);
+            self.pop_value_and_all_above(id);
         }
     }
 
@@ -63,13 +67,13 @@ impl CostMeter {
     pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
         let mut found = Vec::with_capacity(args.len());
         for arg in args.iter().rev() {
-            found.push(self.pop_value(plan.step_cost_id(*arg)?)?.value);
+            found.push(self.pop_value_and_all_above(plan.step_cost_id(*arg)?)?.value);
         }
         found.reverse();
         Some(found)
     }
 
-    fn pop_value(&mut self, id: NodeId) -> Option<RememberedValue> {
+    fn pop_value_and_all_above(&mut self, id: NodeId) -> Option<RememberedValue> {
         let place = *self.places.get(id.index())?.last()?;
         let mut taken = None;
         while self.stack.len() > place

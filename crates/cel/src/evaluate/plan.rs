@@ -99,7 +99,7 @@ pub(super) struct LoopStep {
 
 /// A variable or value, with the qualifiers selected from it.
 #[derive(Debug)]
-pub(super) struct Attribute {
+pub(super) struct AttributeWithQualifiers {
     pub(super) id: NodeId,
     pub(super) base: AttributeBase,
     pub(super) qualifiers: Vec<Qualifier>,
@@ -141,7 +141,7 @@ pub(super) enum QualifierKey {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    pub(super) attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<AttributeWithQualifiers>,
     pub(super) root: StepId,
 }
 
@@ -150,7 +150,7 @@ impl Plan {
         self.steps.get(id.0)
     }
 
-    pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
+    pub(super) fn attribute(&self, id: AttributeId) -> Option<&AttributeWithQualifiers> {
         self.attributes.get(id.0)
     }
 

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use super::collections::{Key, Map, MapKind};
+use super::collections::{Key, Map, MapLookup};
 use super::plan::{
-    Attribute, AttributeBase, AttributeId, LoopStep, Plan, Qualifier, QualifierKey, Step, StepId, StepKind,
+    AttributeBase, AttributeId, AttributeWithQualifiers, LoopStep, Plan, Qualifier, QualifierKey, Step,
+    StepId, StepKind,
 };
 use super::value::Value;
-use super::{BEHAVIOUR_V1_37, Behaviour};
+use super::{BEHAVIOUR_V1_37, ReleaseBehaviour};
 use crate::check::TypeCheckResult;
 use crate::names;
 use crate::outcome::CelEnv;
@@ -45,7 +46,7 @@ const TYPE_NAMES: [&str; 17] = [
 pub(super) fn plan_expression(
     tree: &Tree,
     checked: &TypeCheckResult,
-    behaviour: &Behaviour,
+    behaviour: &ReleaseBehaviour,
     is_run: bool,
 ) -> Result<Plan, String> {
     let planned = vec![None; tree.len()];
@@ -58,7 +59,7 @@ pub(super) fn plan_expression(
 
 /// The error of [`plan_expression`]; `None` if the API server can turn the expression into a program.
 pub(crate) fn program_error_message(tree: &Tree, checked: &TypeCheckResult, env: CelEnv) -> Option<String> {
-    plan_expression(tree, checked, &Behaviour { env, ..BEHAVIOUR_V1_37 }, false).err()
+    plan_expression(tree, checked, &ReleaseBehaviour { env, ..BEHAVIOUR_V1_37 }, false).err()
 }
 
 /// The step of a node. The error is the server's message.
@@ -67,7 +68,7 @@ pub(super) type Planned = Result<StepId, String>;
 pub(super) struct Planner<'t> {
     tree: &'t Tree,
     checked: &'t TypeCheckResult,
-    pub(super) behaviour: &'t Behaviour,
+    pub(super) behaviour: &'t ReleaseBehaviour,
     /// True if the plan will be run. Otherwise only its errors matter, so it has no patterns and no qualifiers.
     pub(super) is_run: bool,
     plan: Plan,
@@ -152,13 +153,13 @@ impl Planner<'_> {
             let (key, value) = (self.constant_of(*key)?, self.constant_of(*value)?);
             if *is_optional { None } else { Some((Key::from_value(key).ok()?, (key.clone(), value.clone()))) }
         });
-        Some(Value::Map(Arc::new(Map::from_pairs(entries.collect::<Option<_>>()?, MapKind::Values))))
+        Some(Value::Map(Arc::new(Map::from_pairs(entries.collect::<Option<_>>()?, MapLookup::Values))))
     }
 
     /// The names of a constant's type in CEL and in Go; `None` if the step is no constant for the server. Lists and
     /// maps of constants are, even those that are built when they are needed.
-    pub(super) fn constant_type_names(&self, id: StepId) -> Option<[&'static str; 2]> {
-        let is_constant = |id: &StepId| self.constant_type_names(*id).is_some();
+    pub(super) fn constant_cel_and_go_type_names(&self, id: StepId) -> Option<[&'static str; 2]> {
+        let is_constant = |id: &StepId| self.constant_cel_and_go_type_names(*id).is_some();
         match &self.plan.step(id)?.kind {
             StepKind::Constant(value) => Some([value.type_name(), value.go_type()]),
             StepKind::List(elements) => elements
@@ -170,7 +171,7 @@ impl Planner<'_> {
                 parts.all(is_constant).then_some(["map", "*types.baseMap"])
             }
             StepKind::Call(call) => match (call.function, call.args.as_slice()) {
-                ("dyn", [arg]) => self.constant_type_names(*arg),
+                ("dyn", [arg]) => self.constant_cel_and_go_type_names(*arg),
                 ("type", [arg]) => is_constant(arg).then_some(["type", "*types.Type"]),
                 _ => None,
             },
@@ -199,7 +200,7 @@ impl Planner<'_> {
     }
 
     fn add_attribute(&mut self, id: NodeId, base: AttributeBase) -> AttributeId {
-        self.plan.attributes.push(Attribute { id, base, qualifiers: Vec::new() });
+        self.plan.attributes.push(AttributeWithQualifiers { id, base, qualifiers: Vec::new() });
         AttributeId(self.plan.attributes.len() - 1)
     }
 
@@ -292,7 +293,7 @@ impl Planner<'_> {
     }
 
     fn index_key(&mut self, id: NodeId, index: StepId) -> Result<QualifierKey, String> {
-        match (self.constant_of(index), self.constant_type_names(index)) {
+        match (self.constant_of(index), self.constant_cel_and_go_type_names(index)) {
             (Some(constant), _) if constant.can_be_index_or_key() => {
                 Ok(QualifierKey::Constant(constant.clone()))
             }

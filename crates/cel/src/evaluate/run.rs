@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Behaviour;
-use super::collections::{Key, Map, MapKind};
+use super::ReleaseBehaviour;
+use super::collections::{Key, Map, MapLookup};
 use super::compare;
 use super::library::{self, CallContext};
 use super::loops::LoopScope;
@@ -29,7 +29,7 @@ pub(super) struct Evaluation<'p> {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value) -> Evaluation<'p> {
+    pub(super) fn new(plan: &'p Plan, behaviour: &'p ReleaseBehaviour, device: Value) -> Evaluation<'p> {
         let (context, meter) = (CallContext::of(behaviour), CostMeter::default());
         Evaluation { plan, context, meter, device, scopes: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl<'p> Evaluation<'p> {
             StepKind::Loop(body) => {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
-                self.meter.pop_values(plan.step_cost_id(body.range));
+                self.meter.pop_values_and_all_above(plan.step_cost_id(body.range));
                 self.meter_value(step.id, value)
             }
         }
@@ -95,7 +95,7 @@ impl<'p> Evaluation<'p> {
     /// Reports a value to the meter, unless the evaluation was cancelled.
     fn meter_value(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
         check_not_cancelled(&value)?;
-        self.meter.record_value(id, value.as_ref().ok())?;
+        self.meter.record_value_and_check_limit(id, value.as_ref().ok())?;
         value
     }
 
@@ -109,9 +109,9 @@ impl<'p> Evaluation<'p> {
                 plan.attribute_cost_id(*truthy),
                 plan.step_cost_id(*condition),
             ];
-            self.meter.pop_values(ids.into_iter().flatten());
+            self.meter.pop_values_and_all_above(ids.into_iter().flatten());
         } else {
-            self.meter.pop_values(plan.attribute_cost_id(id));
+            self.meter.pop_values_and_all_above(plan.attribute_cost_id(id));
             self.meter.add(1);
         }
         if only_tests {
@@ -134,7 +134,7 @@ impl<'p> Evaluation<'p> {
                 cancelled => return cancelled,
             }
         }
-        self.meter.pop_values(terms.iter().filter_map(|term| self.plan.step_cost_id(*term)));
+        self.meter.pop_values_and_all_above(terms.iter().filter_map(|term| self.plan.step_cost_id(*term)));
         self.meter_value(id, problem.map_or(value, Err))
     }
 
@@ -247,7 +247,7 @@ impl<'p> Evaluation<'p> {
                 None => _ = pairs.remove(&Key::from_value(&key)?),
             }
         }
-        Ok(Value::Map(Arc::new(Map::from_pairs(pairs, MapKind::Values))))
+        Ok(Value::Map(Arc::new(Map::from_pairs(pairs, MapLookup::Values))))
     }
 
     fn build_message(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
@@ -259,7 +259,7 @@ impl<'p> Evaluation<'p> {
                 None => _ = values.remove(field.as_str()),
             }
         }
-        library::messages::build(name, &values)
+        library::messages::build_well_known_type_value(name, &values)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the recordings do not show: expressions that are made to be expensive, and what sharing does.
 
-use super::{AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Behaviour, Device, Program};
+use super::{AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program, ReleaseBehaviour};
 
 const TOO_DEAR: &str = "operation cancelled: actual cost limit exceeded";
 
@@ -9,13 +9,13 @@ fn device() -> Device {
     Device::new("d", false, attributes, [("whole", "40Gi"), ("large", "7Ei")]).unwrap()
 }
 
-fn answer(expression: &str, behaviour: &Behaviour) -> Result<bool, String> {
+fn answer(expression: &str, behaviour: &ReleaseBehaviour) -> Result<bool, String> {
     let program = Program::compile(expression, behaviour).unwrap_or_else(|error| panic!("{}", error.0));
     program.evaluate(&device()).map_err(|error| error.to_string())
 }
 
 /// Builds nested bindings: `cel.bind(x1, …x0…, cel.bind(x2, …x1…, …))`.
-fn doubled(first: &str, twice: fn(&str) -> String, last: fn(&str) -> String) -> String {
+fn nested_doubling_binds(first: &str, twice: fn(&str) -> String, last: fn(&str) -> String) -> String {
     let bind = |index: usize| format!("cel.bind(x{index}, {}, ", twice(&format!("x{}", index - 1)));
     let binds: String = (1..40).map(bind).collect();
     format!("cel.bind(x0, {first}, {binds}{}{}", last("x39"), ")".repeat(40))
@@ -25,14 +25,14 @@ fn doubled(first: &str, twice: fn(&str) -> String, last: fn(&str) -> String) -> 
 fn what_is_too_large_ends() {
     let sum = |x: &str| format!("{x} + {x}");
     let pair = |x: &str| format!("[{x}, {x}]");
-    let lazy = doubled("[1, 2]", sum, |x| format!("{x}.size() > 1000000"));
+    let lazy = nested_doubling_binds("[1, 2]", sum, |x| format!("{x}.size() > 1000000"));
     assert_eq!(answer(&lazy, &BEHAVIOUR_V1_37), Ok(true));
     for expression in [
-        doubled("[1, 2]", sum, |x| format!("{x}.all(y, y > 0)")),
-        doubled("[1, 2]", sum, |x| format!("{x}.reverse().size() > 0")),
-        doubled("[1, 2]", sum, |x| format!("{x} == {x}")),
-        doubled("dyn([1, 2])", pair, |x| format!("dyn({x}) == dyn({x})")),
-        doubled("dyn([[1], [2]])", |x| format!("dyn([{x}, {x}])"), |x| format!("{x}.flatten(99).size() > 0")),
+        nested_doubling_binds("[1, 2]", sum, |x| format!("{x}.all(y, y > 0)")),
+        nested_doubling_binds("[1, 2]", sum, |x| format!("{x}.reverse().size() > 0")),
+        nested_doubling_binds("[1, 2]", sum, |x| format!("{x} == {x}")),
+        nested_doubling_binds("dyn([1, 2])", pair, |x| format!("dyn({x}) == dyn({x})")),
+        nested_doubling_binds("dyn([[1], [2]])", |x| format!("dyn([{x}, {x}])"), |x| format!("{x}.flatten(99).size() > 0")),
         "lists.range(1000000).map(x, x).size() > 0".to_owned(),
         "lists.range(20000).map(x, string(x)).join(\"\").replace(\"\", lists.range(20000).map(x, string(x)).join(\"\")).size() > 0"
             .to_owned(),

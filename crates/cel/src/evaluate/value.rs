@@ -127,15 +127,15 @@ impl Value {
 
     /// The name of the type at run time.
     pub(super) fn type_name(&self) -> &'static str {
-        self.type_names().0
+        self.cel_and_go_type_names().0
     }
 
     /// Go's name of the type, which is in some errors.
     pub(super) fn go_type(&self) -> &'static str {
-        self.type_names().1
+        self.cel_and_go_type_names().1
     }
 
-    fn type_names(&self) -> (&'static str, &'static str) {
+    fn cel_and_go_type_names(&self) -> (&'static str, &'static str) {
         match self {
             Value::Null => ("null_type", "types.Null"),
             Value::Bool(_) => ("bool", "types.Bool"),
@@ -161,7 +161,7 @@ impl Value {
     }
 
     /// True for values of the Kubernetes libraries, which can be compared with values of their own type only.
-    pub(super) fn is_opaque(&self) -> bool {
+    pub(super) fn is_kubernetes_library_value(&self) -> bool {
         matches!(
             self,
             Value::Quantity(_)
@@ -215,7 +215,7 @@ impl Value {
             Value::String(text) => text.is_empty(),
             Value::Bytes(bytes) => bytes.is_empty(),
             Value::Duration(nanos) => *nanos == 0,
-            Value::Timestamp(moment) => moment.time.is_zero(),
+            Value::Timestamp(moment) => moment.time.is_go_zero_time(),
             Value::List(list) => list.len() == 0,
             Value::Map(map) => map.len() == 0,
             _ => false,

@@ -7,13 +7,13 @@ use super::token::{Token, TokenKind};
 
 /// Whether a backslash in a string starts an escape sequence.
 #[derive(Clone, Copy, PartialEq)]
-enum Escapes {
+enum EscapeHandling {
     Read,
     Ignore,
 }
 
 /// A token, or bytes with which no token begins.
-pub(crate) enum Lexed {
+pub(crate) enum TokenOrUnknownBytes {
     Token(Token),
     /// Bytes that no token begins with, which are skipped.
     Unknown {
@@ -37,18 +37,18 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads the next token, including white space and the end of the text, or reports invalid characters.
-    pub(crate) fn next_token(&mut self) -> Lexed {
+    pub(crate) fn next_token(&mut self) -> TokenOrUnknownBytes {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
         match longest_token(rest.as_bytes()) {
             Ok((kind, length)) => {
                 self.at = start + length;
-                Lexed::Token(Token { kind, start, end: self.at })
+                TokenOrUnknownBytes::Token(Token { kind, start, end: self.at })
             }
             Err(fitting) => {
                 let failing = rest.get(fitting..).and_then(|tail| tail.chars().next());
                 self.at = start + fitting + failing.map_or(0, char::len_utf8);
-                Lexed::Unknown { start, end: self.at }
+                TokenOrUnknownBytes::Unknown { start, end: self.at }
             }
         }
     }
@@ -69,12 +69,12 @@ fn longest_token(rest: &[u8]) -> TokenMatch {
         b'/' if second == Some(b'/') => {
             Ok((TokenKind::Hidden, matching_prefix_length(rest, |byte| byte != b'\n')))
         }
-        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word_token(rest)),
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(keyword_name_or_prefixed_string(rest)),
         b'0'..=b'9' => Ok(number_token(rest)),
         b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => {
-            Ok((TokenKind::Float, length_with_fraction(rest, 0)))
+            Ok((TokenKind::Float, float_literal_length(rest, 0)))
         }
-        b'"' | b'\'' => string_length(rest, Escapes::Read).map(|length| (TokenKind::String, length)),
+        b'"' | b'\'' => string_length(rest, EscapeHandling::Read).map(|length| (TokenKind::String, length)),
         b'`' => escaped_identifier(rest),
         b'=' if second == Some(b'=') => Ok((TokenKind::Equals, 2)),
         b'&' if second == Some(b'&') => Ok((TokenKind::And, 2)),
@@ -114,13 +114,13 @@ fn text_from(text: &[u8], at: usize) -> &[u8] {
 
 /// The kind and length of the keyword, name, or string with a prefix at the start of a text. If a string is
 /// unterminated, its prefix is a name.
-fn word_token(rest: &[u8]) -> (TokenKind, usize) {
+fn keyword_name_or_prefixed_string(rest: &[u8]) -> (TokenKind, usize) {
     let length = matching_prefix_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
     let prefixed = match name {
-        b"r" | b"R" => Some((TokenKind::String, Escapes::Ignore)),
-        b"b" | b"B" => Some((TokenKind::Bytes, Escapes::Read)),
-        b"br" | b"bR" | b"Br" | b"BR" => Some((TokenKind::Bytes, Escapes::Ignore)),
+        b"r" | b"R" => Some((TokenKind::String, EscapeHandling::Ignore)),
+        b"b" | b"B" => Some((TokenKind::Bytes, EscapeHandling::Read)),
+        b"br" | b"bR" | b"Br" | b"BR" => Some((TokenKind::Bytes, EscapeHandling::Ignore)),
         _ => None,
     };
     if let Some((kind, escapes)) = prefixed
@@ -151,7 +151,7 @@ fn number_token(rest: &[u8]) -> (TokenKind, usize) {
     }
     let digits = matching_prefix_length(rest, |byte| byte.is_ascii_digit());
     if rest.get(digits) == Some(&b'.') && rest.get(digits + 1).is_some_and(u8::is_ascii_digit) {
-        return (TokenKind::Float, length_with_fraction(rest, digits));
+        return (TokenKind::Float, float_literal_length(rest, digits));
     }
     if let Some(length) = exponent_length(text_from(rest, digits)) {
         return (TokenKind::Float, digits + length);
@@ -160,7 +160,7 @@ fn number_token(rest: &[u8]) -> (TokenKind, usize) {
 }
 
 /// The length of a number whose decimal point is at `point`, with a digit after it.
-fn length_with_fraction(rest: &[u8], point: usize) -> usize {
+fn float_literal_length(rest: &[u8], point: usize) -> usize {
     let end = point + 1 + matching_prefix_length(text_from(rest, point + 1), |byte| byte.is_ascii_digit());
     end + exponent_length(text_from(rest, end)).unwrap_or(0)
 }
@@ -180,7 +180,7 @@ fn exponent_length(rest: &[u8]) -> Option<usize> {
 
 /// The length of the string literal at the start of the text, or the number of valid bytes if it is
 /// malformed.
-fn string_length(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
+fn string_length(text: &[u8], escapes: EscapeHandling) -> Result<usize, usize> {
     let quote = text.first().copied().unwrap_or(b'"');
     if text.get(1) != Some(&quote) {
         return quoted_length(text, quote, escapes);
@@ -191,25 +191,25 @@ fn string_length(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
 
 /// The length of a single-line string literal in single or double quotes, or the number of valid bytes if it
 /// is malformed.
-fn quoted_length(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
+fn quoted_length(text: &[u8], quote: u8, escapes: EscapeHandling) -> Result<usize, usize> {
     let mut at = 1;
     loop {
         match text.get(at) {
             Some(byte) if *byte == quote => return Ok(at + 1),
             None | Some(b'\n' | b'\r') => return Err(at),
-            Some(b'\\') if escapes == Escapes::Read => at = escape_end(text, at)?,
+            Some(b'\\') if escapes == EscapeHandling::Read => at = escape_end(text, at)?,
             Some(_) => at += 1,
         }
     }
 }
 
 /// The length of a string in three quotes; `None` if it does not end or has a wrong escape.
-fn triple_quoted_length(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
+fn triple_quoted_length(text: &[u8], quote: u8, escapes: EscapeHandling) -> Option<usize> {
     let mut at = 3;
     loop {
         match text.get(at)? {
             byte if *byte == quote && text.get(at..at + 3) == Some(&[quote; 3]) => return Some(at + 3),
-            b'\\' if escapes == Escapes::Read => at = escape_end(text, at).ok()?,
+            b'\\' if escapes == EscapeHandling::Read => at = escape_end(text, at).ok()?,
             _ => at += 1,
         }
     }

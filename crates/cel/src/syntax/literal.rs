@@ -24,11 +24,11 @@ pub(super) fn read_literal(kind: TokenKind, text: &str, negative: bool) -> Resul
             value.map(Literal::Double).ok_or("invalid double literal")
         }
         TokenKind::String => {
-            let bytes = unescape(text, false)?;
+            let bytes = unquote_and_unescape(text, false)?;
             // Escapes of a string are characters, so this is one.
             String::from_utf8(bytes).ok().map(Literal::String).ok_or("unable to unescape string")
         }
-        TokenKind::Bytes => unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
+        TokenKind::Bytes => unquote_and_unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
         TokenKind::True => Ok(Literal::Bool(true)),
         TokenKind::False => Ok(Literal::Bool(false)),
         _ => Ok(Literal::Null),
@@ -47,7 +47,7 @@ fn parse_int(text: &str, negative: bool) -> Option<i64> {
 }
 
 /// Decodes a quoted string without a `b` prefix. cel-go `unescape`
-fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
+fn unquote_and_unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let (is_raw, quoted) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (true, quoted),
         None => (false, literal),
@@ -63,7 +63,7 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let mut rest = inner.as_str();
     while let Some((before, escape)) = rest.split_once('\\') {
         out.extend_from_slice(before.as_bytes());
-        rest = push_escape(&mut out, escape, is_bytes)?;
+        rest = append_decoded_escape(&mut out, escape, is_bytes)?;
     }
     out.extend_from_slice(rest.as_bytes());
     Ok(out)
@@ -71,7 +71,11 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
 
 /// Appends the character of an escape sequence, given without its backslash, and returns the rest. A number
 /// is a byte if `is_bytes`, otherwise a character.
-fn push_escape<'t>(out: &mut Vec<u8>, escape: &'t str, is_bytes: bool) -> Result<&'t str, &'static str> {
+fn append_decoded_escape<'t>(
+    out: &mut Vec<u8>,
+    escape: &'t str,
+    is_bytes: bool,
+) -> Result<&'t str, &'static str> {
     let mut chars = escape.chars();
     let letter = chars.next().unwrap_or('\\');
     let (digits, radix) = match letter {

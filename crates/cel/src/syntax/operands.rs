@@ -46,19 +46,19 @@ impl Parser<'_> {
     /// Parses `[index]` or `[?index]` after an operand.
     fn member_index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
-        let op = self.take()?.start;
+        let op = self.take_and_end_recovery()?.start;
         *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
-        self.check_expected(GrammarPosition::IndexStart, OPTIONAL_EXPR_START)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::IndexStart, OPTIONAL_EXPR_START)?;
         let optional = self.take_if(Question)?.is_some();
         let index = Some(self.expr(TokenSet::from_kinds(&[RightBracket]))?);
         *found = Some(self.add(Node::Index { op, operand, optional, index }));
-        self.expect(GrammarPosition::IndexClose, RightBracket, AFTER_MEMBER)
+        self.expect_or_recover_one_token(GrammarPosition::IndexClose, RightBracket, AFTER_MEMBER)
     }
 
     /// Parses `.field` or `.?field` after an operand.
     fn member_field(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
-        let op = self.take()?.start;
+        let op = self.take_and_end_recovery()?.start;
         let optional = self.take_if(Question)?.is_some();
         let field = self.field_name(AFTER_MEMBER)?;
         *found = Some(self.add(Node::Select { op, operand, optional, field }));
@@ -68,14 +68,14 @@ impl Parser<'_> {
     /// Parses `.name(args)` after an operand.
     fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> RuleResult {
         self.count_rule_entry(GrammarRule::Member)?;
-        self.take()?;
-        let name = self.take()?;
-        let open = self.take()?.start;
+        self.take_and_end_recovery()?;
+        let name = self.take_and_end_recovery()?;
+        let open = self.take_and_end_recovery()?.start;
         *found = Some(self.add(Node::MemberCall { open, target, name, args: Vec::new() }));
-        self.check_expected(GrammarPosition::MemberArguments, ARGUMENTS_START)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::MemberArguments, ARGUMENTS_START)?;
         let args = self.arguments()?;
         *found = Some(self.add(Node::MemberCall { open, target, name, args }));
-        self.expect(GrammarPosition::MemberClose, RightParen, AFTER_MEMBER)
+        self.expect_or_recover_one_token(GrammarPosition::MemberClose, RightParen, AFTER_MEMBER)
     }
 
     /// Parses the arguments of a call, which may be none, up to the parenthesis.
@@ -83,7 +83,7 @@ impl Parser<'_> {
         if !EXPR_START.has(self.current_kind()?) {
             return Ok(Vec::new());
         }
-        self.parse_rule(
+        self.parse_rule_with_recovery(
             GrammarRule::ExprList,
             TokenSet::from_kinds(&[RightParen]),
             Vec::new(),
@@ -100,12 +100,12 @@ impl Parser<'_> {
     /// Parses the name of a field; `follow` is what may come after it.
     fn field_name(&mut self, follow: TokenSet) -> Parsed<FieldNameToken> {
         let found = FieldNameToken { start: self.token_start()?, token: None };
-        self.parse_rule(GrammarRule::EscapeIdent, follow, found, |parser, found| {
-            parser.check_expected(GrammarPosition::FieldName, FIELD_NAME_START)?;
+        self.parse_rule_with_recovery(GrammarRule::EscapeIdent, follow, found, |parser, found| {
+            parser.check_expected_or_skip_one_token(GrammarPosition::FieldName, FIELD_NAME_START)?;
             if !FIELD_NAME_START.has(parser.current_kind()?) {
                 return Err(Self::no_alternative_error(GrammarPosition::FieldName, 0));
             }
-            found.token = Some(parser.take()?);
+            found.token = Some(parser.take_and_end_recovery()?);
             Ok(())
         })
     }
@@ -113,7 +113,7 @@ impl Parser<'_> {
     /// Parses an operand without what is after it.
     fn primary(&mut self) -> Parsed<NodeIndex> {
         self.parse_node_rule(GrammarRule::Primary, AFTER_MEMBER, |parser, found| {
-            parser.check_expected(GrammarPosition::Primary, MEMBER_START)?;
+            parser.check_expected_or_skip_one_token(GrammarPosition::Primary, MEMBER_START)?;
             match parser.current_kind()? {
                 LeftParen => parser.parenthesized(found),
                 LeftBracket => parser.list(found),
@@ -121,7 +121,7 @@ impl Parser<'_> {
                 Dot if parser.peek(1)?.kind != Identifier => {
                     Err(Self::no_alternative_error(GrammarPosition::Primary, 1))
                 }
-                Dot | Identifier => parser.name_or_call(found),
+                Dot | Identifier => parser.variable_call_or_message(found),
                 kind if LITERAL_START.has(kind) => {
                     *found = Some(parser.literal()?);
                     Ok(())
@@ -133,7 +133,7 @@ impl Parser<'_> {
 
     /// Parses a variable or a function call, whose name is one identifier, or a message literal, whose name can contain
     /// dots. Each may start with a dot.
-    fn name_or_call(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
+    fn variable_call_or_message(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
         let mut end = usize::from(self.current_kind()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
         while self.peek(end)?.kind == Dot && self.peek(end + 1)?.kind == Identifier {
@@ -142,51 +142,56 @@ impl Parser<'_> {
         if self.peek(end)?.kind == LeftBrace {
             let mut name = Vec::new();
             while self.current_kind()? != LeftBrace {
-                name.push(self.take()?);
+                name.push(self.take_and_end_recovery()?);
             }
             return self.message(name, found);
         }
         let start = self.token_start()?;
         self.take_if(Dot)?;
-        let name = NameToken { start, token: self.take()? };
+        let name = NameToken { start, token: self.take_and_end_recovery()? };
         if !is_call {
             *found = Some(self.add(Node::Ident(name)));
             return Ok(());
         }
-        let open = self.take()?.start;
+        let open = self.take_and_end_recovery()?.start;
         *found = Some(self.add(Node::Call { open, name, args: Vec::new() }));
-        self.check_expected(GrammarPosition::Arguments, ARGUMENTS_START)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::Arguments, ARGUMENTS_START)?;
         let args = self.arguments()?;
         *found = Some(self.add(Node::Call { open, name, args }));
-        self.expect(GrammarPosition::ArgumentsClose, RightParen, TokenSet::RULE_END)
+        self.expect_or_recover_one_token(GrammarPosition::ArgumentsClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses an expression in parentheses.
     fn parenthesized(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
-        self.take()?;
+        self.take_and_end_recovery()?;
         *found = Some(self.expr(TokenSet::from_kinds(&[RightParen]))?);
-        self.expect(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
+        self.expect_or_recover_one_token(GrammarPosition::NestedClose, RightParen, TokenSet::RULE_END)
     }
 
     /// Parses a list literal.
     fn list(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
-        let open = self.take()?.start;
+        let open = self.take_and_end_recovery()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBracket]);
         *found = Some(self.add(Node::List { open, elements: Vec::new() }));
-        self.check_expected(GrammarPosition::ListStart, OPTIONAL_EXPR_START.or(last))?;
+        self.check_expected_or_skip_one_token(GrammarPosition::ListStart, OPTIONAL_EXPR_START.or(last))?;
         if OPTIONAL_EXPR_START.has(self.current_kind()?) {
-            let elements = self.parse_rule(GrammarRule::ListInit, last, Vec::new(), |parser, elements| {
-                elements.push(parser.optional_expr(AFTER_ELEMENT)?);
-                while parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
-                    elements.push(parser.optional_expr(AFTER_ELEMENT)?);
-                }
-                Ok(())
-            })?;
+            let elements = self.parse_rule_with_recovery(
+                GrammarRule::ListInit,
+                last,
+                Vec::new(),
+                |parser, elements| {
+                    elements.push(parser.element_with_optional_question_mark(AFTER_ELEMENT)?);
+                    while parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
+                        elements.push(parser.element_with_optional_question_mark(AFTER_ELEMENT)?);
+                    }
+                    Ok(())
+                },
+            )?;
             *found = Some(self.add(Node::List { open, elements }));
         }
-        self.check_expected(GrammarPosition::ListEnd, last)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::ListEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(GrammarPosition::ListClose, RightBracket, TokenSet::RULE_END)
+        self.expect_or_recover_one_token(GrammarPosition::ListClose, RightBracket, TokenSet::RULE_END)
     }
 
     /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
@@ -194,11 +199,11 @@ impl Parser<'_> {
         if self.current_kind()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
         }
-        self.take().map(|_| true)
+        self.take_and_end_recovery().map(|_| true)
     }
 
     /// Parses an element, with or without `?` before it.
-    fn optional_expr(&mut self, follow: TokenSet) -> Parsed<Element> {
+    fn element_with_optional_question_mark(&mut self, follow: TokenSet) -> Parsed<Element> {
         let optional = self.current_kind()? == Question;
         let value = self.parse_node_rule(GrammarRule::OptExpr, follow, |parser, found| {
             parser.take_if(Question)?;
@@ -210,68 +215,76 @@ impl Parser<'_> {
 
     /// Parses a map literal.
     fn map(&mut self, found: &mut Option<NodeIndex>) -> RuleResult {
-        let open = self.take()?.start;
+        let open = self.take_and_end_recovery()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Map { open, entries: Vec::new() }));
-        self.check_expected(GrammarPosition::MapStart, OPTIONAL_EXPR_START.or(last))?;
+        self.check_expected_or_skip_one_token(GrammarPosition::MapStart, OPTIONAL_EXPR_START.or(last))?;
         if OPTIONAL_EXPR_START.has(self.current_kind()?) {
-            let entries = self.parse_rule(GrammarRule::MapList, last, Vec::new(), |parser, entries| {
-                let mut colon = GrammarPosition::FirstKeyColon;
-                loop {
-                    let key = parser.optional_expr(TokenSet::from_kinds(&[Colon]))?;
-                    parser.expect(colon, Colon, EXPR_START)?;
-                    entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
-                    if !parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
-                        return Ok(());
+            let entries =
+                self.parse_rule_with_recovery(GrammarRule::MapList, last, Vec::new(), |parser, entries| {
+                    let mut colon = GrammarPosition::FirstKeyColon;
+                    loop {
+                        let key =
+                            parser.element_with_optional_question_mark(TokenSet::from_kinds(&[Colon]))?;
+                        parser.expect_or_recover_one_token(colon, Colon, EXPR_START)?;
+                        entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
+                        if !parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
+                            return Ok(());
+                        }
+                        colon = GrammarPosition::KeyColon;
                     }
-                    colon = GrammarPosition::KeyColon;
-                }
-            })?;
+                })?;
             *found = Some(self.add(Node::Map { open, entries }));
         }
-        self.check_expected(GrammarPosition::MapEnd, last)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::MapEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(GrammarPosition::MapClose, RightBrace, TokenSet::RULE_END)
+        self.expect_or_recover_one_token(GrammarPosition::MapClose, RightBrace, TokenSet::RULE_END)
     }
 
     /// Parses the fields of a message in braces.
     fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> RuleResult {
-        let open = self.take()?.start;
+        let open = self.take_and_end_recovery()?.start;
         let last = TokenSet::from_kinds(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));
-        self.check_expected(GrammarPosition::MessageStart, OPTIONAL_FIELD_START.or(last))?;
+        self.check_expected_or_skip_one_token(GrammarPosition::MessageStart, OPTIONAL_FIELD_START.or(last))?;
         if OPTIONAL_FIELD_START.has(self.current_kind()?) {
             let start = self.token_start()?;
-            let fields = self.parse_rule(GrammarRule::FieldList, last, Vec::new(), |parser, fields| {
-                let mut colon = GrammarPosition::FirstFieldColon;
-                loop {
-                    let optional = parser.current_kind()? == Question;
-                    let name = parser.optional_field()?;
-                    let at = parser.token_start()?;
-                    parser.expect(colon, Colon, EXPR_START)?;
-                    let value = parser.expr(AFTER_ELEMENT)?;
-                    fields.push(MessageField { name, optional, colon: at, value });
-                    if !parser.take_comma_before_element(OPTIONAL_FIELD_START)? {
-                        return Ok(());
+            let fields =
+                self.parse_rule_with_recovery(GrammarRule::FieldList, last, Vec::new(), |parser, fields| {
+                    let mut colon = GrammarPosition::FirstFieldColon;
+                    loop {
+                        let optional = parser.current_kind()? == Question;
+                        let name = parser.field_name_with_optional_question_mark()?;
+                        let at = parser.token_start()?;
+                        parser.expect_or_recover_one_token(colon, Colon, EXPR_START)?;
+                        let value = parser.expr(AFTER_ELEMENT)?;
+                        fields.push(MessageField { name, optional, colon: at, value });
+                        if !parser.take_comma_before_element(OPTIONAL_FIELD_START)? {
+                            return Ok(());
+                        }
+                        colon = GrammarPosition::FieldColon;
                     }
-                    colon = GrammarPosition::FieldColon;
-                }
-            })?;
+                })?;
             *found = Some(self.add(Node::Message { name, open, start, fields }));
         }
-        self.check_expected(GrammarPosition::MessageEnd, last)?;
+        self.check_expected_or_skip_one_token(GrammarPosition::MessageEnd, last)?;
         self.take_if(Comma)?;
-        self.expect(GrammarPosition::MessageClose, RightBrace, TokenSet::RULE_END)
+        self.expect_or_recover_one_token(GrammarPosition::MessageClose, RightBrace, TokenSet::RULE_END)
     }
 
     /// Parses the name of a field of a message, with or without `?` before it.
-    fn optional_field(&mut self) -> Parsed<FieldNameToken> {
+    fn field_name_with_optional_question_mark(&mut self) -> Parsed<FieldNameToken> {
         let found = FieldNameToken { start: self.token_start()?, token: None };
-        self.parse_rule(GrammarRule::OptField, TokenSet::from_kinds(&[Colon]), found, |parser, found| {
-            parser.take_if(Question)?;
-            *found = parser.field_name(TokenSet::RULE_END)?;
-            Ok(())
-        })
+        self.parse_rule_with_recovery(
+            GrammarRule::OptField,
+            TokenSet::from_kinds(&[Colon]),
+            found,
+            |parser, found| {
+                parser.take_if(Question)?;
+                *found = parser.field_name(TokenSet::RULE_END)?;
+                Ok(())
+            },
+        )
     }
 
     /// Parses a literal, with the minus of a number.
@@ -282,7 +295,7 @@ impl Parser<'_> {
                 return Err(Self::no_alternative_error(GrammarPosition::Literal, 1));
             }
             parser.take_if(Minus)?;
-            let token = parser.take()?;
+            let token = parser.take_and_end_recovery()?;
             *found = Some(parser.add(Node::Literal { start, token }));
             Ok(())
         })

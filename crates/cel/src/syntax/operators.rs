@@ -34,7 +34,7 @@ impl Parser<'_> {
         // Nobody calls the first rule, so nothing follows it.
         self.parse_node_rule(GrammarRule::Start, TokenSet::EMPTY, |parser, root| {
             *root = Some(parser.expr(TokenSet::from_kinds(&[Eof]))?);
-            parser.expect(GrammarPosition::EndOfText, Eof, TokenSet::RULE_END)
+            parser.expect_or_recover_one_token(GrammarPosition::EndOfText, Eof, TokenSet::RULE_END)
         })
     }
 
@@ -45,18 +45,26 @@ impl Parser<'_> {
 
     /// Parses an expression such as `a ? b : c`.
     fn expr_on_current_stack(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
-        let (op, parts) =
-            self.parse_rule(GrammarRule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
+        let (op, parts) = self.parse_rule_with_recovery(
+            GrammarRule::Expr,
+            follow,
+            (None, [None; 3]),
+            |parser, (op, parts)| {
                 let [condition, then, otherwise] = parts;
                 *condition = Some(parser.or(TokenSet::RULE_END.or(TokenSet::from_kinds(&[Question])))?);
                 if let Some(question) = parser.take_if(Question)? {
                     *op = Some(question.start);
                     *then = Some(parser.or(TokenSet::from_kinds(&[Colon]))?);
-                    parser.expect(GrammarPosition::ConditionalColon, Colon, EXPR_START)?;
+                    parser.expect_or_recover_one_token(
+                        GrammarPosition::ConditionalColon,
+                        Colon,
+                        EXPR_START,
+                    )?;
                     *otherwise = Some(parser.expr(TokenSet::RULE_END)?);
                 }
                 Ok(())
-            })?;
+            },
+        )?;
         Ok(match (op, parts) {
             (Some(op), parts) => self.add(Node::Conditional { op, parts }),
             (None, [Some(only), ..]) => only,
@@ -84,15 +92,16 @@ impl Parser<'_> {
     ) -> Parsed<NodeIndex> {
         // Nearly every operand is read through here and stands alone: one term needs no list.
         let none = (None, Vec::new(), Vec::new());
-        let (first, more, ops) = self.parse_rule(rule, follow, none, |parser, (first, more, ops)| {
-            let after = TokenSet::RULE_END.or(TokenSet::from_kinds(&[operator]));
-            *first = Some(term(parser, after)?);
-            while let Some(token) = parser.take_if(operator)? {
-                ops.push(token.start);
-                more.push(term(parser, after)?);
-            }
-            Ok(())
-        })?;
+        let (first, more, ops) =
+            self.parse_rule_with_recovery(rule, follow, none, |parser, (first, more, ops)| {
+                let after = TokenSet::RULE_END.or(TokenSet::from_kinds(&[operator]));
+                *first = Some(term(parser, after)?);
+                while let Some(token) = parser.take_if(operator)? {
+                    ops.push(token.start);
+                    more.push(term(parser, after)?);
+                }
+                Ok(())
+            })?;
         Ok(match first {
             Some(only) if more.is_empty() => only,
             first => self.add(Node::Logic { terms: first.into_iter().chain(more).collect(), ops }),
@@ -107,8 +116,8 @@ impl Parser<'_> {
             if precedence > 1 || !RELATION_OPERATORS.has(parser.current_kind()?) {
                 return Ok(None);
             }
-            parser.count_reentry(GrammarRule::Relation)?;
-            let op = parser.take()?.start;
+            parser.count_rule_exit_and_entry(GrammarRule::Relation)?;
+            let op = parser.take_and_end_recovery()?.start;
             let right = parser.relation(2, after)?;
             Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
         })
@@ -127,8 +136,8 @@ impl Parser<'_> {
             } else {
                 return Ok(None);
             };
-            parser.count_reentry(GrammarRule::Calc)?;
-            let op = parser.take()?.start;
+            parser.count_rule_exit_and_entry(GrammarRule::Calc)?;
+            let op = parser.take_and_end_recovery()?.start;
             let right = parser.arithmetic_chain(right_precedence, after)?;
             Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
         })
@@ -152,7 +161,7 @@ impl Parser<'_> {
 
     /// Counts a rule as left and entered again, as the server does for each operator of a left-recursive
     /// rule.
-    pub(super) fn count_reentry(&mut self, rule: GrammarRule) -> Parsed<()> {
+    pub(super) fn count_rule_exit_and_entry(&mut self, rule: GrammarRule) -> Parsed<()> {
         self.count_rule_exit(rule);
         self.count_rule_entry(rule)
     }
@@ -160,8 +169,8 @@ impl Parser<'_> {
     /// Parses an operand with the `!` or `-` before it.
     fn unary(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
         let at = Some(self.token_start()?);
-        let found = self.parse_rule(GrammarRule::Unary, follow, None, |parser, found| {
-            parser.check_expected(GrammarPosition::Unary, EXPR_START)?;
+        let found = self.parse_rule_with_recovery(GrammarRule::Unary, follow, None, |parser, found| {
+            parser.check_expected_or_skip_one_token(GrammarPosition::Unary, EXPR_START)?;
             match parser.current_kind()? {
                 Not => parser.not(found),
                 // The minus of a number belongs to it.
@@ -182,7 +191,7 @@ impl Parser<'_> {
         let mut count = 0;
         while self.take_if(Not)?.is_some() {
             count += 1;
-            self.skip_unexpected(EXPR_START)?;
+            self.report_and_skip_unexpected(EXPR_START)?;
         }
         let operand = Some(self.member()?);
         *found = Some(self.add(Node::Prefix { op, count, operand }));
@@ -199,7 +208,7 @@ impl Parser<'_> {
         while self.take_if(Minus)?.is_some() {
             count += 1;
             *found = Some(self.add(Node::Prefix { op, count, operand: None }));
-            self.skip_unexpected(MEMBER_START)?;
+            self.report_and_skip_unexpected(MEMBER_START)?;
             match self.current_kind()? {
                 Minus if MEMBER_START.has(self.peek(1)?.kind) => {}
                 Minus => return Err(Self::no_alternative_error(GrammarPosition::AfterMinus, 1)),

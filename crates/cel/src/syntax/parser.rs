@@ -3,7 +3,7 @@
 //! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of
 //! names that is then consumed, so time is linear in the text.
 
-use super::lexer::{Lexed, Lexer};
+use super::lexer::{Lexer, TokenOrUnknownBytes};
 use super::token::{Token, TokenKind, TokenSet};
 use super::tree::{Node, NodeIndex};
 use crate::issue::Issues;
@@ -183,16 +183,16 @@ impl<'t> Parser<'t> {
     /// Reads the next token, and reports what is no token.
     fn read_token(&mut self) -> Parsed<()> {
         match self.lexer.next_token() {
-            Lexed::Token(token) => {
+            TokenOrUnknownBytes::Token(token) => {
                 if token.kind != TokenKind::Hidden {
                     self.visible.push(self.tokens.len());
                 }
                 self.tokens.push(token);
                 Ok(())
             }
-            Lexed::Unknown { start, end } => {
+            TokenOrUnknownBytes::Unknown { start, end } => {
                 let text = self.text.get(start..end).unwrap_or("");
-                self.syntax_error(start, &format!("token recognition error at: '{text}'"))
+                self.report_syntax_error(start, &format!("token recognition error at: '{text}'"))
             }
         }
     }
@@ -208,13 +208,13 @@ impl<'t> Parser<'t> {
     }
 
     /// Consumes the current token, which is known to match.
-    pub(super) fn take(&mut self) -> Parsed<Token> {
+    pub(super) fn take_and_end_recovery(&mut self) -> Parsed<Token> {
         self.end_recovery();
-        self.advance()
+        self.advance_past_current_token()
     }
 
     /// Moves past the current token and returns it; stays at the end of the text.
-    pub(super) fn advance(&mut self) -> Parsed<Token> {
+    pub(super) fn advance_past_current_token(&mut self) -> Parsed<Token> {
         let token = self.peek(0)?;
         if token.kind != TokenKind::Eof {
             self.cursor += 1;
@@ -225,14 +225,14 @@ impl<'t> Parser<'t> {
 
     /// Consumes the current token if it has this kind; otherwise returns `None`.
     pub(super) fn take_if(&mut self, kind: TokenKind) -> Parsed<Option<Token>> {
-        if self.current_kind()? == kind { self.take().map(Some) } else { Ok(None) }
+        if self.current_kind()? == kind { self.take_and_end_recovery().map(Some) } else { Ok(None) }
     }
 
     // — rules —
 
     /// Parses a rule into `found` by calling `body`. `follow` are the tokens that can follow it. After an
     /// error, recovers and returns the result so far.
-    pub(super) fn parse_rule<T>(
+    pub(super) fn parse_rule_with_recovery<T>(
         &mut self,
         rule: GrammarRule,
         follow: TokenSet,
@@ -246,7 +246,7 @@ impl<'t> Parser<'t> {
             Ok(()) => {}
             Err(EarlyRuleEnd::LimitExceeded) => return Err(LimitExceeded),
             Err(EarlyRuleEnd::Failed(fault)) => {
-                self.report(&fault)?;
+                self.report_rule_error_unless_recovering(&fault)?;
                 self.skip_to_recovery_token(fault.place)?;
             }
         }
@@ -262,7 +262,7 @@ impl<'t> Parser<'t> {
         follow: TokenSet,
         body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> RuleResult,
     ) -> Parsed<NodeIndex> {
-        let found = self.parse_rule(rule, follow, None, body)?;
+        let found = self.parse_rule_with_recovery(rule, follow, None, body)?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
@@ -291,19 +291,24 @@ impl<'t> Parser<'t> {
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
     /// token; otherwise fails.
-    pub(super) fn expect(&mut self, place: GrammarPosition, kind: TokenKind, then: TokenSet) -> RuleResult {
+    pub(super) fn expect_or_recover_one_token(
+        &mut self,
+        place: GrammarPosition,
+        kind: TokenKind,
+        then: TokenSet,
+    ) -> RuleResult {
         if self.current_kind()? == kind {
-            self.take()?;
+            self.take_and_end_recovery()?;
             return Ok(());
         }
         self.count_recovery()?;
         let expected = TokenSet::from_kinds(&[kind]);
-        if self.skip_extra_token(expected)? {
-            self.advance()?;
+        if self.report_and_skip_if_next_is_expected(expected)? {
+            self.advance_past_current_token()?;
             return Ok(());
         }
         let current = self.current_kind()?;
-        if self.with_follow_tokens(then).has(current) {
+        if self.with_follow_of_rules_that_may_end(then).has(current) {
             self.report_missing(expected)?;
             return Ok(());
         }
@@ -312,15 +317,22 @@ impl<'t> Parser<'t> {
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
     /// otherwise fails.
-    pub(super) fn check_expected(&mut self, place: GrammarPosition, expected: TokenSet) -> RuleResult {
-        if self.recovering || expected.has(self.current_kind()?) || self.skip_extra_token(expected)? {
+    pub(super) fn check_expected_or_skip_one_token(
+        &mut self,
+        place: GrammarPosition,
+        expected: TokenSet,
+    ) -> RuleResult {
+        if self.recovering
+            || expected.has(self.current_kind()?)
+            || self.report_and_skip_if_next_is_expected(expected)?
+        {
             return Ok(());
         }
         Err(EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.
-    pub(super) fn skip_unexpected(&mut self, expected: TokenSet) -> Parsed<()> {
+    pub(super) fn report_and_skip_unexpected(&mut self, expected: TokenSet) -> Parsed<()> {
         if self.recovering || expected.has(self.current_kind()?) {
             return Ok(());
         }
@@ -331,14 +343,14 @@ impl<'t> Parser<'t> {
             if current == TokenKind::Eof || wanted.has(current) {
                 return Ok(());
             }
-            self.advance()?;
+            self.advance_past_current_token()?;
         }
     }
 
     // — texts —
 
     /// Reports a syntax error; stops the parser if there are too many.
-    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Parsed<()> {
+    pub(super) fn report_syntax_error(&mut self, at: usize, message: &str) -> Parsed<()> {
         if self.reports == MAX_REPORTS {
             self.issues.report(at, format!("Syntax error: More than {MAX_REPORTS} syntax errors"));
             return Err(LimitExceeded);

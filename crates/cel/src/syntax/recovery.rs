@@ -23,7 +23,10 @@ impl Parser<'_> {
     pub(super) fn count_recovery(&mut self) -> Parsed<()> {
         if self.recoveries == MAX_RECOVERIES {
             let at = self.token_start()?;
-            self.syntax_error(at, &format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}"))?;
+            self.report_syntax_error(
+                at,
+                &format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}"),
+            )?;
             return Err(LimitExceeded);
         }
         self.recoveries += 1;
@@ -31,19 +34,19 @@ impl Parser<'_> {
     }
 
     /// Reports and skips the current token if the next one is expected; otherwise returns false.
-    pub(super) fn skip_extra_token(&mut self, expected: TokenSet) -> Parsed<bool> {
+    pub(super) fn report_and_skip_if_next_is_expected(&mut self, expected: TokenSet) -> Parsed<bool> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);
         }
         self.report_unwanted(expected)?;
-        self.advance()?;
+        self.advance_past_current_token()?;
         self.end_recovery();
         Ok(true)
     }
 
     /// The set, extended by the tokens that can follow the current rule and the enclosing rules that may end
     /// here.
-    pub(super) fn with_follow_tokens(&self, set: TokenSet) -> TokenSet {
+    pub(super) fn with_follow_of_rules_that_may_end(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
         let mut ends = set.may_end_rule();
         let mut outer = self.follows.iter().rev();
@@ -92,14 +95,15 @@ impl Parser<'_> {
             return Err(LimitExceeded);
         }
         *skipped += 1;
-        self.advance().map(|_| ())
+        self.advance_past_current_token().map(|_| ())
     }
 
     /// Reports an error, unless the parser is still recovering from another one.
-    pub(super) fn report(&mut self, fault: &RuleError) -> Parsed<()> {
+    pub(super) fn report_rule_error_unless_recovering(&mut self, fault: &RuleError) -> Parsed<()> {
         match fault.kind {
-            RuleErrorKind::Mismatch(expected) => self
-                .report_token(|token| format!("mismatched input {token} expecting {}", expected.describe())),
+            RuleErrorKind::Mismatch(expected) => self.report_at_token_unless_recovering(|token| {
+                format!("mismatched input {token} expecting {}", expected.describe())
+            }),
             RuleErrorKind::NoAlternative { .. } if self.recovering => Ok(()),
             RuleErrorKind::NoAlternative { further } => {
                 self.recovering = true;
@@ -110,29 +114,31 @@ impl Parser<'_> {
                     Some(keyword) => format!("mismatched input '{keyword}' expecting IDENTIFIER"),
                     None => format!("no viable alternative at input '{}'", escape_white_space(&input)),
                 };
-                self.syntax_error(at, &message)
+                self.report_syntax_error(at, &message)
             }
         }
     }
 
     /// Reports that the current token is one too many.
     pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Parsed<()> {
-        self.report_token(|token| format!("extraneous input {token} expecting {}", expected.describe()))
+        self.report_at_token_unless_recovering(|token| {
+            format!("extraneous input {token} expecting {}", expected.describe())
+        })
     }
 
     /// Reports that a token is missing before the current one.
     pub(super) fn report_missing(&mut self, expected: TokenSet) -> Parsed<()> {
-        self.report_token(|token| format!("missing {} at {token}", expected.describe()))
+        self.report_at_token_unless_recovering(|token| format!("missing {} at {token}", expected.describe()))
     }
 
     /// Reports an error about the current token, unless the parser is still recovering from another one.
-    fn report_token(&mut self, message: impl FnOnce(&str) -> String) -> Parsed<()> {
+    fn report_at_token_unless_recovering(&mut self, message: impl FnOnce(&str) -> String) -> Parsed<()> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
         let token = self.peek(0)?;
-        self.syntax_error(token.start, &message(&self.quote(token)))
+        self.report_syntax_error(token.start, &message(&self.quote(token)))
     }
 
     /// The text of a token in quotes, for messages.

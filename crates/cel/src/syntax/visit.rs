@@ -129,7 +129,7 @@ impl<'t> TreeBuilder<'_, 't> {
             }
             Node::Select { op, operand, optional, field } => {
                 let operand = self.visit(Some(*operand))?;
-                let field = self.field_name(*field, None).unwrap_or_default().to_owned();
+                let field = self.field_name_or_report_invalid(*field, None).unwrap_or_default().to_owned();
                 if *optional {
                     let field = self.draft.tree.add(*op, ExprKind::Literal(Literal::String(field)));
                     return Ok(self.add_operator_call(*op, "_?._", vec![operand, field]));
@@ -138,18 +138,18 @@ impl<'t> TreeBuilder<'_, 't> {
             }
             Node::MemberCall { open, target, name, args } => {
                 let target = self.visit(Some(*target))?;
-                self.add_call(*open, self.text_of(*name).to_owned(), Some(target), args)
+                self.add_call_or_macro_expansion(*open, self.text_of(*name).to_owned(), Some(target), args)
             }
             Node::Index { op, operand, optional, index } => {
                 let args = self.visit_all([Some(*operand), *index])?;
                 Ok(self.add_operator_call(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
             }
-            Node::Ident(name) => Ok(match self.name_unless_reserved(*name) {
+            Node::Ident(name) => Ok(match self.name_or_report_reserved_word(*name) {
                 Some(text) => self.draft.tree.add(name.token.start, ExprKind::Ident(text)),
                 None => self.add_missing_node(name.start),
             }),
-            Node::Call { open, name, args } => match self.name_unless_reserved(*name) {
-                Some(function) => self.add_call(*open, function, None, args),
+            Node::Call { open, name, args } => match self.name_or_report_reserved_word(*name) {
+                Some(function) => self.add_call_or_macro_expansion(*open, function, None, args),
                 None => Ok(self.add_missing_node(name.start)),
             },
             Node::List { open, elements } => {
@@ -168,7 +168,7 @@ impl<'t> TreeBuilder<'_, 't> {
             Node::Message { name, open, start, fields } => {
                 let mut read = Vec::with_capacity(fields.len());
                 for field in fields {
-                    if let Some(name) = self.field_name(field.name, Some(*start)) {
+                    if let Some(name) = self.field_name_or_report_invalid(field.name, Some(*start)) {
                         let value = self.visit(Some(field.value))?;
                         let (at, optional) = (field.colon, field.optional);
                         read.push(StructField { at, name: name.to_owned(), value, optional });
@@ -234,7 +234,7 @@ impl<'t> TreeBuilder<'_, 't> {
     }
 
     /// The text of a name, with a dot if one is before it; reports a reserved word and returns `None`.
-    fn name_unless_reserved(&mut self, name: NameToken) -> Option<String> {
+    fn name_or_report_reserved_word(&mut self, name: NameToken) -> Option<String> {
         let word = self.text_of(name.token);
         if RESERVED_WORDS.contains(&word) {
             self.draft.issues.report(name.start, format!("reserved identifier: {word}"));
@@ -245,7 +245,11 @@ impl<'t> TreeBuilder<'_, 't> {
 
     /// The name of a field; `None` if it is invalid. The error is reported at the field, or at `list`, the
     /// start of the fields of a message.
-    fn field_name(&mut self, field: FieldNameToken, list: Option<usize>) -> Option<&'t str> {
+    fn field_name_or_report_invalid(
+        &mut self,
+        field: FieldNameToken,
+        list: Option<usize>,
+    ) -> Option<&'t str> {
         let complaint = match field.token {
             Some(token) if token.kind == TokenKind::Identifier || self.draft.env.escaped_identifiers => {
                 return Some(self.text_of(token).trim_matches('`'));
@@ -258,7 +262,7 @@ impl<'t> TreeBuilder<'_, 't> {
     }
 
     /// Adds a call, or what it expands to if it is a macro.
-    fn add_call(
+    fn add_call_or_macro_expansion(
         &mut self,
         open: usize,
         function: String,

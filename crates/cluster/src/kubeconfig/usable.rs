@@ -40,7 +40,7 @@ pub(super) fn parse_server_url(server: &str) -> anyhow::Result<ServerUrl> {
 }
 
 /// Returns an error, as kubectl does, for a cluster with two certificate authorities.
-pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
+pub(super) fn check_single_certificate_authority(cluster: &Cluster) -> anyhow::Result<()> {
     anyhow::ensure!(
         cluster.certificate_authority.is_none() || cluster.certificate_authority_data.is_none(),
         "certificate-authority and certificate-authority-data are both set in the kubeconfig: remove one of them"
@@ -49,7 +49,7 @@ pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
 }
 
 /// Returns an error, as kubectl does, for a user with two credentials of one kind, or with incomplete ones.
-pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
+pub(super) fn check_user_credentials(user: &AuthInfo) -> anyhow::Result<()> {
     let is_set = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
     let has_token = user.token.as_ref().is_some_and(|token| !token.expose_secret().is_empty());
     let has_key_data = user.client_key_data.as_ref().is_some_and(|key| !key.expose_secret().is_empty());
@@ -72,11 +72,11 @@ pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
         has_key || !(has_certificate || has_data),
         "the user in the kubeconfig has a client certificate, but neither client-key nor client-key-data"
     );
-    user.exec.as_ref().map_or(Ok(()), check_plugin)
+    user.exec.as_ref().map_or(Ok(()), check_exec_plugin_fields)
 }
 
 /// Refuses an exec plugin without the fields that kubectl requires.
-fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
+fn check_exec_plugin_fields(exec: &ExecConfig) -> anyhow::Result<()> {
     let command = exec.command.as_deref().unwrap_or_default();
     anyhow::ensure!(!command.is_empty(), "the exec plugin in the kubeconfig has no command");
     let version = exec.api_version.as_deref().unwrap_or_default();
@@ -117,7 +117,9 @@ pub(super) fn valid_ca_certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> 
 
 #[cfg(test)]
 mod tests {
-    use super::{check_cluster, check_user, parse_server_url, valid_ca_certificates};
+    use super::{
+        check_single_certificate_authority, check_user_credentials, parse_server_url, valid_ca_certificates,
+    };
     use kube::config::Kubeconfig;
 
     #[test]
@@ -188,7 +190,7 @@ mod tests {
             let text = format!("users: [{{name: u, user: {{{user}}}}}]");
             let config = Kubeconfig::from_yaml(&text).expect("YAML");
             let user = config.auth_infos.first().and_then(|user| user.auth_info.as_ref()).expect("a user");
-            match (check_user(user), refused) {
+            match (check_user_credentials(user), refused) {
                 (Ok(()), None) => {}
                 (Err(error), Some(why)) if error.to_string().contains(why) => {}
                 (found, _) => panic!("{text}: {found:?}"),
@@ -198,7 +200,7 @@ mod tests {
             "clusters: [{name: c, cluster: {certificate-authority: a, certificate-authority-data: Yg==}}]";
         let config = Kubeconfig::from_yaml(text).expect("YAML");
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref()).expect("a cluster");
-        assert!(check_cluster(cluster).is_err());
+        assert!(check_single_certificate_authority(cluster).is_err());
         let none =
             valid_ca_certificates(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
         assert!(none.ends_with("it contains no PEM certificate"), "{none}");

@@ -73,15 +73,16 @@ pub(super) fn differences(
         found.extend(address_differences(name, stored, webhook));
         let must_stay_fail_closed = narrowing.must_stay_fail_closed(stored, webhook);
         let is_kept = |field: &str| field == "failurePolicy" && must_stay_fail_closed;
-        let is_different =
-            |field: &&str| !are_equivalent(webhook.get(field), stored.get(field)) && !is_kept(field);
+        let is_different = |field: &&str| {
+            !are_equal_with_absent_as_empty(webhook.get(field), stored.get(field)) && !is_kept(field)
+        };
         let fields = COMPARED_FIELDS.into_iter().filter(is_different);
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
     // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call
     // it.
     let first = desired.get("webhooks").item(0);
-    for stored in undesired_entries(stored, desired).filter(|_| first.exists()) {
+    for stored in undesired_tollgate_entries(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
     }
     // The command that removes all configurations in an emergency selects them by label.
@@ -91,8 +92,9 @@ pub(super) fn differences(
         found.push("metadata.labels".to_owned());
     }
     if let Some(owner) = owner
-        && !owner_references(stored)
-            .any(|reference| refers_to(reference, owner) && reference.get("uid").str() == owner.uid)
+        && !owner_references(stored).any(|reference| {
+            refers_to_owner_by_name(reference, owner) && reference.get("uid").str() == owner.uid
+        })
     {
         found.push("metadata.ownerReferences".to_owned());
     }
@@ -104,7 +106,8 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
     let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
     let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
-    let different = fields.filter(|field| !are_equivalent(desired.get(field), stored.get(field)));
+    let different =
+        fields.filter(|field| !are_equal_with_absent_as_empty(desired.get(field), stored.get(field)));
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
 }
 
@@ -134,12 +137,12 @@ fn webhook_address(config: Value<'_>) -> String {
 }
 
 /// True if a stored entry of Tollgate is not desired.
-pub(super) fn has_undesired_entries(stored: Value<'_>, desired: Value<'_>) -> bool {
-    undesired_entries(stored, desired).next().is_some()
+pub(super) fn has_undesired_tollgate_entries(stored: Value<'_>, desired: Value<'_>) -> bool {
+    undesired_tollgate_entries(stored, desired).next().is_some()
 }
 
 /// The stored entries of Tollgate that are not desired.
-fn undesired_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+fn undesired_tollgate_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
         name.ends_with(WEBHOOK_NAME_SUFFIX) && find_entry(desired, name).is_none()
@@ -147,7 +150,7 @@ fn undesired_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator
 }
 
 /// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
-pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
+pub(super) fn any_tollgate_entry_lacks_ca_bundle(stored: Value<'_>) -> bool {
     let ours = stored
         .get("webhooks")
         .items()
@@ -181,27 +184,34 @@ pub(super) fn merge_patch_to_desired(
         match find_entry(desired, name) {
             Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
                 let fields = [
-                    ("clientConfig", &*client_config_with_bundle(webhook, stored)),
+                    ("clientConfig", &*client_config_with_stored_bundle_if_missing(webhook, stored)),
                     ("failurePolicy", "\"Fail\""),
                 ];
                 webhooks.push(with_members(webhook, &fields));
             }
-            Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
+            Some(webhook) => webhooks.push(entry_with_stored_bundle_if_missing(webhook, stored)),
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && first.exists() => {
-                webhooks.push(with_member(stored, "clientConfig", &client_config_with_bundle(first, stored)));
+                webhooks.push(with_member(
+                    stored,
+                    "clientConfig",
+                    &client_config_with_stored_bundle_if_missing(first, stored),
+                ));
             }
             None => webhooks.push(stored.to_json()),
         }
     }
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing_entries(stored, desired).map(|webhook| entry_with_bundle(webhook, sibling)));
+    webhooks.extend(
+        missing_entries(stored, desired).map(|webhook| entry_with_stored_bundle_if_missing(webhook, sibling)),
+    );
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
     if let Some(owner) = owner {
-        let others =
-            owner_references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
+        let others = owner_references(stored)
+            .filter(|reference| !refers_to_owner_by_name(*reference, owner))
+            .map(Value::to_json);
         let all: Vec<String> = others.chain([owner_reference(owner)]).collect();
         _ = write!(metadata, r#","ownerReferences":[{}]"#, all.join(","));
     }
@@ -213,7 +223,7 @@ pub(super) fn merge_patch_to_desired(
 }
 
 /// The CA certificates of all webhooks, PEM, without duplicates.
-pub(super) fn stored_bundle(configuration: Value<'_>) -> String {
+pub(super) fn merged_ca_bundle_pem(configuration: Value<'_>) -> String {
     let mut texts: Vec<&str> = Vec::new();
     for webhook in configuration.get("webhooks").items() {
         let bundle = webhook.get("clientConfig").get("caBundle").str();
@@ -236,7 +246,7 @@ fn owner_references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
 }
 
 /// True if a reference names the owner, whatever its uid.
-fn refers_to(reference: Value<'_>, owner: &OwnerClusterRole) -> bool {
+fn refers_to_owner_by_name(reference: Value<'_>, owner: &OwnerClusterRole) -> bool {
     reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
 }
 
@@ -249,12 +259,12 @@ fn owner_reference(owner: &OwnerClusterRole) -> String {
 }
 
 /// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
-fn entry_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
-    with_member(desired, "clientConfig", &client_config_with_bundle(desired, stored))
+fn entry_with_stored_bundle_if_missing(desired: Value<'_>, stored: Value<'_>) -> String {
+    with_member(desired, "clientConfig", &client_config_with_stored_bundle_if_missing(desired, stored))
 }
 
 /// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
-fn client_config_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
+fn client_config_with_stored_bundle_if_missing(desired: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
         return client.to_json();
@@ -287,7 +297,7 @@ fn with_members(object: Value<'_>, changed: &[(&str, &str)]) -> String {
 /// True if both values mean the same to the API server: the order of members does not matter, and an absent or null
 /// value equals an empty list or object, but not an empty string. Decides whether a webhook configuration must be
 /// written again.
-fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
+fn are_equal_with_absent_as_empty(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()
             || match value.kind() {
@@ -303,14 +313,18 @@ fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     match one.kind() {
         ValueKind::Object => {
             let covers = |one: Value<'_>, other: Value<'_>| {
-                one.members().all(|(name, value)| are_equivalent(value, other.get(name.text())))
+                one.members()
+                    .all(|(name, value)| are_equal_with_absent_as_empty(value, other.get(name.text())))
             };
             other.kind() == ValueKind::Object && covers(one, other) && covers(other, one)
         }
         ValueKind::Array => {
             other.kind() == ValueKind::Array
                 && one.len() == other.len()
-                && one.items().zip(other.items()).all(|(one, other)| are_equivalent(one, other))
+                && one
+                    .items()
+                    .zip(other.items())
+                    .all(|(one, other)| are_equal_with_absent_as_empty(one, other))
         }
         kind => kind == other.kind() && one.text() == other.text(),
     }
@@ -319,8 +333,8 @@ fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        NarrowingPermission, OwnerClusterRole, differences, has_undesired_entries, lacks_bundle,
-        merge_patch_to_desired, stored_bundle,
+        NarrowingPermission, OwnerClusterRole, any_tollgate_entry_lacks_ca_bundle, differences,
+        has_undesired_tollgate_entries, merge_patch_to_desired, merged_ca_bundle_pem,
     };
     use tollgate_document::doc;
 
@@ -395,8 +409,8 @@ mod tests {
         assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
         assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
         assert!(
-            has_undesired_entries(stored.root(), desired.root())
-                && !has_undesired_entries(after.root(), desired.root())
+            has_undesired_tollgate_entries(stored.root(), desired.root())
+                && !has_undesired_tollgate_entries(after.root(), desired.root())
         );
         // What another replica needs stays, and can be called.
         let kept =
@@ -447,7 +461,10 @@ mod tests {
             merge_patch_to_desired(stored.root(), desired.root(), None, true, NarrowingPermission::Allowed);
         let after = doc::parse(&written).unwrap();
         assert_eq!(after.root().get("webhooks").item(1).get("clientConfig").get("caBundle").str(), "QQ==");
-        assert!(lacks_bundle(desired.root()) && !lacks_bundle(after.root()));
+        assert!(
+            any_tollgate_entry_lacks_ca_bundle(desired.root())
+                && !any_tollgate_entry_lacks_ca_bundle(after.root())
+        );
     }
 
     #[test]
@@ -457,6 +474,6 @@ mod tests {
                 {"clientConfig":{"caBundle":"Qg=="}},{"clientConfig":{}},{"clientConfig":{"caBundle":"?"}}]}"#,
         )
         .unwrap();
-        assert_eq!(stored_bundle(stored.root()), "AB");
+        assert_eq!(merged_ca_bundle_pem(stored.root()), "AB");
     }
 }

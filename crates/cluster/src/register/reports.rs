@@ -25,7 +25,7 @@ impl Registrar {
 
     pub(super) fn report_error(&self, error: &ApiError) {
         let WebhookConfigRef { resource, name } = &self.target;
-        let hint = match error.code() {
+        let hint = match error.http_status_or_zero() {
             401 => "; check the credentials",
             403 => "; apply the ClusterRole of manifests/overlays/self-managed",
             _ => "",

@@ -5,7 +5,7 @@
 
 use super::name;
 use super::repeat_template::RepeatTemplate;
-use super::tape::Tape;
+use super::tape::PooledTape;
 use super::{ConstantText, Doc, Node, OwnedTexts, Span, Syntax, TextSource, Value, ValueKind};
 
 /// Writes the nodes of a document one after the other.
@@ -36,16 +36,16 @@ impl<'a> Builder<'a> {
 
     /// Creates an empty document over `source` with capacity for `nodes` nodes, for a part of a document.
     pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on_tape(Tape::with_capacity(nodes), source, syntax)
+        Builder::on_tape(PooledTape::with_pooled_capacity(nodes), source, syntax)
     }
 
     /// Like [`Builder::with_capacity`], but allocates exactly `nodes` nodes, for a document that is kept.
     pub fn with_exact_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on_tape(Tape::with_exact_capacity(nodes), source, syntax)
+        Builder::on_tape(PooledTape::with_exact_capacity(nodes), source, syntax)
     }
 
     /// An empty document over `source` whose nodes are written to that tape.
-    fn on_tape(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
+    fn on_tape(nodes: PooledTape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
             doc: Doc { source, syntax, nodes, owned: OwnedTexts::NONE, verbatim: false },
             open: Vec::with_capacity(16),

@@ -7,34 +7,34 @@ use super::{Builder, Doc, Span, Value, ValueKind};
 
 /// A value that a [`DocChange`] adds to a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ChangeValue {
+pub enum OwnedJsonValue {
     Null,
     /// A string.
     Str(Box<str>),
     /// An integer.
     Int(i64),
-    List(Vec<ChangeValue>),
-    Object(Vec<(&'static str, ChangeValue)>),
+    List(Vec<OwnedJsonValue>),
+    Object(Vec<(&'static str, OwnedJsonValue)>),
 }
 
-impl ChangeValue {
+impl OwnedJsonValue {
     /// A string.
-    pub fn str(text: impl Into<Box<str>>) -> ChangeValue {
-        ChangeValue::Str(text.into())
+    pub fn str(text: impl Into<Box<str>>) -> OwnedJsonValue {
+        OwnedJsonValue::Str(text.into())
     }
 
     /// The value as compact JSON, members in their given order.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         match self {
-            ChangeValue::Null => out.push_str("null"),
-            ChangeValue::Str(text) => tollgate_formats::gofmt::push_json_string(&mut out, text),
-            ChangeValue::Int(number) => out = number.to_string(),
-            ChangeValue::List(items) => {
-                let items: Vec<String> = items.iter().map(ChangeValue::to_json).collect();
+            OwnedJsonValue::Null => out.push_str("null"),
+            OwnedJsonValue::Str(text) => tollgate_formats::gofmt::push_json_string(&mut out, text),
+            OwnedJsonValue::Int(number) => out = number.to_string(),
+            OwnedJsonValue::List(items) => {
+                let items: Vec<String> = items.iter().map(OwnedJsonValue::to_json).collect();
                 out = format!("[{}]", items.join(","));
             }
-            ChangeValue::Object(members) => {
+            OwnedJsonValue::Object(members) => {
                 out.push('{');
                 for (index, (key, value)) in members.iter().enumerate() {
                     if index > 0 {
@@ -53,8 +53,8 @@ impl ChangeValue {
     /// The number of nodes that the value takes on a tape, keys included.
     fn node_count(&self) -> usize {
         match self {
-            ChangeValue::List(items) => 1 + items.iter().map(ChangeValue::node_count).sum::<usize>(),
-            ChangeValue::Object(members) => {
+            OwnedJsonValue::List(items) => 1 + items.iter().map(OwnedJsonValue::node_count).sum::<usize>(),
+            OwnedJsonValue::Object(members) => {
                 1 + members.iter().map(|(_, value)| 1 + value.node_count()).sum::<usize>()
             }
             _ => 1,
@@ -64,19 +64,19 @@ impl ChangeValue {
     /// Writes the value to the end of a document, with empty spans.
     fn write(&self, out: &mut Builder<'_>) {
         match self {
-            ChangeValue::Null => out.write_owned(ValueKind::Null, Span::default(), "null"),
-            ChangeValue::Str(text) => out.write_owned(ValueKind::String, Span::default(), text),
-            ChangeValue::Int(number) => {
+            OwnedJsonValue::Null => out.write_owned(ValueKind::Null, Span::default(), "null"),
+            OwnedJsonValue::Str(text) => out.write_owned(ValueKind::String, Span::default(), text),
+            OwnedJsonValue::Int(number) => {
                 out.write_owned(ValueKind::Number, Span::default(), number.to_string())
             }
-            ChangeValue::List(items) => {
+            OwnedJsonValue::List(items) => {
                 out.open(ValueKind::Array, Span::default());
                 for item in items {
                     item.write(out);
                 }
                 out.close(0);
             }
-            ChangeValue::Object(members) => {
+            OwnedJsonValue::Object(members) => {
                 out.open(ValueKind::Object, Span::default());
                 for (key, value) in members {
                     out.write_constant(ValueKind::String, Span::default(), key);
@@ -97,21 +97,21 @@ pub enum DocChange {
         object: u32,
         /// Key of the member.
         key: &'static str,
-        value: ChangeValue,
+        value: OwnedJsonValue,
     },
     /// Adds an item after the last one of a list.
     Append {
         /// The list's [`Value::index`].
         list: u32,
         /// The item to add.
-        value: ChangeValue,
+        value: OwnedJsonValue,
     },
     /// Replaces a value.
     Replace {
         /// The value's [`Value::index`].
         node: u32,
         /// The new value.
-        value: ChangeValue,
+        value: OwnedJsonValue,
     },
 }
 
@@ -200,7 +200,7 @@ impl<'c> ChangesByNode<'c> {
     }
 
     /// The new value for a node; `None` if it is unchanged.
-    fn replacement(&self, at: u32) -> Option<&'c ChangeValue> {
+    fn replacement(&self, at: u32) -> Option<&'c OwnedJsonValue> {
         self.changes_at(at).find_map(|change| match change {
             DocChange::Replace { value, .. } => Some(value),
             DocChange::Add { .. } | DocChange::Append { .. } => None,
@@ -210,7 +210,7 @@ impl<'c> ChangesByNode<'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChangeValue, DocChange, apply_changes};
+    use super::{DocChange, OwnedJsonValue, apply_changes};
     use crate::doc::parse;
 
     #[test]
@@ -218,16 +218,16 @@ mod tests {
         let doc = parse(r#"{"a":[{"x":1},null],"b":""}"#).unwrap();
         let (first, second) = (doc.root().get("a").item(0), doc.root().get("a").item(1));
         let changes = [
-            DocChange::Add { object: first.index(), key: "y", value: ChangeValue::Int(2) },
+            DocChange::Add { object: first.index(), key: "y", value: OwnedJsonValue::Int(2) },
             DocChange::Replace {
                 node: second.index(),
-                value: ChangeValue::Object(vec![("z", ChangeValue::str("s"))]),
+                value: OwnedJsonValue::Object(vec![("z", OwnedJsonValue::str("s"))]),
             },
-            DocChange::Replace { node: doc.root().get("b").index(), value: ChangeValue::str("t") },
-            DocChange::Add { object: 0, key: "c", value: ChangeValue::str("u") },
+            DocChange::Replace { node: doc.root().get("b").index(), value: OwnedJsonValue::str("t") },
+            DocChange::Add { object: 0, key: "c", value: OwnedJsonValue::str("u") },
             DocChange::Append {
                 list: doc.root().get("a").index(),
-                value: ChangeValue::List(vec![ChangeValue::Int(3), ChangeValue::str("v")]),
+                value: OwnedJsonValue::List(vec![OwnedJsonValue::Int(3), OwnedJsonValue::str("v")]),
             },
         ];
         let changed = apply_changes(doc.root(), &changes);

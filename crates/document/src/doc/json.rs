@@ -9,7 +9,7 @@ mod strings;
 
 pub use kept::{KeptFields, KeptObject, ObjectWithDeferredMember, parse_kept};
 
-use super::matched_run::{self, MatchedRun, NextToken, RunStart};
+use super::matched_run::{self, MatchedByteRun, NextToken, TemplateRunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, repeat_template};
 
 /// A JSON syntax error, with Go's message.
@@ -116,25 +116,36 @@ impl<'a> Reader<'a> {
 
     /// Reads the value at the current position, with everything in it.
     pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
-        if out.copies_repeats { self.read_tokens::<true>(out) } else { self.read_tokens::<false>(out) }
+        if out.copies_repeats {
+            self.read_complete_value::<true>(out)
+        } else {
+            self.read_complete_value::<false>(out)
+        }
     }
 
     /// Reads the value at the current position; looks for templates if `COPIES` is true.
-    fn read_tokens<const COPIES: bool>(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
+    fn read_complete_value<const COPIES: bool>(
+        &mut self,
+        out: &mut Builder<'_>,
+    ) -> Result<(), BoxedSyntaxError> {
         let mut next = ExpectedToken::Value;
         // In the order in which one comes after the other: most steps fall through to the next.
         loop {
             if matches!(next, ExpectedToken::Key) {
-                next = self.read_key::<COPIES>(out)?;
+                next = self.read_key_or_copy_from_template::<COPIES>(out)?;
             }
             if matches!(next, ExpectedToken::Value) {
-                next = if COPIES { self.copy_from_template(out) } else { ExpectedToken::UnlikeTemplate };
+                next = if COPIES {
+                    self.try_copy_from_matching_template(out)
+                } else {
+                    ExpectedToken::UnlikeTemplate
+                };
             }
             if matches!(next, ExpectedToken::UnlikeTemplate) {
-                next = self.parse_value::<COPIES>(out)?;
+                next = self.parse_scalar_or_open_container::<COPIES>(out)?;
             }
             if matches!(next, ExpectedToken::After) {
-                let Some(after) = self.read_separator::<COPIES>(out)? else { return Ok(()) };
+                let Some(after) = self.read_comma_or_closing_brackets::<COPIES>(out)? else { return Ok(()) };
                 next = after;
             }
         }
@@ -144,7 +155,7 @@ impl<'a> Reader<'a> {
     /// last value.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_separator<const COPIES: bool>(
+    fn read_comma_or_closing_brackets<const COPIES: bool>(
         &mut self,
         out: &mut Builder<'_>,
     ) -> Result<Option<ExpectedToken>, BoxedSyntaxError> {
@@ -185,19 +196,19 @@ impl<'a> Reader<'a> {
     /// next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn copy_from_template(&mut self, out: &mut Builder<'_>) -> ExpectedToken {
+    fn try_copy_from_matching_template(&mut self, out: &mut Builder<'_>) -> ExpectedToken {
         self.skip_space();
         if self.template == repeat_template::NO_TEMPLATE {
             return ExpectedToken::UnlikeTemplate;
         }
-        self.reuse_template_nodes(out, out.run_before_value(self.template))
+        self.copy_nodes_of_matching_text(out, out.run_start_at_value(self.template))
             .unwrap_or(ExpectedToken::UnlikeTemplate)
     }
 
     /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn parse_value<const COPIES: bool>(
+    fn parse_scalar_or_open_container<const COPIES: bool>(
         &mut self,
         out: &mut Builder<'_>,
     ) -> Result<ExpectedToken, BoxedSyntaxError> {
@@ -208,7 +219,7 @@ impl<'a> Reader<'a> {
             Some(byte @ (b'{' | b'[')) => {
                 let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
                 self.open_within_depth::<COPIES>(out, kind)?;
-                return Ok(self.enter_container::<COPIES>(out, kind));
+                return Ok(self.enter_container_or_close_empty::<COPIES>(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.skip_number()?;
@@ -223,16 +234,18 @@ impl<'a> Reader<'a> {
         if !COPIES || self.template == repeat_template::NO_TEMPLATE {
             return Ok(ExpectedToken::After);
         }
-        Ok(self.reuse_template_nodes(out, out.run_after_value(self.template)).unwrap_or(ExpectedToken::After))
+        Ok(self
+            .copy_nodes_of_matching_text(out, out.run_start_after_value(self.template))
+            .unwrap_or(ExpectedToken::After))
     }
 
     /// Copies nodes as long as the text from here on equals the text from `start` on. Returns what comes next; `None`
     /// if nothing was copied.
     #[inline(never)]
-    fn reuse_template_nodes(
+    fn copy_nodes_of_matching_text(
         &mut self,
         out: &mut Builder<'_>,
-        start: Option<RunStart>,
+        start: Option<TemplateRunStart>,
     ) -> Option<ExpectedToken> {
         let start = start?;
         let known = self.bytes.get(start.from as usize..start.reach as usize)?;
@@ -246,11 +259,11 @@ impl<'a> Reader<'a> {
         }
         let from = start.from as usize;
         let (end, offset) = (span(0, from + equal).end, span(0, self.at - from).end);
-        let resume = out.reuse_template_nodes(start.first, MatchedRun { end, offset })?;
+        let resume = out.copy_nodes_in_matched_run(start.first, MatchedByteRun { end, offset })?;
         self.at = (resume.at + offset) as usize;
         Some(match resume.next {
             NextToken::After => ExpectedToken::After,
-            NextToken::Inside(kind) => self.enter_container::<true>(out, kind),
+            NextToken::Inside(kind) => self.enter_container_or_close_empty::<true>(out, kind),
             NextToken::Value(template) => {
                 self.template = template;
                 ExpectedToken::UnlikeTemplate
@@ -287,7 +300,7 @@ impl<'a> Reader<'a> {
     /// Returns which token is expected first in the container that was just opened; closes the container if it is
     /// empty.
     #[inline]
-    fn enter_container<const COPIES: bool>(
+    fn enter_container_or_close_empty<const COPIES: bool>(
         &mut self,
         out: &mut Builder<'_>,
         kind: ValueKind,

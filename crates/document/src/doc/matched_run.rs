@@ -9,7 +9,7 @@ use super::{Builder, Node, ValueKind};
 
 /// A position in the template's text at which a matching run can start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RunStart {
+pub(super) struct TemplateRunStart {
     pub(super) first: RunStartNode,
     /// Byte offset of the start of the run in the template's text.
     pub(super) from: u32,
@@ -27,7 +27,7 @@ pub(super) enum RunStartNode {
 
 /// The bytes that are equal in the template's text and in the text that is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MatchedRun {
+pub(super) struct MatchedByteRun {
     /// Offset after the last byte, in the template's text.
     pub(super) end: u32,
     /// Distance in bytes from the template's text to the text being read.
@@ -64,10 +64,10 @@ impl Builder<'_> {
     /// Copies all nodes that are completely in the run, and opens containers that are only partly in it.
     /// Returns the position at which to continue; `None` if nothing was copied.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub(super) fn reuse_template_nodes(
+    pub(super) fn copy_nodes_in_matched_run(
         &mut self,
         first: RunStartNode,
-        run: MatchedRun,
+        run: MatchedByteRun,
     ) -> Option<ResumePoint> {
         let (RunStartNode::Value(start) | RunStartNode::AfterValue(start)) = first;
         let node_shift = self.doc.nodes.len() as u32 - start;
@@ -91,7 +91,7 @@ impl Builder<'_> {
     fn find_copy_range_from_value(
         &mut self,
         value: u32,
-        run: MatchedRun,
+        run: MatchedByteRun,
         node_shift: u32,
     ) -> Option<CopyRange> {
         let known = *self.node(value)?;
@@ -112,7 +112,7 @@ impl Builder<'_> {
     fn find_copy_range_from_member(
         &mut self,
         mut node: u32,
-        run: MatchedRun,
+        run: MatchedByteRun,
         node_shift: u32,
         mut resume: Option<ResumePoint>,
     ) -> Option<CopyRange> {
@@ -132,10 +132,10 @@ impl Builder<'_> {
                 if !is_there {
                     // If nothing was found, the key may be another one.
                     resume?;
-                    self.advance_template(node);
+                    self.set_next_template_node(node);
                     return Some(CopyRange { end: node, resume });
                 }
-                self.advance_template(known.next);
+                self.set_next_template_node(known.next);
                 resume = self.open_container_begun_in_run(value, known, run, node_shift);
                 if resume.is_none() {
                     let resume = Some(ResumePoint { at: at + key, next: NextToken::Value(value) });
@@ -143,7 +143,7 @@ impl Builder<'_> {
                 }
                 node = value + 1;
             } else {
-                self.advance_template(node);
+                self.set_next_template_node(node);
                 let end = self.node(template.of)?.span.end;
                 if end > run.end {
                     return Some(CopyRange { end: node, resume });
@@ -163,7 +163,7 @@ impl Builder<'_> {
         &mut self,
         template: u32,
         known: Node,
-        run: MatchedRun,
+        run: MatchedByteRun,
         node_shift: u32,
     ) -> Option<ResumePoint> {
         let is_container = matches!(known.kind, ValueKind::Array | ValueKind::Object);
@@ -176,7 +176,7 @@ impl Builder<'_> {
     }
 
     /// Sets the node that the open container's next key or item is compared with.
-    fn advance_template(&mut self, next: u32) {
+    fn set_next_template_node(&mut self, next: u32) {
         if let Some(open) = self.open.last_mut() {
             open.template.next = next;
         }

@@ -46,7 +46,7 @@ pub(super) struct Node {
     pub(super) next: u32,
     pub(super) kind: ValueKind,
     pub(super) text: TextSource,
-    /// Number of the key's [`FieldName`]; 0 for values and for keys without a number.
+    /// Number of the key's `FieldName`; 0 for values and for keys without a number.
     pub(super) name: u8,
 }
 

@@ -19,7 +19,7 @@ impl OwnedTexts {
     }
 
     /// Memory used by the texts in bytes.
-    pub(super) fn bytes_kept(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.ends.capacity() * size_of::<(u32, u32)>() + self.texts.capacity()
     }
 
@@ -37,7 +37,7 @@ impl OwnedTexts {
     }
 
     /// The first node, `node` or a later one, that has a text here; `None` if there is none.
-    pub(super) fn first_node_with_text(&self, node: u32) -> Option<u32> {
+    pub(super) fn first_node_with_text_from(&self, node: u32) -> Option<u32> {
         let index = self.ends.partition_point(|(owner, _)| *owner < node);
         self.ends.get(index).map(|(owner, _)| *owner)
     }
@@ -72,7 +72,7 @@ mod tests {
         }
         assert_eq!([1, 2, 4, 9].map(|node| owned.text(node)), ["a", "", "", "ö\n"]);
         assert_eq!(
-            [0, 2, 9, 10].map(|node| owned.first_node_with_text(node)),
+            [0, 2, 9, 10].map(|node| owned.first_node_with_text_from(node)),
             [Some(1), Some(4), Some(9), None]
         );
         owned.truncate(4);

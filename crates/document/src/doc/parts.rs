@@ -17,7 +17,7 @@ impl ObjectKey<'_> {
     /// The number of the key's [`FieldName`]; `None` if the key is not in the table of known names, so that its text
     /// must be compared.
     #[inline]
-    pub fn number(self) -> Option<usize> {
+    pub fn known_name_number(self) -> Option<usize> {
         (self.number != 0).then_some(usize::from(self.number))
     }
 
@@ -101,7 +101,7 @@ mod tests {
             ("{}", [""; 4]),
         ] {
             let parsed = parse(text).unwrap();
-            assert_eq!(parsed.root().fields(NAMES).map(Value::text), expected, "{text}");
+            assert_eq!(parsed.root().fields_last_duplicate_wins(NAMES).map(Value::text), expected, "{text}");
             for (name, expected) in NAMES.into_iter().zip(expected) {
                 let is_repeated = expected == "last";
                 let found = parsed.root().field(name).text();

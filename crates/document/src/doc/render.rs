@@ -26,7 +26,7 @@ impl<'d> Value<'d> {
 
     /// True if kubectl would send more than `limit` bytes for this value of a file. It decodes JSON and YAML
     /// and encodes the result with Go's `encoding/json`.
-    pub fn is_sent_longer_than(self, limit: usize) -> bool {
+    pub fn exceeds_bytes_when_sent_by_kubectl(self, limit: usize) -> bool {
         // One byte of JSON becomes at most six: `<` is escaped, and `1e20` has 21 digits.
         if self.doc.syntax == Syntax::Json && self.span().len() as usize <= limit / 6 {
             return false;
@@ -69,7 +69,7 @@ impl<'d> Value<'d> {
 
     /// [`Value::to_json`] for people: strings are quoted as in messages, with `<`, `>` and `&` as they are. Not to be
     /// parsed, because control characters have Go's escapes.
-    pub fn to_shown_json(self) -> String {
+    pub fn to_json_for_messages(self) -> String {
         self.write_json(usize::MAX, |out, text| out.push_str(&quote(text)), |literal| Cow::Borrowed(literal))
     }
 
@@ -102,7 +102,7 @@ impl<'d> Value<'d> {
                     }
                     ValueKind::Object => {
                         out.push('{');
-                        open.push(UnwrittenParts::Members(sorted_members(value).into_iter()));
+                        open.push(UnwrittenParts::Members(sorted_members_last_key_wins(value).into_iter()));
                     }
                 }
             }
@@ -110,11 +110,11 @@ impl<'d> Value<'d> {
                 None => break,
                 Some(UnwrittenParts::Items(items)) => {
                     next = items.next();
-                    write_separator(&mut out, '[', ']', next.is_some());
+                    write_comma_or_closing_bracket(&mut out, '[', ']', next.is_some());
                 }
                 Some(UnwrittenParts::Members(members)) => {
                     let member = members.next();
-                    write_separator(&mut out, '{', '}', member.is_some());
+                    write_comma_or_closing_bracket(&mut out, '{', '}', member.is_some());
                     if let Some((key, value)) = member {
                         string(&mut out, key);
                         out.push(':');
@@ -138,7 +138,7 @@ enum UnwrittenParts<'d> {
 
 /// Writes what comes before the next item or member: a comma unless it is the first one. Writes the closing bracket
 /// instead if there is none (`goes_on` is false).
-fn write_separator(out: &mut String, start: char, end: char, goes_on: bool) {
+fn write_comma_or_closing_bracket(out: &mut String, start: char, end: char, goes_on: bool) {
     if !goes_on {
         out.push(end);
     } else if !out.ends_with(start) {
@@ -147,7 +147,7 @@ fn write_separator(out: &mut String, start: char, end: char, goes_on: bool) {
 }
 
 /// The members sorted by key; of equal keys, only the last one.
-fn sorted_members<'d>(value: Value<'d>) -> Vec<(&'d str, Value<'d>)> {
+fn sorted_members_last_key_wins<'d>(value: Value<'d>) -> Vec<(&'d str, Value<'d>)> {
     let mut members: Vec<(&'d str, Value<'d>)> =
         value.members().map(|(key, member)| (key.text(), member)).collect();
     members.sort_by_key(|(key, _)| *key);

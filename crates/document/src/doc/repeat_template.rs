@@ -10,7 +10,7 @@
 //! the only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are
 //! the same nodes. `tests` compares reading with and without copying.
 
-use super::matched_run::{RunStart, RunStartNode};
+use super::matched_run::{RunStartNode, TemplateRunStart};
 use super::{Builder, Node, Span, ValueKind};
 
 /// The container that an open container is compared with, and how far the comparison has come.
@@ -92,9 +92,10 @@ impl<'a> Builder<'a> {
         template
     }
 
-    /// The key of the next member of the open object's template; [`NO_TEMPLATE`] if there is none.
+    /// The key with which the next key is compared: that of the next member of the earlier object that is the template
+    /// of the open object; [`NO_TEMPLATE`] if there is none.
     #[inline]
-    pub(super) fn key_template(&self) -> u32 {
+    pub(super) fn template_of_next_key(&self) -> u32 {
         self.open
             .last()
             .filter(|open| open.template.next < open.template.end)
@@ -103,14 +104,14 @@ impl<'a> Builder<'a> {
 
     /// The key of the member after the one with the key `template`; [`NO_TEMPLATE`] if there is none. Tried where a
     /// member was left out.
-    pub(super) fn next_template_key(&self, template: u32) -> u32 {
+    pub(super) fn template_key_after(&self, template: u32) -> u32 {
         let after = self.node(template + 1).map_or(NO_TEMPLATE, |value| value.next);
         if self.open.last().is_some_and(|open| after < open.template.end) { after } else { NO_TEMPLATE }
     }
 
     /// The start of a run before a value with that template.
     #[inline]
-    pub(super) fn run_before_value(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_start_at_value(&self, template: u32) -> Option<TemplateRunStart> {
         let known = self.node(template)?;
         // A byte more than the value: a number might go on.
         let reach = self.template_if_next_is(known.next).map_or(known.span.end + 1, |around| around.reach);
@@ -119,7 +120,7 @@ impl<'a> Builder<'a> {
 
     /// The start of a run after a value that differs from its template.
     #[inline]
-    pub(super) fn run_after_value(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_start_after_value(&self, template: u32) -> Option<TemplateRunStart> {
         let known = self.node(template)?;
         let around = self.template_if_next_is(known.next)?;
         Some(self.run_start(RunStartNode::AfterValue(known.next), known.span.end, around.reach))
@@ -127,7 +128,7 @@ impl<'a> Builder<'a> {
 
     /// The start of a run before a key with that template, in the open container.
     #[inline]
-    pub(super) fn run_before_key(&self, template: u32) -> Option<RunStart> {
+    pub(super) fn run_start_at_key(&self, template: u32) -> Option<TemplateRunStart> {
         let around = &self.open.last()?.template;
         Some(self.run_start(
             RunStartNode::AfterValue(template),
@@ -138,18 +139,18 @@ impl<'a> Builder<'a> {
 
     /// A start of a run from the byte `from` on; it ends before the first text that the document stores itself.
     #[inline]
-    fn run_start(&self, first: RunStartNode, from: u32, reach: u32) -> RunStart {
+    fn run_start(&self, first: RunStartNode, from: u32, reach: u32) -> TemplateRunStart {
         // A text that is not in the source belongs to one node only: there the templates end.
         let reach =
             if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned_text_offset(first)) };
-        RunStart { first, from, reach }
+        TemplateRunStart { first, from, reach }
     }
 
     /// Offset after the first byte of the first node, from `first` on, whose text is stored in the document;
     /// `u32::MAX` if there is none.
     fn first_owned_text_offset(&self, first: RunStartNode) -> u32 {
         let (RunStartNode::Value(node) | RunStartNode::AfterValue(node)) = first;
-        let owner = self.doc.owned.first_node_with_text(node).and_then(|owner| self.node(owner));
+        let owner = self.doc.owned.first_node_with_text_from(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)
     }
 }

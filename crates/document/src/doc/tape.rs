@@ -20,23 +20,23 @@ thread_local! {
 
 /// A vector of nodes; when it is dropped, the thread's next tape can use its memory.
 #[derive(Debug)]
-pub(super) struct Tape(Vec<Node>);
+pub(super) struct PooledTape(Vec<Node>);
 
-impl Tape {
+impl PooledTape {
     /// A tape without nodes and capacity.
-    pub(super) const EMPTY: Tape = Tape(Vec::new());
+    pub(super) const EMPTY: PooledTape = PooledTape(Vec::new());
 
     /// Creates an empty tape with capacity for `nodes` nodes. Reuses the memory of an earlier tape if it is
     /// large enough.
-    pub(super) fn with_capacity(nodes: usize) -> Tape {
+    pub(super) fn with_pooled_capacity(nodes: usize) -> PooledTape {
         let kept = POOL.try_with(Cell::take).unwrap_or_default();
-        Tape(if kept.capacity() < nodes { Vec::with_capacity(nodes) } else { kept })
+        PooledTape(if kept.capacity() < nodes { Vec::with_capacity(nodes) } else { kept })
     }
 
     /// Creates an empty tape with capacity for exactly `nodes` nodes, in newly allocated memory. For
     /// documents that are kept.
-    pub(super) fn with_exact_capacity(nodes: usize) -> Tape {
-        Tape(Vec::with_capacity(nodes))
+    pub(super) fn with_exact_capacity(nodes: usize) -> PooledTape {
+        PooledTape(Vec::with_capacity(nodes))
     }
 
     /// Releases unused capacity, for documents that are kept.
@@ -45,12 +45,12 @@ impl Tape {
             self.0.shrink_to_fit();
         } else {
             // The next tape uses the memory of this one, and no gaps are left between those that are kept.
-            *self = Tape(self.0.clone());
+            *self = PooledTape(self.0.clone());
         }
     }
 }
 
-impl Drop for Tape {
+impl Drop for PooledTape {
     fn drop(&mut self) {
         let mut nodes = std::mem::take(&mut self.0);
         nodes.clear();
@@ -63,7 +63,7 @@ impl Drop for Tape {
     }
 }
 
-impl Deref for Tape {
+impl Deref for PooledTape {
     type Target = Vec<Node>;
 
     fn deref(&self) -> &Vec<Node> {
@@ -71,7 +71,7 @@ impl Deref for Tape {
     }
 }
 
-impl DerefMut for Tape {
+impl DerefMut for PooledTape {
     fn deref_mut(&mut self) -> &mut Vec<Node> {
         &mut self.0
     }
@@ -79,7 +79,7 @@ impl DerefMut for Tape {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_POOLED_NODES, POOL, Tape};
+    use super::{MAX_POOLED_NODES, POOL, PooledTape};
     use crate::doc::parse;
 
     fn pooled() -> usize {
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn the_larger_capacity_is_kept_and_no_enormous_one() {
-        drop(Tape::with_capacity(MAX_POOLED_NODES + 1));
+        drop(PooledTape::with_pooled_capacity(MAX_POOLED_NODES + 1));
         assert_eq!(pooled(), 0);
-        let (large, small) = (Tape::with_capacity(5_000), Tape::with_capacity(10));
+        let (large, small) = (PooledTape::with_pooled_capacity(5_000), PooledTape::with_pooled_capacity(10));
         drop(large);
         drop(small);
         assert_eq!(pooled(), 5_000);

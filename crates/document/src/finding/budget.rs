@@ -83,7 +83,7 @@ impl FindingBudget {
 
     /// Maximum number of bytes of text in the next finding; 0 if no finding is kept. Texts need not be
     /// written beyond it.
-    pub fn max_text_bytes(&self) -> usize {
+    pub fn next_finding_max_text_bytes(&self) -> usize {
         if self.is_used_up() { 0 } else { self.text }
     }
 
@@ -126,13 +126,13 @@ impl Finding {
     /// Shortens each text of the finding that is longer than `limit` bytes.
     fn shorten(&mut self, limit: usize) {
         if let BadValue::Str(text) | BadValue::Json(text) = &mut self.value
-            && let Some(shorter) = shortened(text, limit)
+            && let Some(shorter) = shortened_if_longer_than(text, limit)
         {
             *text = shorter.into();
         }
         let others = [&mut self.help, &mut self.short, &mut self.advice];
         for text in others.into_iter().flatten().chain([&mut self.detail]) {
-            if let Some(shorter) = shortened(text, limit) {
+            if let Some(shorter) = shortened_if_longer_than(text, limit) {
                 *text = Cow::Owned(shorter);
             }
         }
@@ -160,7 +160,7 @@ impl Finding {
 }
 
 /// The first `limit` bytes of a text, with a note that it was cut; `None` if it is not longer.
-fn shortened(text: &str, limit: usize) -> Option<String> {
+fn shortened_if_longer_than(text: &str, limit: usize) -> Option<String> {
     (text.len() > limit)
         .then(|| [tollgate_formats::gofmt::byte_prefix(text, limit), TRUNCATION_SUFFIX].concat())
 }
@@ -181,7 +181,7 @@ impl Findings {
     }
 
     /// The remaining budget.
-    pub fn budget(&self) -> FindingBudget {
+    pub fn remaining_budget(&self) -> FindingBudget {
         self.budget
     }
 
@@ -202,9 +202,9 @@ impl Findings {
     }
 
     /// Adds a finding and returns it; `None` if the budget is used up and it is only counted.
-    pub fn push(&mut self, mut finding: Finding) -> Option<&mut Finding> {
+    pub fn push_within_budget(&mut self, mut finding: Finding) -> Option<&mut Finding> {
         if !self.budget.shorten_and_spend(&mut finding) {
-            self.count_omitted(finding.rule, 1);
+            self.record_omitted(finding.rule, 1);
             return None;
         }
         self.kept.push(finding);
@@ -212,7 +212,7 @@ impl Findings {
     }
 
     /// Records that `count` more findings of a rule were omitted.
-    pub fn count_omitted(&mut self, rule: RuleId, count: usize) {
+    pub fn record_omitted(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;
         }
@@ -263,14 +263,14 @@ mod tests {
         }
         let mut findings = Findings::default();
         for _ in 0..1_000 {
-            findings.push(finding(&"ö".repeat(MAX_ONE_TEXT_BYTES)));
+            findings.push_within_budget(finding(&"ö".repeat(MAX_ONE_TEXT_BYTES)));
         }
         let count = findings.kept().len();
         assert!(
             (MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES - 2..MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES).contains(&count),
             "{count}"
         );
-        assert!(findings.has_omitted() && findings.budget().is_used_up());
+        assert!(findings.has_omitted() && findings.remaining_budget().is_used_up());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
 
@@ -286,8 +286,14 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_counted_in_words() {
-        assert_eq!(Finding::for_omitted(&RULE, 1).server_message(), "… and 1 more finding was left out");
-        assert_eq!(Finding::for_omitted(&RULE, 12).server_message(), "… and 12 more findings were left out");
+        assert_eq!(
+            Finding::for_omitted(&RULE, 1).server_message_without_path(),
+            "… and 1 more finding was left out"
+        );
+        assert_eq!(
+            Finding::for_omitted(&RULE, 12).server_message_without_path(),
+            "… and 12 more findings were left out"
+        );
         assert_eq!(Finding::for_omitted(&RULE, 12).omitted_finding_count(), 12);
     }
 }

@@ -25,8 +25,10 @@ impl Finding {
     pub fn message_without_path(&self, style: MessageStyle) -> String {
         match style {
             // Nothing to print but the type of error.
-            _ if self.detail.is_empty() && style != MessageStyle::Documented => self.server_message(),
-            MessageStyle::ApiServer => self.server_message(),
+            _ if self.detail.is_empty() && style != MessageStyle::Documented => {
+                self.server_message_without_path()
+            }
+            MessageStyle::ApiServer => self.server_message_without_path(),
             MessageStyle::Plain => self.detail.to_string(),
             MessageStyle::Documented => self.documented_rule_message(),
         }

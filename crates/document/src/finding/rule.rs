@@ -25,7 +25,7 @@ pub struct Rule {
     /// How editors highlight the finding.
     pub tag: Option<EditorTag>,
     /// Input besides the text of the object that findings of this rule depend on.
-    pub depends_on: DependsOn,
+    pub depends_on: RuleInput,
     /// True if a comment in the file can suppress findings of this rule.
     pub is_suppressible: bool,
     /// Index of the rule in the table.
@@ -37,7 +37,7 @@ impl Rule {
     /// if it is a lint.
     pub const fn new(id: &'static str, origin: RuleOrigin, level: FindingLevel) -> Rule {
         let is_suppressible = matches!(origin, RuleOrigin::Lint);
-        Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
+        Rule { id, origin, level, tag: None, depends_on: RuleInput::Text, is_suppressible, number: 0 }
     }
 
     /// True if an update is reported only if it introduces the problem. False for the API server's rules,
@@ -60,7 +60,7 @@ impl Rule {
 
     /// Declares that findings depend on more than the text, so that another run may report others.
     #[must_use]
-    pub const fn depends_on(self, depends_on: DependsOn) -> Rule {
+    pub const fn depends_on(self, depends_on: RuleInput) -> Rule {
         Rule { depends_on, ..self }
     }
 
@@ -120,7 +120,7 @@ pub enum EditorTag {
 
 /// Input besides the text of the object that a finding depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DependsOn {
+pub enum RuleInput {
     /// Only the text of the object.
     Text,
     /// The release that is checked against.

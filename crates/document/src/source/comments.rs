@@ -42,7 +42,8 @@ fn collect_part_comments(text: &str, part: Range<usize>, found: &mut Vec<Range<u
     }
     let before = found.len();
     if !collect_parsed_comments(source, part.start, found)
-        && let Some(parsable) = yaml::parsable_copy(source, &mut { yaml::MAX_REPARSED_BYTES })
+        && let Some(parsable) =
+            yaml::copy_with_rejected_scalars_masked(source, &mut { yaml::MAX_REPARSED_BYTES })
     {
         found.truncate(before);
         collect_parsed_comments(&parsable, part.start, found);

@@ -13,11 +13,12 @@ use crate::doc::Span;
 
 /// Checks one text between two `---` lines, token by token, for YAML that kubectl's parser reads differently or
 /// rejects. `end` is the position that it has reached.
-pub(super) struct DialectChecker<'a> {
+pub(super) struct KubectlDialectChecker<'a> {
     source: &'a str,
     /// Byte offset after the last token that was checked.
     end: usize,
-    /// The next of the characters that kubectl reads differently from the parser: see [`next_unusual`].
+    /// The next of the characters that kubectl reads differently from the parser: see
+    /// [`next_character_kubectl_reads_differently`].
     unusual: Option<usize>,
     has_tabs: bool,
     /// True if the text has a tab, `&` or `!`, so that what is between tokens must be checked.
@@ -25,14 +26,14 @@ pub(super) struct DialectChecker<'a> {
     has_double_returns: bool,
 }
 
-impl<'a> DialectChecker<'a> {
-    pub(super) fn new(source: &'a str) -> DialectChecker<'a> {
+impl<'a> KubectlDialectChecker<'a> {
+    pub(super) fn new(source: &'a str) -> KubectlDialectChecker<'a> {
         let bytes = source.as_bytes();
         let has_odd_gaps = memchr::memchr3(b'\t', b'&', b'!', bytes).is_some();
-        DialectChecker {
+        KubectlDialectChecker {
             source,
             end: 0,
-            unusual: next_unusual(source, 0),
+            unusual: next_character_kubectl_reads_differently(source, 0),
             has_tabs: has_odd_gaps && source.contains('\t'),
             has_odd_gaps,
             has_double_returns: memchr::memchr(b'\r', bytes).is_some() && source.contains("\r\r\n"),
@@ -41,10 +42,10 @@ impl<'a> DialectChecker<'a> {
 
     /// Checks the text between the previous token and this one, and moves past this one. Does nothing for an empty
     /// span.
-    pub(super) fn check_token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
+    pub(super) fn check_gap_before_token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
         if span.end > span.start {
             if self.has_odd_gaps {
-                self.check_gap_to_block_scalar(span.start as usize, in_flow)?;
+                self.check_gap_and_find_block_scalar(span.start as usize, in_flow)?;
             }
             self.end = self.end.max(span.end as usize);
         }
@@ -56,7 +57,11 @@ impl<'a> DialectChecker<'a> {
     ///
     /// A tab cannot stand where a key could begin: at the start of a line, after `-` or `?`.
     // upstream go-yaml v2 yaml_parser_scan_to_next_token, yaml_parser_scan_anchor, yaml_parser_scan_tag
-    pub(super) fn check_gap_to_block_scalar(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
+    pub(super) fn check_gap_and_find_block_scalar(
+        &self,
+        to: usize,
+        in_flow: bool,
+    ) -> Result<usize, DocumentError> {
         let before = self.source.get(..self.end).unwrap_or_default();
         let before = before.trim_end_matches(' ');
         let mut may_be_key = before.is_empty() || before.ends_with(['\n', '\r']);
@@ -101,7 +106,7 @@ impl<'a> DialectChecker<'a> {
 
     /// Checks the text before the end of a document, and moves past its `...` if that is written.
     pub(super) fn check_document_end(&mut self, span: Span) -> Result<(), DocumentError> {
-        self.check_up_to(span.start as usize)?;
+        self.check_gap_up_to(span.start as usize)?;
         if self.source.get(span.start as usize..).is_some_and(|end| end.starts_with("...")) {
             self.end = self.end.max(span.end as usize);
         }
@@ -109,29 +114,30 @@ impl<'a> DialectChecker<'a> {
     }
 
     /// Checks the comments and white space between the last token and the byte `to`.
-    fn check_up_to(&self, to: usize) -> Result<(), DocumentError> {
+    fn check_gap_up_to(&self, to: usize) -> Result<(), DocumentError> {
         self.check_unusual_characters(to)?;
         if self.has_odd_gaps {
-            self.check_gap_to_block_scalar(to, false)?;
+            self.check_gap_and_find_block_scalar(to, false)?;
         }
         Ok(())
     }
 
     /// Checks the comments and white space after the last token.
     pub(super) fn check_after_last_token(&self) -> Result<(), DocumentError> {
-        self.check_up_to(self.source.len())
+        self.check_gap_up_to(self.source.len())
     }
 
     /// Checks a scalar that is not a block scalar. Returns true if it is quoted and has one of the characters of
-    /// [`next_unusual`], which the parser reads as ordinary ones: then its value must be decoded again from the source.
-    pub(super) fn check_scalar_for_unusual(
+    /// [`next_character_kubectl_reads_differently`], which the parser reads as ordinary ones: then its value must be
+    /// decoded again from the source.
+    pub(super) fn check_non_block_scalar_needs_redecoding(
         &mut self,
         span: Span,
         style: ScalarStyle,
         is_key: bool,
         in_flow: bool,
     ) -> Result<bool, DocumentError> {
-        self.check_token(span, in_flow)?;
+        self.check_gap_before_token(span, in_flow)?;
         let (start, end) = (span.start as usize, span.end as usize);
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
         self.check_unusual_characters(if quoted && !is_key { start } else { end })?;
@@ -141,14 +147,14 @@ impl<'a> DialectChecker<'a> {
         if quoted {
             let has_unusual = self.unusual.is_some_and(|at| at < end);
             if has_unusual {
-                self.unusual = next_unusual(self.source, end);
+                self.unusual = next_character_kubectl_reads_differently(self.source, end);
             }
             return Ok(has_unusual);
         }
         if in_flow {
             self.check_plain_in_flow(start, end)?;
         }
-        self.check_double_returns(start, end)?;
+        self.check_double_carriage_returns(start, end)?;
         let lines = self.source.get(start..end).filter(|_| self.has_tabs).unwrap_or_default();
         match lines.split(['\n', '\r']).find(|line| is_blank(line) && line.contains('\t')) {
             Some(line) => Err(tab_error(start + line.as_ptr() as usize - lines.as_ptr() as usize)),
@@ -174,8 +180,8 @@ impl<'a> DialectChecker<'a> {
         }
     }
 
-    /// Returns an error if one of the characters of [`next_unusual`] is before the byte `end`, outside of quoted
-    /// scalars.
+    /// Returns an error if one of the characters of [`next_character_kubectl_reads_differently`] is before the byte
+    /// `end`, outside of quoted scalars.
     pub(super) fn check_unusual_characters(&self, end: usize) -> Result<(), DocumentError> {
         let Some(at) = self.unusual.filter(|at| *at < end) else { return Ok(()) };
         let letter = self.source.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
@@ -195,11 +201,11 @@ impl<'a> DialectChecker<'a> {
     pub(super) fn kubectl_may_read_more(&self, to: usize) -> bool {
         self.unusual.is_some()
             || self.has_odd_gaps
-                && matches!(self.check_gap_to_block_scalar(to, false), Err(error) if error.by == RefusedBy::Tollgate)
+                && matches!(self.check_gap_and_find_block_scalar(to, false), Err(error) if error.by == RefusedBy::Tollgate)
     }
 
     /// Returns an error if a line of a scalar ends with `\r\r\n`: one line break for kubectl, and two for the parser.
-    fn check_double_returns(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+    fn check_double_carriage_returns(&self, start: usize, end: usize) -> Result<(), DocumentError> {
         if self.has_double_returns
             && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
         {
@@ -213,9 +219,9 @@ impl<'a> DialectChecker<'a> {
     // upstream go-yaml v2 yaml_parser_scan_block_scalar
     pub(super) fn check_block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
         let end = span.end as usize;
-        let start = self.check_gap_to_block_scalar(span.start as usize, false)?;
+        let start = self.check_gap_and_find_block_scalar(span.start as usize, false)?;
         self.check_unusual_characters(end)?;
-        self.check_double_returns(start, end)?;
+        self.check_double_carriage_returns(start, end)?;
         self.end = self.end.max(end);
         let scalar = self.source.get(start..end).unwrap_or_default();
         let content = scalar.find(['\n', '\r']).unwrap_or(scalar.len());
@@ -264,7 +270,7 @@ fn is_blank(line: &str) -> bool {
 
 /// The offset of the next U+0085, U+2028, U+2029 or U+FEFF; `None` if there is none. kubectl reads the first three as
 /// line breaks and ignores U+FEFF.
-fn next_unusual(source: &str, from: usize) -> Option<usize> {
+fn next_character_kubectl_reads_differently(source: &str, from: usize) -> Option<usize> {
     let bytes = source.as_bytes();
     let found = memchr::memchr3_iter(0xc2, 0xe2, 0xef, bytes.get(from..)?).find(|at| {
         matches!(

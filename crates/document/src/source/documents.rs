@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 
 use super::InputError;
 use super::find::PathLocator;
-use super::fix::{self, SharedValues, TextFix};
+use super::fix::{self, AliasSharedValues, TextFix};
 use super::list::last_member;
 use super::span::{LineIndex, SourceLocation};
 use super::yaml;
@@ -34,7 +34,7 @@ pub struct Document<'a> {
     /// Byte of the file's text at which the document's text starts.
     pub offset: usize,
     pub(super) locator: PathLocator,
-    shared: OnceCell<SharedValues>,
+    shared: OnceCell<AliasSharedValues>,
 }
 
 impl Document<'_> {
@@ -56,13 +56,13 @@ impl Document<'_> {
     }
 
     /// The values that aliases share, computed on first use.
-    pub(super) fn shared_values(&self) -> &SharedValues {
-        self.shared.get_or_init(|| SharedValues::of(&self.doc))
+    pub(super) fn shared_values(&self) -> &AliasSharedValues {
+        self.shared.get_or_init(|| AliasSharedValues::find_in_doc(&self.doc))
     }
 
     /// The error for a document that is a list, a scalar, or a `List` without items; `None` if it is an
     /// object. `lines` covers the whole file.
-    pub fn not_an_object(&self, file: &str, lines: &LineIndex<'_>) -> Option<InputError> {
+    pub fn non_object_or_broken_list_error(&self, file: &str, lines: &LineIndex<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let not_an_object =
             |what| format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
@@ -87,7 +87,7 @@ fn broken_list_error(root: Value<'_>) -> Option<(Value<'_>, String)> {
     if last_member(root, "kind").str() != "List" || last_member(root, "apiVersion").str() != "v1" {
         return None;
     }
-    match root.member("items") {
+    match root.last_key_and_value("items") {
         Some((_, items)) if matches!(items.kind(), ValueKind::Array | ValueKind::Null) => None,
         Some((_, items)) => Some((items, "`items` of a List must be a list of objects".to_owned())),
         None => Some((
@@ -166,7 +166,7 @@ pub struct Documents<'a> {
     /// The JSON error of the stream, until a YAML document was read from it.
     json_error: Option<DocumentError>,
     /// The part between two `---` lines being read, and its offset.
-    part: Option<(usize, yaml::Reader<'a>)>,
+    part: Option<(usize, yaml::YamlPartReader<'a>)>,
     /// An error to report after the preceding document.
     pending: Option<DocumentError>,
     /// Maximum size of a document in bytes.
@@ -187,7 +187,7 @@ impl<'a> Iterator for Documents<'a> {
     type Item = Result<Document<'a>, DocumentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let found = if self.json { self.next_json() } else { None };
+        let found = if self.json { self.next_json_or_switch_to_yaml() } else { None };
         let found = match found {
             Some(found) => found,
             None if self.json => return None,
@@ -210,7 +210,7 @@ type NextDocument<'a> = Result<(usize, Doc<'a>), DocumentError>;
 impl<'a> Documents<'a> {
     /// The next JSON value. `None` at the end, or where kubectl falls back to YAML: then `json` is false.
     // upstream v1.36 YAMLOrJSONDecoder.Decode
-    fn next_json(&mut self) -> Option<NextDocument<'a>> {
+    fn next_json_or_switch_to_yaml(&mut self) -> Option<NextDocument<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
         let value =
@@ -267,7 +267,7 @@ impl<'a> Documents<'a> {
                 match next {
                     Some(Ok(doc)) => {
                         self.json_error = None;
-                        if doc.root().is_null() {
+                        if doc.root().is_null_or_absent() {
                             continue;
                         }
                         return Some(Ok((*offset, doc)));
@@ -296,7 +296,7 @@ impl<'a> Documents<'a> {
                     format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
                 return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
             }
-            self.part = Some((start, yaml::Reader::new(part, self.budget)));
+            self.part = Some((start, yaml::YamlPartReader::new(part, self.budget)));
         }
     }
 

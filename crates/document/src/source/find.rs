@@ -30,7 +30,7 @@ impl PathLocator {
             Some(key)
                 if on_key
                     || matches!(at.kind(), ValueKind::Array | ValueKind::Object)
-                    || is_blank(at.span()) =>
+                    || is_empty_span(at.span()) =>
             {
                 key.span()
             }
@@ -60,7 +60,7 @@ impl PathLocator {
         let (key, value) = match step {
             SegmentName::Index(index) => (None, self.index.item(at, *index)),
             SegmentName::Field(name) | SegmentName::Key(name) => {
-                let (key, value) = self.index.member(at, name)?;
+                let (key, value) = self.index.last_key_and_value(at, name)?;
                 (Some(key), value)
             }
         };
@@ -69,6 +69,6 @@ impl PathLocator {
 }
 
 /// True if the span is empty: that of a null that is not written, such as `key:` with nothing after it.
-fn is_blank(span: Span) -> bool {
+fn is_empty_span(span: Span) -> bool {
     span.end <= span.start
 }

@@ -63,7 +63,7 @@ type Replacement = (Range<usize>, String);
 
 /// The fix as edits of the file's text; `None` if it is not sure how to write them.
 pub(super) fn text_fix(document: &Document<'_>, lines: &LineIndex<'_>, fix: &Fix) -> Option<TextFix> {
-    let editor = Editor { doc: &document.doc, source: document.doc.source(), document, lines };
+    let editor = ReplacementBuilder { doc: &document.doc, source: document.doc.source(), document, lines };
     if document.shared_values().has_odd_breaks {
         return None;
     }
@@ -88,41 +88,41 @@ pub(super) fn text_fix(document: &Document<'_>, lines: &LineIndex<'_>, fix: &Fix
 
 /// The values that several places of a document share through aliases or merge keys.
 #[derive(Debug, Default)]
-pub(super) struct SharedValues {
+pub(super) struct AliasSharedValues {
     spans: HashSet<(u32, u32)>,
     /// True if some line ends with a carriage return alone, about which YAML and editors disagree: then nothing is
     /// edited.
     has_odd_breaks: bool,
 }
 
-impl SharedValues {
+impl AliasSharedValues {
     /// Finds the shared values of a document: aliases are copies that have the span of their anchor.
-    pub(super) fn of(doc: &Doc<'_>) -> SharedValues {
+    pub(super) fn find_in_doc(doc: &Doc<'_>) -> AliasSharedValues {
         let has_odd_breaks = doc.source().split('\r').skip(1).any(|rest| !rest.starts_with('\n'));
         // Without an alias nothing is shared.
         if doc.syntax() == Syntax::Json || !doc.source().contains('*') {
-            return SharedValues { has_odd_breaks, ..SharedValues::default() };
+            return AliasSharedValues { has_odd_breaks, ..AliasSharedValues::default() };
         }
         let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
-        for value in doc.root().descendants() {
+        for value in doc.root().self_and_descendants() {
             let span = value.span();
             // A mapping begins where its first key does, so kinds count too.
             if span.end > span.start && !seen.insert((span.start, span.end, value.kind() as u8)) {
                 shared.insert((span.start, span.end));
             }
         }
-        SharedValues { spans: shared, has_odd_breaks }
+        AliasSharedValues { spans: shared, has_odd_breaks }
     }
 
     /// True if several places share the value.
-    fn is_shared(&self, value: Value<'_>) -> bool {
+    fn is_shared_by_aliases(&self, value: Value<'_>) -> bool {
         let span = value.span();
         self.spans.contains(&(span.start, span.end))
     }
 }
 
 /// Turns edits of fields into replacements of bytes, for one document.
-struct Editor<'d> {
+struct ReplacementBuilder<'d> {
     doc: &'d Doc<'d>,
     source: &'d str,
     document: &'d Document<'d>,
@@ -140,26 +140,28 @@ struct EditTarget<'d> {
     value: Value<'d>,
 }
 
-impl<'d> Editor<'d> {
+impl<'d> ReplacementBuilder<'d> {
     /// An edit as replacements of bytes; `None` if it is not sure how to write it.
     fn replacements(&self, edit: &Edit) -> Option<Vec<Replacement>> {
         match edit {
-            Edit::Set { at, value } => self.set_scalar(self.edit_target(at)?, value),
-            Edit::Rename { at, to } => self.rename(self.edit_target(at)?, to),
-            Edit::Remove { at } => self.remove_item_or_member(self.edit_target(at)?),
-            Edit::Insert { into, key, value } => self.insert(self.edit_target(into)?, key, value),
-            Edit::Nest { into, key, members } => self.nest(self.edit_target(into)?, key, members),
-            Edit::Unnest { at } => self.replace_by_members(self.edit_target(at)?),
-            Edit::Move { at, into } => self.move_member(self.edit_target(at)?, self.edit_target(into)?),
-            Edit::WrapInObject { at, key } => self.wrap_in_object(self.edit_target(at)?, key),
-            Edit::WrapInList { at } => self.wrap_in_list(self.edit_target(at)?),
-            Edit::UnwrapList { at } => self.unwrap_list(self.edit_target(at)?),
+            Edit::Set { at, value } => self.set_scalar(self.unshared_edit_target(at)?, value),
+            Edit::Rename { at, to } => self.rename_key(self.unshared_edit_target(at)?, to),
+            Edit::Remove { at } => self.remove_item_or_member(self.unshared_edit_target(at)?),
+            Edit::Insert { into, key, value } => self.insert(self.unshared_edit_target(into)?, key, value),
+            Edit::Nest { into, key, members } => self.nest(self.unshared_edit_target(into)?, key, members),
+            Edit::Unnest { at } => self.unwrap_object_into_parent(self.unshared_edit_target(at)?),
+            Edit::Move { at, into } => {
+                self.move_member(self.unshared_edit_target(at)?, self.unshared_edit_target(into)?)
+            }
+            Edit::WrapInObject { at, key } => self.wrap_in_object(self.unshared_edit_target(at)?, key),
+            Edit::WrapInList { at } => self.wrap_in_list(self.unshared_edit_target(at)?),
+            Edit::UnwrapList { at } => self.unwrap_single_item_list(self.unshared_edit_target(at)?),
         }
     }
 
     /// The location that a path leads to; `None` if the field does not exist, or a value on the path is
     /// shared.
-    fn edit_target(&self, path: &FieldPath) -> Option<EditTarget<'d>> {
+    fn unshared_edit_target(&self, path: &FieldPath) -> Option<EditTarget<'d>> {
         let shared = self.document.shared_values();
         let mut target = EditTarget { parent: Value::absent(), key: None, value: self.doc.root() };
         for step in path.user_steps() {
@@ -167,7 +169,8 @@ impl<'d> Editor<'d> {
             let (key, value) = self.document.locator.follow(parent, step)?;
             let is_own = |value: Value<'_>| {
                 let (inner, outer) = (value.span(), parent.span());
-                !shared.is_shared(value) && (inner.end <= inner.start || outer.start <= inner.start)
+                !shared.is_shared_by_aliases(value)
+                    && (inner.end <= inner.start || outer.start <= inner.start)
             };
             if !is_own(value) || key.is_some_and(|key| !is_own(key)) {
                 return None;
@@ -203,9 +206,9 @@ impl<'d> Editor<'d> {
 
     /// The end offset of a member: of its value, or of `key:` if no value is written. `None` if the value is
     /// shared.
-    fn member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
+    fn unshared_member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
         let bytes = Self::bytes(value);
-        if self.document.shared_values().is_shared(value) {
+        if self.document.shared_values().is_shared_by_aliases(value) {
             return None;
         }
         if !bytes.is_empty() {

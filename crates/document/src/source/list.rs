@@ -11,7 +11,7 @@
 
 use std::cell::OnceCell;
 
-use crate::doc::{ChangeValue, Doc, DocChange, Value, ValueKind, apply_changes};
+use crate::doc::{Doc, DocChange, OwnedJsonValue, Value, ValueKind, apply_changes};
 use crate::field::{FieldPath, Path, Segment};
 
 /// Maximum nesting of lists. Deeper lists are treated as objects.
@@ -19,7 +19,7 @@ const MAX_LIST_NESTING: usize = 8;
 
 /// An object of a document: the document itself, or an item of a list.
 #[derive(Debug)]
-pub struct ListedObject<'d> {
+pub struct DocumentObject<'d> {
     value: Value<'d>,
     /// The apiVersion and kind of the list, if the item has neither.
     inherited: Option<(&'d str, &'d str)>,
@@ -29,13 +29,13 @@ pub struct ListedObject<'d> {
     pub indexes: Vec<usize>,
 }
 
-impl<'d> ListedObject<'d> {
+impl<'d> DocumentObject<'d> {
     /// The object, with the apiVersion and kind of its list if it has neither.
-    pub fn value(&self) -> Value<'_> {
+    pub fn typed_value(&self) -> Value<'_> {
         let Some((api_version, kind)) = self.inherited else { return self.value };
         let fill = || {
             let object = self.value.index();
-            let add = |key, text: &str| DocChange::Add { object, key, value: ChangeValue::str(text) };
+            let add = |key, text: &str| DocChange::Add { object, key, value: OwnedJsonValue::str(text) };
             apply_changes(self.value, &[add("apiVersion", api_version), add("kind", kind)])
         };
         self.filled.get_or_init(fill).root()
@@ -66,7 +66,11 @@ pub fn objects(root: Value<'_>) -> Objects<'_> {
 }
 
 /// An object with the apiVersion and kind of its list, unless it has its own.
-pub fn with_inherited_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> ListedObject<'d> {
+pub fn with_inherited_type_if_untyped<'d>(
+    value: Value<'d>,
+    api_version: &'d str,
+    kind: &'d str,
+) -> DocumentObject<'d> {
     listed_object(value, Vec::new(), Some((api_version, kind)))
 }
 
@@ -75,7 +79,7 @@ pub fn all_lists(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();
     let mut level = vec![root];
     for _ in 0..=MAX_LIST_NESTING {
-        level.retain(|value| is_list(*value));
+        level.retain(|value| is_kubernetes_list(*value));
         found.extend(&level);
         level = level.iter().flat_map(|value| last_member(*value, "items").items()).collect();
     }
@@ -83,19 +87,19 @@ pub fn all_lists(root: Value<'_>) -> Vec<Value<'_>> {
 }
 
 /// True if the kind ends with `List` and `items` is a list.
-fn is_list(value: Value<'_>) -> bool {
+fn is_kubernetes_list(value: Value<'_>) -> bool {
     last_member(value, "kind").str().ends_with("List")
         && last_member(value, "items").kind() == ValueKind::Array
 }
 
 /// The value of the last member with that key; absent if there is none.
 pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
-    object.member(key).map_or(Value::absent(), |(_, value)| value)
+    object.last_key_and_value(key).map_or(Value::absent(), |(_, value)| value)
 }
 
 /// The paths of `apiVersion`, `kind` and `items` that a list has more than once. kubectl takes the last of each, and
 /// the API server never sees that there were two.
-pub fn duplicate_list_object_fields(root: Value<'_>) -> Vec<FieldPath> {
+pub fn duplicate_type_or_items_keys_of_lists(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     let mut level = vec![listed_object(root, Vec::new(), None)];
     for _ in 0..=MAX_LIST_NESTING {
@@ -135,9 +139,9 @@ struct PendingObject<'d> {
 }
 
 impl<'d> Iterator for Objects<'d> {
-    type Item = ListedObject<'d>;
+    type Item = DocumentObject<'d>;
 
-    fn next(&mut self) -> Option<ListedObject<'d>> {
+    fn next(&mut self) -> Option<DocumentObject<'d>> {
         loop {
             let PendingObject { value, indexes, inherit } = self.todo.pop()?;
             let kind = last_member(value, "kind").str();
@@ -181,9 +185,9 @@ fn listed_object<'d>(
     value: Value<'d>,
     indexes: Vec<usize>,
     inherit: Option<(&'d str, &'d str)>,
-) -> ListedObject<'d> {
+) -> DocumentObject<'d> {
     let untyped = value.kind() == ValueKind::Object
         && last_member(value, "kind").str().is_empty()
         && last_member(value, "apiVersion").str().is_empty();
-    ListedObject { value, inherited: inherit.filter(|_| untyped), filled: OnceCell::new(), indexes }
+    DocumentObject { value, inherited: inherit.filter(|_| untyped), filled: OnceCell::new(), indexes }
 }

@@ -12,7 +12,7 @@ use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 pub(super) struct NotAMapping(pub(super) Span);
 
 /// A member of a YAML mapping. `merged` is true if a merge key (`<<`) adds it.
-struct MergedMember<'t> {
+struct MemberAfterMerge<'t> {
     key: Value<'t>,
     value: Value<'t>,
     merged: bool,
@@ -29,7 +29,7 @@ pub(super) fn expand_merge_keys<'a>(
 ) -> Result<(), NotAMapping> {
     let mut scratch = Builder::with_capacity(source, Syntax::Yaml, out.len() - object);
     let whole = out.value(object);
-    let members = merged_members(whole, merges)?;
+    let members = members_after_merge(whole, merges)?;
     let mut last: HashMap<&str, (usize, bool)> = HashMap::with_capacity(members.len());
     for (position, member) in members.iter().enumerate() {
         last.insert(member.key.text(), (position, member.merged));
@@ -53,12 +53,15 @@ pub(super) fn expand_merge_keys<'a>(
 }
 
 /// The members of the object in the order in which go-yaml writes them, with merge keys replaced by their members.
-fn merged_members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'t>>, NotAMapping> {
+fn members_after_merge<'t>(
+    object: Value<'t>,
+    merges: &[usize],
+) -> Result<Vec<MemberAfterMerge<'t>>, NotAMapping> {
     let mut members = Vec::new();
     for (key, value) in object.members() {
         // The nodes come in order, so looking one up is cheap even among many.
         if merges.binary_search(&(key.index() as usize)).is_err() {
-            members.push(MergedMember { key, value, merged: false });
+            members.push(MemberAfterMerge { key, value, merged: false });
             continue;
         }
         match value.kind() {
@@ -81,6 +84,6 @@ fn merged_members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedM
 }
 
 /// Adds the members of a mapping that a merge key refers to, marked as merged.
-fn add_merged<'t>(members: &mut Vec<MergedMember<'t>>, map: Value<'t>) {
-    members.extend(map.members().map(|(key, value)| MergedMember { key, value, merged: true }));
+fn add_merged<'t>(members: &mut Vec<MemberAfterMerge<'t>>, map: Value<'t>) {
+    members.extend(map.members().map(|(key, value)| MemberAfterMerge { key, value, merged: true }));
 }

@@ -107,7 +107,7 @@ fn resolve_after_leading_dot(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" => ScalarValue::Float(f64::INFINITY),
-        _ if !text.contains('_') => parse_float(text),
+        _ if !text.contains('_') => parse_float_or_text(text),
         // Go's ParseFloat takes `_` between digits only.
         _ => {
             let between_digits = |side: &str| side.bytes().all(|byte| byte.is_ascii_digit());
@@ -116,7 +116,11 @@ fn resolve_after_leading_dot(text: &str) -> ScalarValue {
             let fine = |(before, after): (Option<&str>, Option<&str>)| {
                 before.is_some_and(between_digits) && after.is_some_and(between_digits)
             };
-            if sides.into_iter().all(fine) { parse_float(&text.replace('_', "")) } else { ScalarValue::Text }
+            if sides.into_iter().all(fine) {
+                parse_float_or_text(&text.replace('_', ""))
+            } else {
+                ScalarValue::Text
+            }
         }
     }
 }
@@ -135,7 +139,7 @@ fn resolve_number(text: &str) -> ScalarValue {
     } else {
         text
     };
-    parse_integer(plain).unwrap_or_else(|| parse_float(plain))
+    parse_integer(plain).unwrap_or_else(|| parse_float_or_text(plain))
 }
 
 /// The integer that Go's `ParseInt(text, 0, 64)` or else `ParseUint` reads; `None` if neither does. The text must not
@@ -170,7 +174,7 @@ fn parse_integer(text: &str) -> Option<ScalarValue> {
 
 /// Parses a float of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`. Returns a string if it
 /// has another form or is out of range.
-fn parse_float(text: &str) -> ScalarValue {
+fn parse_float_or_text(text: &str) -> ScalarValue {
     // Rust's parser takes the same shapes, and words such as `inf`, which have letters.
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
     if !text.bytes().all(numeric) {

@@ -31,23 +31,27 @@ pub fn has_shortcode(text: &str) -> bool {
 }
 
 /// True if the source text of a value is a scalar that contains a placeholder: of documentation, such as
-/// `<your-driver>` or `...`, or one of [`has_placeholder`].
-pub fn has_documentation_placeholder(source: &str) -> bool {
+/// `<your-driver>` or `...`, or one of [`has_substitution_placeholder`].
+pub fn is_scalar_with_documentation_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
-    is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
+    is_scalar
+        && (is_named
+            || source.contains("...")
+            || source.contains('…')
+            || has_substitution_placeholder(source))
 }
 
 /// True if the source text of a value is a scalar that contains a template action or a variable, such as `"{{
 /// .Values.name }}"` or `${NAME}`.
-pub fn is_scalar_with_placeholder(source: &str) -> bool {
+pub fn is_scalar_with_template_or_variable(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     is_scalar && (source.contains("{{") || source.contains("${"))
 }
 
 /// True if the text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`,
 /// `%NAME%`, `<% … %>`.
-pub fn has_placeholder(text: &str) -> bool {
+pub fn has_substitution_placeholder(text: &str) -> bool {
     text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
         let rest = text.get(at + mark.len()..).unwrap_or_default();
         match mark {
@@ -210,8 +214,9 @@ pub fn is_json_patch(root: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        document_around, has_documentation_placeholder, has_placeholder, has_template_actions, is_json_patch,
-        is_scalar_with_placeholder, looks_like_manifest, may_contain_words, stopped_at_template_action,
+        document_around, has_substitution_placeholder, has_template_actions, is_json_patch,
+        is_scalar_with_documentation_placeholder, is_scalar_with_template_or_variable, looks_like_manifest,
+        may_contain_words, stopped_at_template_action,
     };
     use crate::doc;
 
@@ -264,7 +269,7 @@ mod tests {
             "<% if x %>",
             "__A_B__",
         ] {
-            assert!(has_placeholder(text), "{text}");
+            assert!(has_substitution_placeholder(text), "{text}");
         }
         for text in [
             "{a: b}",
@@ -280,7 +285,7 @@ mod tests {
             "%%",
             "a < b",
         ] {
-            assert!(!has_placeholder(text), "{text}");
+            assert!(!has_substitution_placeholder(text), "{text}");
         }
     }
 
@@ -315,20 +320,20 @@ mod tests {
     #[test]
     fn documentation_leaves_values_open() {
         for source in ["<your-driver>", "\"<name>.example.com\"", "...", "gpu-…", "${NAME}", "__NAME__"] {
-            assert!(has_documentation_placeholder(source), "{source}");
+            assert!(is_scalar_with_documentation_placeholder(source), "{source}");
         }
         for source in ["a < b", "gpu.example.com", "{a: <b>}", "device.capacity[\"x\"].y > 1"] {
-            assert!(!has_documentation_placeholder(source), "{source}");
+            assert!(!is_scalar_with_documentation_placeholder(source), "{source}");
         }
     }
 
     #[test]
     fn placeholders_are_scalars() {
         for source in ["\"{{ .Values.name }}\"", "${NAME}", "gpu-${ENV:=dev}", "'{{name}}'"] {
-            assert!(is_scalar_with_placeholder(source), "{source}");
+            assert!(is_scalar_with_template_or_variable(source), "{source}");
         }
         for source in ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "{}", ""] {
-            assert!(!is_scalar_with_placeholder(source), "{source}");
+            assert!(!is_scalar_with_template_or_variable(source), "{source}");
         }
     }
 

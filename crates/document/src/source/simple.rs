@@ -146,12 +146,19 @@ impl SimpleReader<'_> {
             return None;
         }
         self.blocks.push(block);
-        self.out.open(block.kind, StructureStyle::Block, 0, to_span(&(start..start))).ok()
+        self.out
+            .open_container_unless_key_expected(
+                block.kind,
+                StructureStyle::Block,
+                0,
+                to_span(&(start..start)),
+            )
+            .ok()
     }
 
     fn close_block(&mut self) -> Option<()> {
         self.blocks.pop();
-        self.out.close(to_span(&(self.at..self.at))).ok()
+        self.out.close_container_and_expand_merges(to_span(&(self.at..self.at))).ok()
     }
 
     /// The length of the key that begins here; `None` if there is no key of plain letters.
@@ -172,7 +179,7 @@ impl SimpleReader<'_> {
         match self.peek(0) {
             b'\n' | b'#' => {
                 self.value_is_missing = true;
-                self.end_line()
+                self.expect_line_end()
             }
             _ => self.read_value(),
         }
@@ -194,8 +201,15 @@ impl SimpleReader<'_> {
             }
             (bracket @ b'{', b'}') | (bracket @ b'[', b']') => {
                 let kind = if bracket == b'{' { ValueKind::Object } else { ValueKind::Array };
-                self.out.open(kind, StructureStyle::Flow, 0, to_span(&(self.at..self.at + 1))).ok()?;
-                self.out.close(to_span(&(self.at + 1..self.at + 2))).ok()?;
+                self.out
+                    .open_container_unless_key_expected(
+                        kind,
+                        StructureStyle::Flow,
+                        0,
+                        to_span(&(self.at..self.at + 1)),
+                    )
+                    .ok()?;
+                self.out.close_container_and_expand_merges(to_span(&(self.at + 1..self.at + 2))).ok()?;
                 self.at += 2;
             }
             (first, second) => {
@@ -210,7 +224,7 @@ impl SimpleReader<'_> {
                 self.at += length;
             }
         }
-        self.end_line()
+        self.expect_line_end()
     }
 
     /// Writes a key or value, quotes included, without escapes.
@@ -220,11 +234,11 @@ impl SimpleReader<'_> {
             ScalarStyle::Plain => whole,
             _ => whole.get(1..whole.len() - 1)?,
         };
-        self.out.write_scalar(text, style, 0, None, to_span(&bytes)).ok()
+        self.out.write_scalar_as_key_or_value(text, style, 0, None, to_span(&bytes)).ok()
     }
 
     /// Skips spaces and a comment; `None` if anything else follows on the line.
-    fn end_line(&mut self) -> Option<()> {
+    fn expect_line_end(&mut self) -> Option<()> {
         self.skip_spaces();
         let before = self.source.as_bytes().get(self.at.wrapping_sub(1));
         if self.peek(0) == b'#' && before == Some(&b' ') {

@@ -305,7 +305,7 @@ fn checked_objects(text: &str) -> Vec<(String, String)> {
             let path = item
                 .path_in_document(crate::field::FieldPath::default())
                 .print(crate::field::PathAudience::User);
-            (path, item.value().to_json())
+            (path, item.typed_value().to_json())
         })
         .collect()
 }

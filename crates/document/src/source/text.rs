@@ -7,10 +7,10 @@ use super::{InputError, LineIndex};
 
 /// Decodes a file as UTF-8, or as UTF-16 if it has such a byte order mark, and removes the mark. Fails for
 /// binary, empty and wrongly encoded files.
-pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
+pub fn decode_by_byte_order_mark(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match bytes.as_slice() {
-        [0xff, 0xfe, rest @ ..] => decode_utf16_units(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => decode_utf16_units(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => decode_utf16_lossy(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16_lossy(rest, u16::from_be_bytes),
         _ => decode_utf8(file, bytes)?,
     };
     if let Some(at) = text.find('\0') {
@@ -22,7 +22,7 @@ pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
         ));
     }
     if text.trim().is_empty() {
-        return Err(InputError::of_file(file, "the file is empty"));
+        return Err(InputError::for_whole_file(file, "the file is empty"));
     }
     Ok(text)
 }
@@ -44,7 +44,7 @@ fn decode_utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
 }
 
 /// The bytes as UTF-16, whose units `unit` reads; what is no text becomes U+FFFD.
-fn decode_utf16_units(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+fn decode_utf16_lossy(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks(2).map(|pair| match *pair {
         [first, second] => unit([first, second]),
         // Half a unit at the end of the file.
@@ -59,7 +59,7 @@ fn input_error(file: &str, text: &str, at: usize, message: &str) -> InputError {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::decode_by_byte_order_mark;
 
     #[test]
     fn byte_order_marks_are_obeyed() {
@@ -70,7 +70,7 @@ mod tests {
             (b"\xff\xfe\x3d\xd8\x00\xdex", "\u{1f600}\u{fffd}"),
         ];
         for (bytes, expected) in table {
-            assert_eq!(decode("f", bytes.to_vec()).unwrap(), expected, "{bytes:?}");
+            assert_eq!(decode_by_byte_order_mark("f", bytes.to_vec()).unwrap(), expected, "{bytes:?}");
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
             (b"\x7fELF\0\xe9", 1, 6, "the file is a binary file, not a manifest"),
         ];
         for (bytes, line, column, message) in table {
-            let error = decode("f", bytes.to_vec()).unwrap_err();
+            let error = decode_by_byte_order_mark("f", bytes.to_vec()).unwrap_err();
             assert_eq!(
                 (error.line, error.column, error.message.as_str()),
                 (line, column, message),

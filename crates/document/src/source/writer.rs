@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use granit_parser::{Event, ScalarStyle, StructureStyle, Tag};
 
 use super::alias::Anchors;
-use super::dialect::DialectChecker;
+use super::dialect::KubectlDialectChecker;
 use super::documents::DocumentError;
 use super::merge;
 use super::quoted;
@@ -52,7 +52,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// True if no container is open: the root was read to its end, or nothing of it yet.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(super) fn has_no_open_container(&self) -> bool {
         self.frames.is_empty()
     }
 
@@ -66,29 +66,43 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         &mut self,
         event: Event<'p>,
         span: Span,
-        dialect: &mut DialectChecker<'a>,
+        dialect: &mut KubectlDialectChecker<'a>,
     ) -> Result<(), DocumentError> {
         let in_flow = self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow);
         match event {
             Event::Scalar(text, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag) => {
                 dialect.check_block_scalar(span)?;
-                return self.write_scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
+                return self.write_scalar_as_key_or_value(
+                    &text,
+                    style,
+                    anchor,
+                    tag.as_deref(),
+                    self.trim_span_end(span),
+                );
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual =
-                    dialect.check_scalar_for_unusual(span, style, self.expects_key(), in_flow)?;
-                let text = self.scalar_text(text, style, is_unusual, span)?;
-                return self.write_scalar(&text, style, anchor, tag.as_deref(), span);
+                let is_unusual = dialect.check_non_block_scalar_needs_redecoding(
+                    span,
+                    style,
+                    self.expects_key(),
+                    in_flow,
+                )?;
+                let text = self.scalar_text_as_kubectl_reads(text, style, is_unusual, span)?;
+                return self.write_scalar_as_key_or_value(&text, style, anchor, tag.as_deref(), span);
             }
-            _ => dialect.check_token(span, in_flow)?,
+            _ => dialect.check_gap_before_token(span, in_flow)?,
         }
         match event {
-            Event::SequenceStart(style, anchor, _) => self.open(ValueKind::Array, style, anchor, span),
-            Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
-            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::SequenceStart(style, anchor, _) => {
+                self.open_container_unless_key_expected(ValueKind::Array, style, anchor, span)
+            }
+            Event::MappingStart(style, anchor, _) => {
+                self.open_container_unless_key_expected(ValueKind::Object, style, anchor, span)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close_container_and_expand_merges(span),
             Event::Alias(anchor) => {
                 dialect.check_alias_name(span)?;
-                self.write_alias(anchor, span)
+                self.write_copy_of_anchor_value(anchor, span)
             }
             _ => Ok(()),
         }
@@ -96,7 +110,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
 
     /// The text of a scalar: the parser's if it is borrowed from the source. Escapes and line breaks in quotes are read
     /// again, as kubectl reads them.
-    fn scalar_text(
+    fn scalar_text_as_kubectl_reads(
         &self,
         text: Cow<'p, str>,
         style: ScalarStyle,
@@ -143,7 +157,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Begins a list or an object. Returns an error if it is the key of a mapping.
-    pub(super) fn open(
+    pub(super) fn open_container_unless_key_expected(
         &mut self,
         kind: ValueKind,
         style: StructureStyle,
@@ -151,7 +165,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         span: Span,
     ) -> Result<(), DocumentError> {
         if self.expects_key() {
-            return Err(self.container_as_key(kind, span));
+            return Err(self.container_as_key_error(kind, span));
         }
         let node = self.out.len();
         self.out.open(kind, span);
@@ -167,7 +181,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Ends the innermost container, and replaces its merge keys.
-    pub(super) fn close(&mut self, span: Span) -> Result<(), DocumentError> {
+    pub(super) fn close_container_and_expand_merges(&mut self, span: Span) -> Result<(), DocumentError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // A flow container ends with its bracket, a block container with its last value.
         if span.end > span.start {
@@ -187,7 +201,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Writes a copy of the anchor's value; as a key, its text.
-    fn write_alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
+    fn write_copy_of_anchor_value(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         if self.expects_key() {
@@ -195,9 +209,9 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
                 return Err(fault("the anchor's value contains itself".to_owned()));
             };
             match value.kind() {
-                ValueKind::Null => return Err(null_key(span)),
+                ValueKind::Null => return Err(null_key_error(span)),
                 kind @ (ValueKind::Array | ValueKind::Object) => {
-                    return Err(self.container_as_key(kind, span));
+                    return Err(self.container_as_key_error(kind, span));
                 }
                 ValueKind::Bool | ValueKind::Number | ValueKind::String => {
                     let text = value.text().to_owned();
@@ -211,7 +225,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Writes a scalar as a key, a merge key or a value.
-    pub(super) fn write_scalar(
+    pub(super) fn write_scalar_as_key_or_value(
         &mut self,
         text: &str,
         style: ScalarStyle,
@@ -230,7 +244,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
         if self.expects_key() {
-            self.write_key(text, meaning, span)?;
+            self.write_key_as_string(text, meaning, span)?;
         } else {
             self.write_value(text, meaning, span)?;
         }
@@ -244,7 +258,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             ScalarValue::Bool(value) => {
                 self.out.write_constant(ValueKind::Bool, span, if value { "true" } else { "false" })
             }
-            ScalarValue::Text => self.write_text(ValueKind::String, text, span),
+            ScalarValue::Text => self.write_borrowed_or_owned_text(ValueKind::String, text, span),
             ScalarValue::Int(number) => self.write_integer(text, &number, span),
             ScalarValue::Unsigned(number) => self.write_integer(text, &number, span),
             ScalarValue::Float(number) => {
@@ -255,15 +269,20 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
                     literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
                 );
             }
-            ScalarValue::Binary => self.write_binary(text, span)?,
+            ScalarValue::Binary => self.write_decoded_base64(text, span)?,
         }
         Ok(())
     }
 
     /// Writes a scalar as a key, which is always a string.
-    fn write_key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
+    fn write_key_as_string(
+        &mut self,
+        text: &str,
+        meaning: ScalarValue,
+        span: Span,
+    ) -> Result<(), DocumentError> {
         match meaning {
-            ScalarValue::Text => match self.span_in_source(text) {
+            ScalarValue::Text => match self.span_of_borrowed_text(text) {
                 Some(within) => self.out.write_key_slice(span, within),
                 None => self.out.write_owned(ValueKind::String, span, text),
             },
@@ -274,8 +293,8 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             ScalarValue::Float(number) => {
                 self.out.write_owned(ValueKind::String, span, scalar::float_key(number))
             }
-            ScalarValue::Binary => self.write_binary(text, span)?,
-            ScalarValue::Null => return Err(null_key(span)),
+            ScalarValue::Binary => self.write_decoded_base64(text, span)?,
+            ScalarValue::Null => return Err(null_key_error(span)),
             ScalarValue::Unsigned(number) => {
                 let detail = format!("unsupported map key of type: uint64, key: {number}");
                 return Err(DocumentError::new(span.start as usize, detail));
@@ -289,14 +308,14 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         let plain =
             text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
         if plain {
-            self.write_text(ValueKind::Number, text, span);
+            self.write_borrowed_or_owned_text(ValueKind::Number, text, span);
         } else {
             self.out.write_owned(ValueKind::Number, span, number.to_string());
         }
     }
 
     /// Writes the decoded text of a `!!binary` scalar.
-    fn write_binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
+    fn write_decoded_base64(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
         let Some(decoded) = scalar::decode_binary_lossy(text) else {
             return Err(DocumentError::new(
                 span.start as usize,
@@ -308,15 +327,15 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     }
 
     /// Writes a scalar with that text, borrowed from the source if possible.
-    fn write_text(&mut self, kind: ValueKind, text: &str, span: Span) {
-        match self.span_in_source(text) {
+    fn write_borrowed_or_owned_text(&mut self, kind: ValueKind, text: &str, span: Span) {
+        match self.span_of_borrowed_text(text) {
             Some(within) => self.out.write_slice(kind, span, within),
             None => self.out.write_owned(kind, span, text),
         }
     }
 
     /// The span of a text in the source; `None` if the parser did not borrow it from there.
-    fn span_in_source(&self, text: &str) -> Option<Span> {
+    fn span_of_borrowed_text(&self, text: &str) -> Option<Span> {
         let start = (text.as_ptr() as usize).checked_sub(self.parsed.as_ptr() as usize)?;
         let end = start + text.len();
         (end <= self.parsed.len()).then(|| to_span(&(start..end)))
@@ -324,13 +343,13 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
 
     /// The span of a block scalar without the white space after its last line, which the parser's span has up to the
     /// next token.
-    fn trim_span(&self, span: Span) -> Span {
+    fn trim_span_end(&self, span: Span) -> Span {
         let whole = self.source.get(span.start as usize..span.end as usize).unwrap_or_default();
         to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
     }
 
     /// The error for a list or a map that is used as a key.
-    fn container_as_key(&self, kind: ValueKind, span: Span) -> DocumentError {
+    fn container_as_key_error(&self, kind: ValueKind, span: Span) -> DocumentError {
         let what = if kind == ValueKind::Array { "list" } else { "map" };
         let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
         let hint = if template { "; this looks like a template: render it first" } else { "" };
@@ -342,7 +361,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
 }
 
 /// The error for a key that is null.
-fn null_key(span: Span) -> DocumentError {
+fn null_key_error(span: Span) -> DocumentError {
     DocumentError::new(
         span.start as usize,
         "unsupported map key of type: null; quote it if you mean a string",

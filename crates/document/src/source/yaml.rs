@@ -1,9 +1,10 @@
 //! Reads YAML text into documents, as kubectl does: runs the parser, and handles texts on which it and kubectl
 //! disagree.
 //!
-//! The parser gives events with byte spans, and [`YamlDocBuilder`] turns them into a document. [`DialectChecker`]
-//! rejects what the parser accepts but kubectl rejects or reads differently. A text that only the parser rejects is
-//! parsed as a changed copy ([`parsable_copy`]). Most manifests need none of this ([`read_simple_document`]).
+//! The parser gives events with byte spans, and [`YamlDocBuilder`] turns them into a document.
+//! [`KubectlDialectChecker`] rejects what the parser accepts but kubectl rejects or reads differently. A text that only
+//! the parser rejects is parsed as a changed copy ([`copy_with_rejected_scalars_masked`]). Most manifests need none of
+//! this ([`read_simple_document`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
 
-use super::dialect::{DialectChecker, tab_error};
+use super::dialect::{KubectlDialectChecker, tab_error};
 use super::documents::{DocumentError, RefusedBy};
 use super::quoted;
 use super::simple::read_simple_document;
@@ -26,9 +27,9 @@ const MAX_COMPARED_BYTES: usize = 64 << 10;
 const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
-pub(super) struct Reader<'a> {
+pub(super) struct YamlPartReader<'a> {
     source: &'a str,
-    documents: DocumentSource<'a>,
+    documents: LazyOrEagerDocuments<'a>,
     /// Number of documents read so far from this text.
     count: usize,
     /// Remaining number of bytes that may be parsed again.
@@ -36,40 +37,40 @@ pub(super) struct Reader<'a> {
 }
 
 /// The source of the documents of a text.
-enum DocumentSource<'a> {
+enum LazyOrEagerDocuments<'a> {
     /// Documents are read one by one.
     Parser(Box<(YamlPart<'a>, Parser<'a, StrInput<'a>>)>),
     /// Documents that were read all at once.
     Read(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> YamlPartReader<'a> {
     /// A reader of the text; `budget` is how many bytes may be parsed again.
-    pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
+    pub(super) fn new(source: &'a str, budget: usize) -> YamlPartReader<'a> {
         let documents = match read_simple_document(source) {
             Some(document) => {
                 debug_assert!(
                     source.len() > MAX_COMPARED_BYTES || matches_parser_result(&document, source),
                     "the parser reads this otherwise: {source}"
                 );
-                DocumentSource::Read(vec![Ok(document)].into_iter())
+                LazyOrEagerDocuments::Read(vec![Ok(document)].into_iter())
             }
             None => documents_from_parser(source),
         };
-        Reader { source, documents, count: 0, budget }
+        YamlPartReader { source, documents, count: 0, budget }
     }
 
     /// The next document; `None` at the end of the text or after an error.
     pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
         let document = match &mut self.documents {
-            DocumentSource::Parser(parser) => parser.0.next_document(&mut parser.1, self.source),
-            DocumentSource::Read(documents) => return documents.next(),
+            LazyOrEagerDocuments::Parser(parser) => parser.0.next_document(&mut parser.1, self.source),
+            LazyOrEagerDocuments::Read(documents) => return documents.next(),
         };
         let Some(Err(fault)) = document else {
             self.count += 1;
             return document;
         };
-        if let Some(text) = parsable_copy(self.source, &mut self.budget) {
+        if let Some(text) = copy_with_rejected_scalars_masked(self.source, &mut self.budget) {
             self.documents = read_documents_from_copy(self.source, &text, self.count);
             return self.next_document();
         }
@@ -80,20 +81,23 @@ impl<'a> Reader<'a> {
 }
 
 /// The documents of a text, read with the general parser and never with [`read_simple_document`].
-fn documents_from_parser(source: &str) -> DocumentSource<'_> {
-    match with_final_line_break(source) {
+fn documents_from_parser(source: &str) -> LazyOrEagerDocuments<'_> {
+    match with_line_break_after_blank_last_line(source) {
         Some(text) => read_documents_from_copy(source, &text, 0),
-        None => DocumentSource::Parser(Box::new((YamlPart::new(source), new_parser(source)))),
+        None => LazyOrEagerDocuments::Parser(Box::new((
+            YamlPart::new(source),
+            new_parser_with_nesting_limit(source),
+        ))),
     }
 }
 
 /// True if a document is the only one that the parser reads from the text, with the same nodes at the same positions.
 fn matches_parser_result(document: &Doc<'_>, source: &str) -> bool {
     let documents = documents_from_parser(source);
-    let mut reader = Reader { source, documents, count: 0, budget: 0 };
+    let mut reader = YamlPartReader { source, documents, count: 0, budget: 0 };
     let Some(Ok(parsed)) = reader.next_document() else { return false };
     let nodes = |document: &Doc<'_>| {
-        let all = document.root().descendants();
+        let all = document.root().self_and_descendants();
         all.map(|node| (node.kind(), node.span(), node.node_count(), node.text().to_owned()))
             .collect::<Vec<_>>()
     };
@@ -101,14 +105,14 @@ fn matches_parser_result(document: &Doc<'_>, source: &str) -> bool {
 }
 
 /// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
-fn read_documents_from_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
-    let (mut part, mut parser) = (YamlPart::new(source), new_parser(text));
+fn read_documents_from_copy<'a>(source: &'a str, text: &str, skipped: usize) -> LazyOrEagerDocuments<'a> {
+    let (mut part, mut parser) = (YamlPart::new(source), new_parser_with_nesting_limit(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
-    DocumentSource::Read(documents.collect::<Vec<_>>().into_iter())
+    LazyOrEagerDocuments::Read(documents.collect::<Vec<_>>().into_iter())
 }
 
 /// Creates a parser with Tollgate's nesting limit and without comments.
-fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
+fn new_parser_with_nesting_limit(text: &str) -> Parser<'_, StrInput<'_>> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: MAX_NESTING,
@@ -119,7 +123,7 @@ fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
 
 /// The text with a line break at its end, as kubectl reads it; `None` unless its last line is blank and not empty. A
 /// block scalar may keep that line.
-fn with_final_line_break(source: &str) -> Option<String> {
+fn with_line_break_after_blank_last_line(source: &str) -> Option<String> {
     let last = source.rsplit(['\n', '\r']).next().unwrap_or_default();
     let is_blank = !last.is_empty() && last.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
     is_blank.then(|| format!("{source}\n"))
@@ -127,13 +131,13 @@ fn with_final_line_break(source: &str) -> Option<String> {
 
 /// A copy of a text with the same positions that the parser accepts, for a text that it rejects although
 /// kubectl accepts it; `None` if there is none. See [`quoted::mask_rejected_scalars`].
-pub(super) fn parsable_copy(source: &str, budget: &mut usize) -> Option<String> {
-    let text = with_final_line_break(source).map_or(Cow::Borrowed(source), Cow::Owned);
+pub(super) fn copy_with_rejected_scalars_masked(source: &str, budget: &mut usize) -> Option<String> {
+    let text = with_line_break_after_blank_last_line(source).map_or(Cow::Borrowed(source), Cow::Owned);
     quoted::mask_rejected_scalars(&text, budget, |text| {
-        let at = first_error(text)?;
+        let at = first_parse_error_offset(text)?;
         // The error is inside of a scalar, whose start the parser says only if it does not end; or it is the start.
         let unclosed = text.get(..at)?.trim_end_matches([' ', '\t', '\n', '\r']);
-        let mut starts = first_error(unclosed).into_iter().chain([at]);
+        let mut starts = first_parse_error_offset(unclosed).into_iter().chain([at]);
         starts.find(|&start| {
             let scalar = text.get(start..).unwrap_or_default();
             scalar.starts_with(['"', '\''])
@@ -143,8 +147,8 @@ pub(super) fn parsable_copy(source: &str, budget: &mut usize) -> Option<String> 
 }
 
 /// The byte of the parser's first error in a text; `None` if there is none.
-fn first_error(text: &str) -> Option<usize> {
-    let mut parser = new_parser(text);
+fn first_parse_error_offset(text: &str) -> Option<usize> {
+    let mut parser = new_parser_with_nesting_limit(text);
     loop {
         if let Err(error) = next_event(&mut parser)? {
             return error.marker().byte_offset();
@@ -155,7 +159,7 @@ fn first_error(text: &str) -> Option<usize> {
 /// A text between two `---` lines.
 struct YamlPart<'a> {
     source: &'a str,
-    dialect: DialectChecker<'a>,
+    dialect: KubectlDialectChecker<'a>,
     /// Number of nodes to allocate, because the first document is usually the only one.
     capacity: usize,
     /// True at the end of the text, or after an error.
@@ -167,7 +171,7 @@ struct YamlPart<'a> {
 impl<'a> YamlPart<'a> {
     fn new(source: &'a str) -> YamlPart<'a> {
         let capacity = (source.len() / 8).clamp(4, 1 << 20);
-        YamlPart { source, dialect: DialectChecker::new(source), capacity, is_read: false, end: None }
+        YamlPart { source, dialect: KubectlDialectChecker::new(source), capacity, is_read: false, end: None }
     }
 
     /// The next document; `None` at the end of the text or after an error. `parsed` is the text that the parser reads.
@@ -207,7 +211,7 @@ impl<'a> YamlPart<'a> {
                 Err(error) => {
                     let fault = self.document_error(&error);
                     self.dialect.check_unusual_characters(fault.at + 1)?;
-                    let is_complete = writer.as_ref().is_none_or(YamlDocBuilder::is_complete);
+                    let is_complete = writer.as_ref().is_none_or(YamlDocBuilder::has_no_open_container);
                     let is_read =
                         is_complete && self.has_flow_root() || self.dialect.kubectl_may_read_more(fault.at);
                     let by = if is_read { RefusedBy::Tollgate } else { fault.by };
@@ -222,7 +226,7 @@ impl<'a> YamlPart<'a> {
             match event {
                 Event::DocumentStart(is_written, _) => {
                     if is_written {
-                        self.dialect.check_token(span, false)?;
+                        self.dialect.check_gap_before_token(span, false)?;
                     }
                     let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
                     writer = Some(YamlDocBuilder::new(self.source, parsed, out));
@@ -257,7 +261,7 @@ impl<'a> YamlPart<'a> {
     }
 
     /// The start of the line after the one that a byte is in.
-    fn next_line(&self, at: usize) -> Option<usize> {
+    fn next_line_start(&self, at: usize) -> Option<usize> {
         let end = self.source.get(at..)?.find('\n')?;
         Some(at + end + 1)
     }
@@ -294,7 +298,7 @@ impl<'a> YamlPart<'a> {
             _ if self.is_indented_by_tab(at) => tab_error(at),
             // A value that could go on in the next line: the tab is there.
             _ if error.info().contains("tab")
-                && let Some(next) = self.next_line(at)
+                && let Some(next) = self.next_line_start(at)
                 && self.is_indented_by_tab(next) =>
             {
                 tab_error(next)

@@ -30,7 +30,7 @@ fn release() -> SimulatedRelease {
 }
 
 fn play(plan: &Plan<'_>) -> Forecast {
-    let mut player = plan.run_simulator();
+    let mut player = plan.create_run_simulator();
     let courses: Vec<_> = (0..SAMPLES).map(|course| player.simulate_run(course)).collect();
     Forecast::from_runs(plan, courses)
 }

@@ -60,7 +60,7 @@ impl ClaimLocations {
 impl<'c> ClaimsInFiles<'c> {
     /// Returns the claim or template of that kind and name that is in another namespace; of several, the one whose file
     /// is in the nearest folder. `None` if there is none, or if one of that name is or may be in `namespace`.
-    pub fn nearest_in_other_namespace(
+    pub fn nearest_if_only_in_other_namespaces(
         self,
         kind: ApiKind,
         name: &str,
@@ -103,7 +103,7 @@ mod tests {
         }
         let around = ClaimsInFiles { known: &known, file: "apps/b/pod.yaml" };
         let found = |kind, name, namespace| {
-            around.nearest_in_other_namespace(kind, name, namespace).map(|claim| &*claim.namespace)
+            around.nearest_if_only_in_other_namespaces(kind, name, namespace).map(|claim| &*claim.namespace)
         };
         let kind = ApiKind::ResourceClaim;
         assert_eq!(found(kind, "gpu", "c"), Some("b"));

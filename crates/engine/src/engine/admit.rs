@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::{Attributes, Engine, Mutation, NamespaceLookup, Verdict, identify, respond};
+use super::{Attributes, Engine, Mutation, NamespaceLabelLookup, Verdict, identify, respond};
 use crate::defaults::Edit;
 use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
@@ -54,18 +54,18 @@ pub fn admit(
     review: &[u8],
     endpoint: Endpoint,
     now: &str,
-    namespaces: &dyn NamespaceLookup,
+    namespaces: &dyn NamespaceLabelLookup,
 ) -> Result<Vec<u8>, BadReview> {
-    let text = review_text(review);
-    let document = parse_review(&text)?;
+    let text = decode_review_text_like_go(review);
+    let document = parse_review_unless_too_dense(&text)?;
     let review = Review::read(engine, document.root())?;
     let decision = review.decide(engine, endpoint, now, namespaces);
-    Ok(respond(engine, &review.request, &decision).encode())
+    Ok(respond(engine, &review.request, &decision).encode_admission_review())
 }
 
 /// Returns the bytes of a review as text, with each invalid UTF-8 byte replaced by U+FFFD, as Go reads them. The API
 /// server passes opaque parameters on byte by byte, so they can be invalid.
-pub fn review_text(review: &[u8]) -> Cow<'_, str> {
+pub fn decode_review_text_like_go(review: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(review) {
         return Cow::Borrowed(text);
     }
@@ -79,7 +79,7 @@ pub fn review_text(review: &[u8]) -> Cow<'_, str> {
 
 /// Parses the text of a review. Refuses a text that has too many keys and values for its length, because they take time
 /// and memory.
-pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
+pub fn parse_review_unless_too_dense(text: &str) -> Result<Doc<'_>, BadReview> {
     // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
     let nodes = (text.len() / MIN_BYTES_PER_NODE).max(MAX_NODES_AT_ANY_DENSITY);
     doc::parse_with_node_limit(text, nodes).map_err(|error| BadReview {
@@ -138,7 +138,7 @@ impl<'r> Review<'r> {
         engine: &Engine,
         endpoint: Endpoint,
         now: &str,
-        namespaces: &dyn NamespaceLookup,
+        namespaces: &dyn NamespaceLabelLookup,
     ) -> Decision {
         let request = &self.request;
         let namespace = match &self.class {
@@ -164,7 +164,7 @@ impl<'r> Review<'r> {
         let labels = namespaces.labels(namespace);
         let uses_labels = || !namespace.is_empty() && engine.policies.needs_namespace_labels();
         let decided =
-            Decision { age: namespaces.age_seconds().filter(|_| uses_labels()), ..Decision::default() };
+            Decision { age: namespaces.stale_seconds().filter(|_| uses_labels()), ..Decision::default() };
         match endpoint {
             Endpoint::Validate => Decision {
                 verdict: engine.validate_for_all_profiles(&admission, labels, None, true),
@@ -191,11 +191,11 @@ impl<'r> RequestClass<'r> {
             match identify::kind_support(request) {
                 identify::KindSupport::Supported => {}
                 identify::KindSupport::NewerVersion => return RequestClass::NewerVersion,
-                identify::KindSupport::UncheckedResponse => return RequestClass::Other,
+                identify::KindSupport::NotChecked => return RequestClass::Other,
             }
         }
         let namespace = match request.namespace {
-            "" => identify::metadata_namespace(request.object),
+            "" => identify::metadata_namespace_or_default(request.object),
             given => given,
         };
         RequestClass::Checked { namespace }
@@ -204,7 +204,7 @@ impl<'r> RequestClass<'r> {
 
 #[cfg(test)]
 mod tests {
-    use super::review_text;
+    use super::decode_review_text_like_go;
 
     #[test]
     fn each_invalid_byte_is_replaced_as_in_go() {
@@ -214,7 +214,7 @@ mod tests {
             (b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
             ("\u{20ac}é".as_bytes(), "\u{20ac}é"),
         ] {
-            assert_eq!(review_text(bytes), expected, "{bytes:?}");
+            assert_eq!(decode_review_text_like_go(bytes), expected, "{bytes:?}");
         }
     }
 }

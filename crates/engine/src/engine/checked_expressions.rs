@@ -6,7 +6,7 @@
 use foldhash::fast::RandomState;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
-use tollgate_cel::{CelEnv, Checker, Compiler, ExpressionPurpose, Outcome};
+use tollgate_cel::{CelEnv, CheckOutcome, Checker, ExpressionPurpose, UncachedChecker};
 
 /// Maximum number of bytes that all entries together may take.
 const MAX_CACHE_BYTES: u64 = 2 << 20;
@@ -70,12 +70,18 @@ impl Default for AcceptedExpressionCache {
 impl Checker for AcceptedExpressionCache {
     /// Returns the cached cost of an accepted expression, or compiles the expression and caches its cost if it is
     /// accepted.
-    fn check(&self, expression: &str, target: ExpressionPurpose, env: &CelEnv, max_detail: usize) -> Outcome {
+    fn check(
+        &self,
+        expression: &str,
+        target: ExpressionPurpose,
+        env: &CelEnv,
+        max_detail: usize,
+    ) -> CheckOutcome {
         if let Some(cost) = self.0.get(&BorrowedCacheKey { target, env: *env, text: expression }) {
-            return Outcome::Accepted { cost };
+            return CheckOutcome::Accepted { cost };
         }
-        let outcome = Compiler.check(expression, target, env, max_detail);
-        if let Outcome::Accepted { cost } = outcome {
+        let outcome = UncachedChecker.check(expression, target, env, max_detail);
+        if let CheckOutcome::Accepted { cost } = outcome {
             self.0.insert(CacheKey { target, env: *env, text: expression.into() }, cost);
         }
         outcome

@@ -43,7 +43,10 @@ impl ClusterSource {
 
 /// Returns a finding with a one-sentence summary of the impact of a DeviceTaintRule. `None` for other kinds,
 /// for status requests, and if the cluster state is unknown.
-pub(super) fn impact_finding(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
+pub(super) fn taint_rule_impact_finding(
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) -> Option<Finding> {
     let (ObjectBody::Rule(rule), Some(known), Some(at), false) =
         (admission.object.body, context.cluster, admission.now.time, admission.is_status())
     else {

@@ -11,7 +11,7 @@
 //! Invariant: the patch is minimal, its pointers match the object's version, and mutating a mutated object changes
 //! nothing.
 
-use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
+use super::{Attributes, DecodedObject, Engine, LabelsIfKnown, Operation, identify, prepare};
 use crate::defaults::{DefaultsPurpose, Edit, default_edits};
 use crate::policy;
 use tollgate_api::equal;
@@ -36,7 +36,7 @@ impl Engine {
     /// Returns the edits that the mutating webhook makes: the server's defaults, the default tolerations of policies
     /// and, on an update, stored tolerations that the request lacks. There are no edits for an object that cannot be
     /// decoded or that the first profile does not serve.
-    pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
+    pub fn mutate(&self, admission: &Attributes<'_>, labels: LabelsIfKnown<'_>) -> Mutation {
         if !admission.operation.writes_object() {
             return Mutation::default();
         }
@@ -45,21 +45,22 @@ impl Engine {
         };
         let (now, Object { kind, version, .. }) = (admission.now.text, new.without_defaults());
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
-        let old = old.filter(|old| !old.has_errors());
+        let old = old.filter(|old| !old.has_fatal_errors());
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
-        let (mut edits, put_back) = prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
-            let mut edits =
-                default_edits(new.without_defaults(), old, profile, now, DefaultsPurpose::Mutation);
-            let missing = old
-                .filter(|_| is_update)
-                .and_then(|old| missing_tolerations_if_only_difference(&new, old, &edits));
-            let missing = missing.unwrap_or_default();
-            // A list that is written anew has everything that was to be filled in.
-            edits.retain(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
-            let put_back = missing.iter().map(|list| list.count).sum();
-            edits.extend(missing.into_iter().flat_map(|list| list.edits));
-            (edits, put_back)
-        });
+        let (mut edits, put_back) =
+            prepare::with_prepared_stored_object(old.as_ref(), version, profile, now, |old| {
+                let mut edits =
+                    default_edits(new.without_defaults(), old, profile, now, DefaultsPurpose::Mutation);
+                let missing = old
+                    .filter(|_| is_update)
+                    .and_then(|old| missing_tolerations_if_only_difference(&new, old, &edits));
+                let missing = missing.unwrap_or_default();
+                // A list that is written anew has everything that was to be filled in.
+                edits.retain(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
+                let put_back = missing.iter().map(|list| list.count).sum();
+                edits.extend(missing.into_iter().flat_map(|list| list.edits));
+                (edits, put_back)
+            });
         if !self.policies.is_empty() && admission.operation == Operation::Create {
             let decoded = admission.with_objects(new.without_defaults(), None);
             edits.extend(
@@ -74,7 +75,7 @@ impl Engine {
             let is_written = in_status == (admission.subresource == "status");
             let is_change = match &edit.change {
                 DocChange::Replace { node, value } => {
-                    new.value().doc().value_at(*node).to_json() != value.to_json()
+                    new.decoded_value().doc().value_at_node_index(*node).to_json() != value.to_json()
                 }
                 _ => true,
             };
@@ -89,7 +90,7 @@ impl Engine {
     pub fn undecided_toleration_defaults(
         &self,
         admission: &Attributes<'_>,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
     ) -> Vec<Finding> {
         if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
@@ -105,9 +106,10 @@ impl Engine {
         admission: &Attributes<'d>,
     ) -> Option<(&'static Profile, DecodedObject<'d>)> {
         let profile = self.profiles.first()?;
-        let (kind, version) = identify::served_kind(&identify(admission.object), profile, admission).ok()?;
+        let (kind, version) =
+            identify::served_kind(&identify::classify_type(admission.object), profile, admission).ok()?;
         let new = DecodedObject::decode(admission.object, kind, version, profile);
-        (!new.has_errors()).then_some((*profile, new))
+        (!new.has_fatal_errors()).then_some((*profile, new))
     }
 }
 
@@ -117,13 +119,13 @@ fn missing_tolerations_if_only_difference(
     new: &DecodedObject<'_>,
     old: Object<'_>,
     edits: &[Edit],
-) -> Option<Vec<policy::MissingTolerations>> {
-    let object = Object::from_value(old.kind(), old.version, new.value());
-    let missing = policy::missing_tolerations(object, old)?;
+) -> Option<Vec<policy::TolerationsMissingInUpdate>> {
+    let object = Object::from_value(old.kind(), old.version, new.decoded_value());
+    let missing = policy::tolerations_missing_in_update(object, old)?;
     let kept = edits.iter().filter(|edit| !missing.iter().any(|list| list.replaces_list_of_edit(edit)));
     let all = kept.chain(missing.iter().flat_map(|list| &list.edits));
     let changes: Vec<DocChange> = all.map(|edit| edit.change.clone()).collect();
-    let whole = apply_changes(new.value(), &changes);
+    let whole = apply_changes(new.decoded_value(), &changes);
     let whole = Object::from_value(old.kind(), old.version, whole.root());
     equal::is_top_level_field_equal(whole, old, "spec").then_some(missing)
 }
@@ -135,7 +137,7 @@ pub fn json_patch(edits: &[Edit]) -> String {
             DocChange::Add { value, .. } | DocChange::Append { value, .. } => ("add", value),
             DocChange::Replace { value, .. } => ("replace", value),
         };
-        let path = gofmt::json_string(&edit.at.pointer());
+        let path = gofmt::json_string(&edit.at.user_json_pointer());
         format!(r#"{{"op":"{op}","path":{path},"value":{}}}"#, value.to_json())
     };
     format!("[{}]", edits.iter().map(operation).collect::<Vec<_>>().join(","))

@@ -15,7 +15,9 @@ pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
         // A kind that is to be corrected counts as what it becomes.
         let becomes = fix.edits.iter().find_map(|edit| match edit {
-            Edit::Set { at, value: NewValue::Str(kind) } if at.pointer() == "/kind" => Some(&**kind),
+            Edit::Set { at, value: NewValue::Str(kind) } if at.user_json_pointer() == "/kind" => {
+                Some(&**kind)
+            }
             _ => None,
         });
         let is_rule = becomes.unwrap_or_else(|| object.field(KIND).str()) == ApiKind::DeviceTaintRule.name();
@@ -37,7 +39,11 @@ fn has_taint_fields(value: Value<'_>, depth: usize) -> bool {
 
 /// Adds a profile that has an equal finding to a diagnostic. Removes the fix if that of the other finding differs,
 /// because then neither is right for all profiles.
-pub(super) fn add_profile(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
+pub(super) fn add_profile_and_drop_differing_fix(
+    diagnostic: &mut Diagnostic,
+    other: &Finding,
+    profile: &'static str,
+) {
     if diagnostic.finding.fix != other.fix {
         diagnostic.finding.fix = None;
     }

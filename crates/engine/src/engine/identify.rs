@@ -8,7 +8,7 @@ mod mend;
 use crate::admission::Attributes;
 use crate::policy::PolicyKind;
 use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_CONTENT_TYPE};
-use tollgate_api::conform::suggest::{distance, join_with_and, nearest};
+use tollgate_api::conform::suggest::{distance, join_with_and, nearest_if_unambiguous};
 use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
 use tollgate_api::review::{Operation, Request};
 use tollgate_document::doc::{FieldName, Value, ValueKind};
@@ -24,7 +24,7 @@ const KIND: FieldName = FieldName::from_text("kind");
 
 /// The type of an object according to its `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Identity<'d> {
+pub enum TypeClassification<'d> {
     /// The value is not an object, or its `apiVersion` or `kind` is not a string. The text describes the
     /// problem.
     Unreadable(&'static str),
@@ -43,33 +43,39 @@ pub enum Identity<'d> {
 }
 
 /// Reads `apiVersion` and `kind` of an object and returns whether it is one that Tollgate checks.
-pub fn identify(object: Value<'_>) -> Identity<'_> {
+pub fn classify_type(object: Value<'_>) -> TypeClassification<'_> {
     if object.kind() != ValueKind::Object {
-        return Identity::Unreadable("not an object");
+        return TypeClassification::Unreadable("not an object");
     }
-    let found = identity_of(type_field(object, API_VERSION).ok(), type_field(object, KIND).ok());
-    if found != Identity::Foreign {
+    let found = classify_api_version_and_kind(
+        type_field_ignoring_case(object, API_VERSION).ok(),
+        type_field_ignoring_case(object, KIND).ok(),
+    );
+    if found != TypeClassification::Foreign {
         return found;
     }
     // kubectl sends keys in order, so that of `kind` and `KIND` the server reads `kind` last.
-    let exact = |name: &str| Some(object.member(name).map_or("", |(_, value)| value.str()));
-    match identity_of(exact(API_VERSION.text), exact(KIND.text)) {
-        ours @ Identity::Ours { .. } => ours,
+    let exact = |name: &str| Some(object.last_key_and_value(name).map_or("", |(_, value)| value.str()));
+    match classify_api_version_and_kind(exact(API_VERSION.text), exact(KIND.text)) {
+        ours @ TypeClassification::Ours { .. } => ours,
         _ => found,
     }
 }
 
 /// Returns the identity for the values of `apiVersion` and `kind`. `None` means that a value is not a string,
 /// and `""` that it is absent.
-fn identity_of<'d>(api_version: Option<&'d str>, kind: Option<&'d str>) -> Identity<'d> {
+fn classify_api_version_and_kind<'d>(
+    api_version: Option<&'d str>,
+    kind: Option<&'d str>,
+) -> TypeClassification<'d> {
     let (Some(api_version), Some(kind)) = (api_version, kind) else {
-        return Identity::Unreadable("apiVersion and kind must be strings");
+        return TypeClassification::Unreadable("apiVersion and kind must be strings");
     };
     if kind.is_empty() {
-        return Identity::Missing("kind");
+        return TypeClassification::Missing("kind");
     }
     if api_version.is_empty() {
-        return Identity::Missing("apiVersion");
+        return TypeClassification::Missing("apiVersion");
     }
     let (group, version) = split_api_version(api_version);
     let is_miscased = |known: ApiKind| {
@@ -81,8 +87,8 @@ fn identity_of<'d>(api_version: Option<&'d str>, kind: Option<&'d str>) -> Ident
             .any(|known| is_miscased(known) && is_version_in_all_profiles(known, version))
         || ApiKind::from_group_and_name(group, kind)
             .is_some_and(|kind| is_version_in_all_profiles(kind, version))
-        || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
-    if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
+        || ApiKind::parse_dra_kind(kind).is_some() && !is_foreign_group_not_misspelling(group);
+    if ours { TypeClassification::Ours { api_version, kind } } else { TypeClassification::Foreign }
 }
 
 /// Splits an `apiVersion` into group and version; the group is empty for the core group (`v1`).
@@ -93,12 +99,13 @@ pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
 /// True if the kind exists only in fixed versions and `version` is one of them. False for kinds whose versions depend
 /// on the profile.
 fn is_version_in_all_profiles(kind: ApiKind, version: &str) -> bool {
-    kind.version_in_all_profiles().is_some_and(|only| only.iter().any(|only| only.name() == version))
+    kind.only_version_if_profile_independent()
+        .is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
 /// True if the group may define its own kinds with the same names, such as DeviceClass: it contains a dot, as
 /// custom resources require, and is not a misspelling of `resource.k8s.io`.
-fn is_foreign_group(group: &str) -> bool {
+fn is_foreign_group_not_misspelling(group: &str) -> bool {
     const MAX_TYPOS: usize = 2;
     let written = group.to_ascii_lowercase();
     let is_near = |ours: &str| distance(&written, ours) <= MAX_TYPOS || ours.starts_with(&written);
@@ -111,8 +118,8 @@ fn is_foreign_group(group: &str) -> bool {
 
 /// True if the profile serves the object's kind and version in `resource.k8s.io`, but Tollgate does not check
 /// this kind.
-pub(super) fn is_unchecked_kind(identity: &Identity<'_>, profile: &Profile) -> bool {
-    let Identity::Ours { api_version, kind } = identity else { return false };
+pub(super) fn is_served_but_unchecked_kind(identity: &TypeClassification<'_>, profile: &Profile) -> bool {
+    let TypeClassification::Ours { api_version, kind } = identity else { return false };
     let (group, version) = split_api_version(api_version);
     // A list without items is one that the server has registered, too.
     let item = kind.strip_suffix("List").unwrap_or_default();
@@ -140,12 +147,13 @@ pub(super) enum KindSupport {
     /// A kind that Tollgate checks, in a version that is newer than this program.
     NewerVersion,
     /// Any other kind, version or subresource, which Tollgate does not check.
-    UncheckedResponse,
+    NotChecked,
 }
 
-/// Returns `apiVersion` and `kind` of an object as written; `None` if it has no such strings.
+/// Returns `apiVersion` and `kind` of an object as Go's decoder reads them, `""` for a missing or null one; `None` if
+/// one of them is not a string.
 pub(super) fn type_meta(object: Value<'_>) -> Option<(&str, &str)> {
-    type_field(object, API_VERSION).ok().zip(type_field(object, KIND).ok())
+    type_field_ignoring_case(object, API_VERSION).ok().zip(type_field_ignoring_case(object, KIND).ok())
 }
 
 /// Returns whether Tollgate checks the request's kind and subresource. A request without a kind counts as
@@ -156,18 +164,18 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         return if matches!(request.sub_resource, "" | "status") {
             KindSupport::Supported
         } else {
-            KindSupport::UncheckedResponse
+            KindSupport::NotChecked
         };
     }
     if written.group == PolicyKind::GROUP && PolicyKind::parse(written.kind).is_some() {
         return match (request.sub_resource, written.version) {
             ("", PolicyKind::VERSION) => KindSupport::Supported,
             ("", _) => KindSupport::NewerVersion,
-            _ => KindSupport::UncheckedResponse,
+            _ => KindSupport::NotChecked,
         };
     }
     let Some(kind) = ApiKind::from_group_and_name(written.group, written.kind) else {
-        return KindSupport::UncheckedResponse;
+        return KindSupport::NotChecked;
     };
     let is_judged = match request.sub_resource {
         "" => true,
@@ -176,7 +184,7 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         "ephemeralcontainers" => kind == ApiKind::Pod,
         _ => false,
     };
-    let is_known = match kind.version_in_all_profiles() {
+    let is_known = match kind.only_version_if_profile_independent() {
         Some(_) => is_version_in_all_profiles(kind, written.version),
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
@@ -184,7 +192,7 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         (true, true) => KindSupport::Supported,
         // Other versions of kinds that we know in part are the business of others.
         (true, false) if kind.has_full_schema() => KindSupport::NewerVersion,
-        _ => KindSupport::UncheckedResponse,
+        _ => KindSupport::NotChecked,
     }
 }
 
@@ -207,7 +215,8 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
-    let (api_version, kind) = (type_field(object, API_VERSION).ok()?, type_field(object, KIND).ok()?);
+    let (api_version, kind) =
+        (type_field_ignoring_case(object, API_VERSION).ok()?, type_field_ignoring_case(object, KIND).ok()?);
     let (group, version) = split_api_version(api_version);
     if kind.is_empty() || api_version.is_empty() {
         return None;
@@ -215,8 +224,8 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
     if (group, version, kind) == (requested.group, requested.version, requested.kind) {
         return None;
     }
-    let is_ours = matches!(identify(object), Identity::Ours { .. })
-        || kind_support(request) != KindSupport::UncheckedResponse;
+    let is_ours = matches!(classify_type(object), TypeClassification::Ours { .. })
+        || kind_support(request) != KindSupport::NotChecked;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -234,8 +243,9 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
 
 /// Returns the namespace that the object names in its own metadata: `default` if it names none, and empty for
 /// cluster-scoped or unknown kinds. For requests that name no namespace.
-pub(super) fn metadata_namespace(object: Value<'_>) -> &str {
-    let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
+pub(super) fn metadata_namespace_or_default(object: Value<'_>) -> &str {
+    let (api_version, kind) =
+        (type_field_ignoring_case(object, API_VERSION), type_field_ignoring_case(object, KIND));
     let known = ApiKind::from_group_and_name(
         split_api_version(api_version.unwrap_or_default()).0,
         kind.unwrap_or_default(),
@@ -250,10 +260,10 @@ pub(super) fn metadata_namespace(object: Value<'_>) -> &str {
 
 /// Returns the value of `apiVersion` or `kind` as Go's decoder reads it: of the members whose names equal `name` in any
 /// case, the last one. `""` if there is none or it is null; an error with the type of the first that is not a string.
-fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ValueKind> {
+fn type_field_ignoring_case(object: Value<'_>, name: FieldName) -> Result<&str, ValueKind> {
     let mut found = "";
     // A key that was recognised is a name as we write it, and these two have no other spelling among those.
-    let is_meant = |key: Value<'_>| match key.as_key().number() {
+    let is_meant = |key: Value<'_>| match key.as_key().known_name_number() {
         Some(number) => number == name.number(),
         None => key.text_bytes().eq_ignore_ascii_case(name.text.as_bytes()),
     };
@@ -269,7 +279,7 @@ fn type_field(object: Value<'_>, name: FieldName) -> Result<&str, ValueKind> {
 
 /// Returns the version in a stored object's `apiVersion`; `None` if it is unknown or the group is not that of `kind`.
 pub(super) fn version_of_stored_object(object: Value<'_>, kind: ApiKind) -> Option<Version> {
-    let (group, version) = split_api_version(type_field(object, API_VERSION).ok()?);
+    let (group, version) = split_api_version(type_field_ignoring_case(object, API_VERSION).ok()?);
     Version::parse(version).filter(|_| group == kind.group())
 }
 
@@ -282,18 +292,20 @@ pub(super) fn parse_kind(api_version: &str, kind: &str) -> Option<(ApiKind, Vers
 /// Returns the kind and version to decode the object as; a finding if they are unreadable, missing or not served by the
 /// profile.
 pub(super) fn served_kind(
-    identity: &Identity<'_>,
+    identity: &TypeClassification<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = admission.object;
     let (api_version, kind) = match identity {
-        Identity::Unreadable(_) => return Err(Box::new(unreadable_type_finding(object))),
-        Identity::Missing(field) => return Err(Box::new(missing_type_finding(field, object, profile))),
-        Identity::Ours { api_version, kind } => (*api_version, *kind),
-        Identity::Foreign => (
-            type_field(object, API_VERSION).unwrap_or_default(),
-            type_field(object, KIND).unwrap_or_default(),
+        TypeClassification::Unreadable(_) => return Err(Box::new(unreadable_type_finding(object))),
+        TypeClassification::Missing(field) => {
+            return Err(Box::new(missing_type_finding(field, object, profile)));
+        }
+        TypeClassification::Ours { api_version, kind } => (*api_version, *kind),
+        TypeClassification::Foreign => (
+            type_field_ignoring_case(object, API_VERSION).unwrap_or_default(),
+            type_field_ignoring_case(object, KIND).unwrap_or_default(),
         ),
     };
     if let Some((kind, version)) = parse_kind(api_version, kind)
@@ -311,11 +323,11 @@ pub(super) fn served_kind(
 /// Returns the kind and version to decode a stored object as. The version need not be served, because the API server
 /// converts between all versions of a kind; a finding if the profile serves the kind in none.
 pub(super) fn kind_of_stored_object(
-    identity: &Identity<'_>,
+    identity: &TypeClassification<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
-    if let Identity::Ours { api_version, kind } = identity
+    if let TypeClassification::Ours { api_version, kind } = identity
         && let Some((kind, version)) = parse_kind(api_version, kind)
         && !profile.versions(kind).is_empty()
     {
@@ -328,17 +340,18 @@ pub(super) fn kind_of_stored_object(
 /// words.
 fn unreadable_type_finding(object: Value<'_>) -> Finding {
     if object.kind() == ValueKind::Object {
-        let of_api_version = type_field(object, API_VERSION).err().map(|kind| ("apiVersion", kind));
-        let of_kind = || type_field(object, KIND).err().map(|kind| ("kind", kind));
+        let of_api_version =
+            type_field_ignoring_case(object, API_VERSION).err().map(|kind| ("apiVersion", kind));
+        let of_kind = || type_field_ignoring_case(object, KIND).err().map(|kind| ("kind", kind));
         let (field, kind) = of_api_version.or_else(of_kind).unwrap_or(("kind", ValueKind::Null));
         let detail = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of \
              type string",
-            kind.go_name()
+            kind.name_in_go_decode_errors()
         );
         return type_finding(WRONG_CONTENT_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
     }
-    let what = object.kind().go_name();
+    let what = object.kind().name_in_go_decode_errors();
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
@@ -355,7 +368,7 @@ fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profil
         ErrorType::Required,
         format!("Object '{go}' is missing"),
     );
-    let written = |name| type_field(object, name).unwrap_or_default();
+    let written = |name| type_field_ignoring_case(object, name).unwrap_or_default();
     let help = if field == "kind" {
         let kinds = kind_names_of(split_api_version(written(API_VERSION)).0);
         (!kinds.is_empty())
@@ -437,7 +450,7 @@ fn unserved_kind_advice(group: &str, kind: &str, profile: &Profile) -> String {
             join_with_and(&others)
         );
     }
-    match nearest(kind, known.iter().copied()) {
+    match nearest_if_unambiguous(kind, known.iter().copied()) {
         Some(name) if name.eq_ignore_ascii_case(kind) => {
             format!("kinds are case-sensitive: did you mean `{name}`?")
         }
@@ -465,7 +478,7 @@ fn kind_names_of(group: &str) -> Vec<&'static str> {
 /// Returns the names of the profiles that serve a kind in some version.
 fn profiles_serving(kind: &str) -> Vec<&'static str> {
     let serves = |profile: &&Profile| {
-        ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
+        ApiKind::parse_dra_kind(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
             || !profile.unchecked_versions(kind).is_empty()
     };
     profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()

@@ -13,7 +13,7 @@ pub(super) struct OmittedFindingCounts(pub(super) BTreeMap<(FindingLevel, RuleOr
 impl OmittedFindingCounts {
     /// Adds the omitted findings of another profile. Profiles mostly report the same findings, so of two numbers the
     /// larger one is kept, not the sum.
-    pub(super) fn merge_profile_counts(
+    pub(super) fn merge_profile_counts_by_maximum(
         &mut self,
         findings: BTreeMap<RuleId, usize>,
         violations: BTreeMap<FindingLevel, usize>,

@@ -6,8 +6,8 @@ const BASE_BYTES: usize = 7 << 18;
 const BYTES_PER_BODY_BYTE: usize = 8;
 /// Bytes of memory for each byte of a body that has a value for every two bytes.
 const BYTES_PER_DENSE_BODY_BYTE: usize = 36;
-/// The most memory that a body of many small values is estimated to need. `parse_review` rejects, by their number of keys
-/// and values, bodies that would need more.
+/// The most memory that a body of many small values is estimated to need. `parse_review_unless_too_dense` rejects, by
+/// their number of keys and values, bodies that would need more.
 const MAX_DENSE_BODY_MEMORY: usize = 24 << 20;
 
 /// Returns the maximum number of bytes needed to evaluate a body of `body` bytes. `tests/engine/shapes.rs`

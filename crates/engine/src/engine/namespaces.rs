@@ -6,46 +6,46 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Labels;
+use super::LabelsIfKnown;
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
 /// A source of namespace labels, implemented by the caller: a list from files, or a cache of the cluster. The engine
 /// asks at most once per request.
-pub trait NamespaceLookup {
-    /// Returns the labels of a namespace, or [`Labels::Unknown`].
-    fn labels(&self, namespace: &str) -> Labels<'_>;
+pub trait NamespaceLabelLookup {
+    /// Returns the labels of a namespace, or [`LabelsIfKnown::Unknown`].
+    fn labels(&self, namespace: &str) -> LabelsIfKnown<'_>;
 
     /// Returns how many seconds old the labels are; `None` if they are current.
-    fn age_seconds(&self) -> Option<u64> {
+    fn stale_seconds(&self) -> Option<u64> {
         None
     }
 }
 
-/// A lookup that returns the same labels for every namespace: [`Labels::Unknown`] is one that knows nothing.
-impl NamespaceLookup for Labels<'_> {
-    fn labels(&self, _: &str) -> Labels<'_> {
+/// A lookup that returns the same labels for every namespace: [`LabelsIfKnown::Unknown`] is one that knows nothing.
+impl NamespaceLabelLookup for LabelsIfKnown<'_> {
+    fn labels(&self, _: &str) -> LabelsIfKnown<'_> {
         *self
     }
 }
 
-/// `None` is a lookup that returns [`Labels::Unknown`] for every namespace.
-impl<T: NamespaceLookup> NamespaceLookup for Option<T> {
-    fn labels(&self, namespace: &str) -> Labels<'_> {
-        self.as_ref().map_or(Labels::Unknown, |known| known.labels(namespace))
+/// `None` is a lookup that returns [`LabelsIfKnown::Unknown`] for every namespace.
+impl<T: NamespaceLabelLookup> NamespaceLabelLookup for Option<T> {
+    fn labels(&self, namespace: &str) -> LabelsIfKnown<'_> {
+        self.as_ref().map_or(LabelsIfKnown::Unknown, |known| known.labels(namespace))
     }
 
-    fn age_seconds(&self) -> Option<u64> {
-        self.as_ref().and_then(NamespaceLookup::age_seconds)
+    fn stale_seconds(&self) -> Option<u64> {
+        self.as_ref().and_then(NamespaceLabelLookup::stale_seconds)
     }
 }
 
-impl<T: NamespaceLookup + ?Sized> NamespaceLookup for &T {
-    fn labels(&self, namespace: &str) -> Labels<'_> {
+impl<T: NamespaceLabelLookup + ?Sized> NamespaceLabelLookup for &T {
+    fn labels(&self, namespace: &str) -> LabelsIfKnown<'_> {
         (**self).labels(namespace)
     }
 
-    fn age_seconds(&self) -> Option<u64> {
-        (**self).age_seconds()
+    fn stale_seconds(&self) -> Option<u64> {
+        (**self).stale_seconds()
     }
 }
 
@@ -56,25 +56,25 @@ pub struct OwnedLabels(pub Arc<Doc<'static>>);
 
 impl OwnedLabels {
     /// Returns the labels as known labels.
-    pub fn labels(&self) -> Labels<'_> {
-        Labels::Known(self.0.root())
+    pub fn labels(&self) -> LabelsIfKnown<'_> {
+        LabelsIfKnown::Known(self.0.root())
     }
 }
 
 /// Labels of namespaces that were read from files, by the name of the namespace.
 #[derive(Debug)]
-pub struct Namespaces {
+pub struct FileNamespaces {
     labels: BTreeMap<Box<str>, Doc<'static>>,
     /// True if all namespaces are listed, so that any other namespace has no labels. Otherwise the labels of
     /// other namespaces are unknown.
     complete: bool,
 }
 
-impl Namespaces {
+impl FileNamespaces {
     /// Creates an empty lookup. If `complete` is true, a namespace that is not added has no labels; otherwise its
     /// labels are unknown.
-    pub fn new(complete: bool) -> Namespaces {
-        Namespaces { labels: BTreeMap::new(), complete }
+    pub fn new(complete: bool) -> FileNamespaces {
+        FileNamespaces { labels: BTreeMap::new(), complete }
     }
 
     /// Adds the labels of a Namespace object.
@@ -97,12 +97,12 @@ impl Namespaces {
     }
 }
 
-impl NamespaceLookup for Namespaces {
-    fn labels(&self, name: &str) -> Labels<'_> {
+impl NamespaceLabelLookup for FileNamespaces {
+    fn labels(&self, name: &str) -> LabelsIfKnown<'_> {
         match self.labels.get(name) {
-            Some(labels) => Labels::Known(labels.root()),
-            None if self.complete => Labels::Known(Value::absent()),
-            None => Labels::Unknown,
+            Some(labels) => LabelsIfKnown::Known(labels.root()),
+            None if self.complete => LabelsIfKnown::Known(Value::absent()),
+            None => LabelsIfKnown::Unknown,
         }
     }
 }

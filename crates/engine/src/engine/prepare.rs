@@ -6,7 +6,7 @@ use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
 use crate::defaults::{DefaultsPurpose, default_edits};
 use tollgate_api::conform::{DecodeError, DecodeErrorKind, DecodeResult, Schema, decode_by_schema};
-use tollgate_api::convert::convert_to_version;
+use tollgate_api::convert::convert_if_shape_differs;
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::Object;
@@ -56,30 +56,35 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// True if the object cannot be decoded; errors of strict decoding do not count.
-    pub fn has_errors(&self) -> bool {
+    pub fn has_fatal_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
     /// Returns the decoded document before defaults are filled in.
-    pub fn value(&self) -> Value<'_> {
+    pub fn decoded_value(&self) -> Value<'_> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
     /// The view of the decoded object, without defaults.
     pub fn without_defaults(&self) -> Object<'_> {
-        Object::from_value(self.kind, self.version, self.value())
+        Object::from_value(self.kind, self.version, self.decoded_value())
     }
 
     /// Returns the document with the server's defaults filled in; `None` if there are none to fill in.
-    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Option<Doc<'_>> {
+    pub fn defaulted_if_changed(
+        &self,
+        old: Option<Object<'_>>,
+        profile: &Profile,
+        now: &str,
+    ) -> Option<Doc<'_>> {
         let edits = default_edits(self.without_defaults(), old, profile, now, DefaultsPurpose::Validation);
         let changes: Vec<DocChange> = edits.into_iter().map(|edit| edit.change).collect();
-        (!changes.is_empty()).then(|| apply_changes(self.value(), &changes))
+        (!changes.is_empty()).then(|| apply_changes(self.decoded_value(), &changes))
     }
 
-    /// Returns the typed view of a document that [`DecodedObject::defaulted`] returned.
+    /// Returns the typed view of a document that [`DecodedObject::defaulted_if_changed`] returned.
     pub fn view_of_defaulted<'r>(&'r self, ready: Option<&'r Doc<'_>>) -> Object<'r> {
-        let value = ready.map_or(self.value(), Doc::root);
+        let value = ready.map_or(self.decoded_value(), Doc::root);
         Object { written: self.given, ..Object::from_value(self.kind, self.version, value) }
     }
 }
@@ -97,7 +102,7 @@ pub(super) fn with_document<'o>(
 
 /// Calls `then` with the stored object as it is compared with the new one: with defaults, and converted to `version`;
 /// with `None` if there is no stored object. A callback, because the converted document lives only as long as the call.
-pub(super) fn with_stored_object<R>(
+pub(super) fn with_prepared_stored_object<R>(
     old: Option<&DecodedObject<'_>>,
     version: Version,
     profile: &Profile,
@@ -105,9 +110,9 @@ pub(super) fn with_stored_object<R>(
     then: impl FnOnce(Option<Object<'_>>) -> R,
 ) -> R {
     let Some(old) = old else { return then(None) };
-    let doc = old.defaulted(None, profile, now);
+    let doc = old.defaulted_if_changed(None, profile, now);
     let object = old.view_of_defaulted(doc.as_ref());
-    let moved = convert_to_version(object.value(), old.kind, old.version, version);
+    let moved = convert_if_shape_differs(object.value(), old.kind, old.version, version);
     then(Some(with_document(object, version, moved.as_ref())))
 }
 

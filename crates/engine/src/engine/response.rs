@@ -182,7 +182,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<StatusCause> {
         let finding = Finding::for_omitted(FINDINGS_LEFT_OUT, left_out);
         causes.push(StatusCause {
             reason: finding.kind.cause_reason(),
-            message: finding.server_message(),
+            message: finding.server_message_without_path(),
             field: String::new(),
         });
     }

@@ -61,7 +61,9 @@ pub fn impact_counts(query: ImpactQuery<'_>) -> ImpactCounts {
     let mut counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
-    for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods.get(*slot)?.as_deref()) {
+    for pod in
+        found.pods.iter().filter_map(|slot| assessment.snapshot.pods.get_even_if_free(*slot)?.as_deref())
+    {
         if assessment.is_pending_eviction(pod) {
             counts.pods += 1;
             if namespaces.last() != Some(&&*pod.namespace) {
@@ -147,13 +149,13 @@ struct Assessment<'s> {
 impl<'s> Assessment<'s> {
     fn new(query: ImpactQuery<'s>) -> Assessment<'s> {
         let snapshot = query.snapshot;
-        let stored = snapshot.rules().filter(|rule| rule.taint.evicts());
+        let stored = snapshot.rules().filter(|rule| rule.taint.is_no_execute());
         let (rules, evicts): (Vec<&Rule>, bool) = match query.change {
             ProposedChange::Slice(_) => (stored.collect(), true),
             ProposedChange::Rule(proposed) => {
                 // The proposed rule comes last, so that it wins no tie.
                 let others = stored.filter(|rule| rule.name != proposed.name);
-                (others.chain([proposed]).collect(), proposed.taint.evicts())
+                (others.chain([proposed]).collect(), proposed.taint.is_no_execute())
             }
         };
         let has_rate_limits = evicts && query.profile.documented.eviction_rate;
@@ -164,40 +166,40 @@ impl<'s> Assessment<'s> {
     /// True if the change selects devices by class or expression, and these cannot be evaluated.
     fn is_upper_bound(&self) -> bool {
         match self.query.change {
-            ProposedChange::Rule(rule) => self.selections.has_unknown_criteria(rule),
-            ProposedChange::Slice(slice) => slice.has_unknown_criteria(),
+            ProposedChange::Rule(rule) => self.selections.has_unevaluated_criteria(rule),
+            ProposedChange::Slice(slice) => slice.has_unevaluated_criteria(),
         }
     }
 
     /// Finds the devices that the change affects, and the claims and pods that use them.
     fn find_affected(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
-        found.added_claims.resize(self.snapshot.claims.slot_count(), false);
-        found.added_pods.resize(self.snapshot.pods.slot_count(), false);
+        found.added_claims.resize(self.snapshot.claims.slot_count_including_free(), false);
+        found.added_pods.resize(self.snapshot.pods.slot_count_including_free(), false);
         match self.query.change {
-            ProposedChange::Rule(rule) => self.add_rule_devices(rule, &mut found),
-            ProposedChange::Slice(slice) => self.add_slice_devices(slice, &mut found),
+            ProposedChange::Rule(rule) => self.add_rule_devices_and_users(rule, &mut found),
+            ProposedChange::Slice(slice) => self.add_tainted_slice_devices_and_users(slice, &mut found),
         }
         found
     }
 
     /// Adds the devices that the proposed DeviceTaintRule selects, and the claims and pods that use them, pool by pool.
-    fn add_rule_devices(&self, rule: &Rule, found: &mut AffectedObjects) {
+    fn add_rule_devices_and_users(&self, rule: &Rule, found: &mut AffectedObjects) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         let is_evaluated = self.selections.has_evaluated_criteria(rule);
         for (slot, pool) in selected_pools(self.snapshot, rule, self.query.profile) {
             if is_evaluated {
-                let selects = |name: &str| self.selections.selects(rule, slot, name);
-                self.add_pool_devices(pool, device, Some(&selects), found);
+                let selects = |name: &str| self.selections.criteria_may_select_device(rule, slot, name);
+                self.add_pool_devices_and_users(pool, device, Some(&selects), found);
             } else {
-                self.add_pool_devices(pool, device, None, found);
+                self.add_pool_devices_and_users(pool, device, None, found);
             }
         }
     }
 
     /// Adds the device with that name in a pool, or all its devices if `device` is `None`, and the claims and pods that
     /// use them. `selects` restricts the devices further.
-    fn add_pool_devices(
+    fn add_pool_devices_and_users(
         &self,
         pool: &Pool,
         device: Option<&str>,
@@ -240,7 +242,7 @@ impl<'s> Assessment<'s> {
 
     /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is not
     /// of its pool's newest generation.
-    fn add_slice_devices(&self, change: &ChangedSlice, found: &mut AffectedObjects) {
+    fn add_tainted_slice_devices_and_users(&self, change: &ChangedSlice, found: &mut AffectedObjects) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
         if !pool.current_slices().any(|current| current.name == change.name) {
@@ -270,12 +272,12 @@ impl<'s> Assessment<'s> {
             return;
         }
         found.claims += 1;
-        let Some(entry) = self.snapshot.claims.get(slot) else { return };
+        let Some(entry) = self.snapshot.claims.get_even_if_free(slot) else { return };
         found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_added(&mut found.added_pods, *pod)));
     }
 
     /// True if a taint from that source belongs to the proposed change.
-    fn is_proposed(&self, source: TaintSource<'_>) -> bool {
+    fn is_from_proposed_change(&self, source: TaintSource<'_>) -> bool {
         match (self.query.change, source) {
             (ProposedChange::Rule(rule), TaintSource::Rule(source)) => rule.name == source.name,
             (ProposedChange::Slice(ChangedSlice { name, patch: None }), TaintSource::Slice(source)) => {
@@ -290,14 +292,14 @@ impl<'s> Assessment<'s> {
 
     /// Calls `visit` for each allocated device of a pod's claims, with the name of the claim and, if the controller
     /// ignores the pod for that claim, the reason.
-    fn visit_devices(
+    fn visit_allocated_devices_of_pod(
         &self,
         pod: &'s Pod,
         mut visit: impl FnMut(&'s str, Option<NotEvictedReason>, &'s AllocatedDevice),
     ) {
         for reference in &pod.claims {
             let claims = &self.snapshot.claims;
-            let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
+            let record = claims.get_even_if_free(reference.slot).and_then(|entry| entry.record.as_deref());
             let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
             let not_evicted = eviction::why_not_evicted(pod, reference.source, claim, self.query.profile);
             for result in claim.results.iter().flatten() {
@@ -307,16 +309,20 @@ impl<'s> Assessment<'s> {
     }
 
     /// Calls `visit` for every taint that could evict the users of an allocated device.
-    fn visit_taints(&self, result: &'s AllocatedDevice, visit: impl FnMut(TaintOnDevice<'s>)) {
+    fn visit_evicting_taints_of_device(
+        &self,
+        result: &'s AllocatedDevice,
+        visit: impl FnMut(TaintOnDevice<'s>),
+    ) {
         let rules = eviction::RulesInForce { rules: &self.rules, selections: &self.selections };
-        eviction::visit_taints(self.snapshot, rules, self.query.profile, result, visit);
+        eviction::visit_evicting_taints_of_device(self.snapshot, rules, self.query.profile, result, visit);
     }
 
     /// True if the eviction controller counts the pod as pending eviction because of the change.
     fn is_pending_eviction(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
-            self.visit_devices(pod, |_, not_evicted, result| {
+            self.visit_allocated_devices_of_pod(pod, |_, not_evicted, result| {
                 pending = pending || not_evicted.is_none() && self.evicts_users_of(result);
             });
         }
@@ -330,8 +336,8 @@ impl<'s> Assessment<'s> {
                 eviction::rule_selects(rule, &self.selections, result, self.snapshot, self.query.profile)
                     && eviction::eviction_time(
                         &rule.taint,
-                        eviction::tolerance(
-                            result.tolerations(self.query.profile),
+                        eviction::no_execute_tolerance(
+                            result.tolerations_for_eviction(self.query.profile),
                             &rule.taint,
                             self.query.profile,
                         ),
@@ -340,8 +346,8 @@ impl<'s> Assessment<'s> {
             }
             ProposedChange::Slice(_) => {
                 let mut hit = false;
-                self.visit_taints(result, |found| {
-                    hit |= self.is_proposed(found.source) && found.eviction_time().is_some()
+                self.visit_evicting_taints_of_device(result, |found| {
+                    hit |= self.is_from_proposed_change(found.source) && found.eviction_time().is_some()
                 });
                 hit
             }
@@ -350,7 +356,7 @@ impl<'s> Assessment<'s> {
 
     /// Returns what happens to a pod, and why; `None` if the change affects none of its devices.
     fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
-        let pod: &'s Pod = self.snapshot.pods.get(slot)?.as_deref()?;
+        let pod: &'s Pod = self.snapshot.pods.get_even_if_free(slot)?.as_deref()?;
         // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.
         let mut reasons = Vec::with_capacity(1);
         let mut earliest: Option<UnixNanos> = None;
@@ -358,13 +364,13 @@ impl<'s> Assessment<'s> {
         let mut tolerated = false;
         let mut is_time_limited = false;
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
-        self.visit_devices(pod, |claim, not_evicted, result| {
+        self.visit_allocated_devices_of_pod(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
             let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvictedReason::Deleting));
-            self.visit_taints(result, |hit| {
+            self.visit_evicting_taints_of_device(result, |hit| {
                 let TaintOnDevice { taint, source, tolerance } = hit;
                 if let Some(not_evicted) = not_evicted {
-                    if self.is_proposed(source) {
+                    if self.is_from_proposed_change(source) {
                         reasons.push(reason(ReasonKind::NotEvicted(not_evicted)));
                     }
                     return;
@@ -374,7 +380,7 @@ impl<'s> Assessment<'s> {
                     let rate = taint.rate.or(self.query.profile.eviction_rate);
                     evictions.push(DueEviction { due, taint, rate });
                 }
-                if self.is_proposed(source) {
+                if self.is_from_proposed_change(source) {
                     reasons.push(reason(ReasonKind::ProposedTaint { taint, tolerance, evicts: self.evicts }));
                     earliest = earliest.into_iter().chain(when).min();
                     tolerated |= matches!(tolerance, Tolerance::Forever(_));
@@ -382,7 +388,7 @@ impl<'s> Assessment<'s> {
                 } else if let Some(when) = when
                     && other.is_none_or(|(known, ..)| when < known)
                 {
-                    let is_conditional = source.has_unknown_criteria(&self.selections);
+                    let is_conditional = source.has_unevaluated_criteria(&self.selections);
                     let kind = ReasonKind::OtherTaint { taint, source, tolerance, is_conditional };
                     other = Some((when, reason(kind), is_conditional));
                 }
@@ -432,7 +438,7 @@ fn delay_by_rate_limits(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
     let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
     let evictions: Vec<&[DueEviction<'_>]> =
         pods.iter().take(evicted).map(|assessed| assessed.evictions.as_slice()).collect();
-    let moments = rate_limit::eviction_times(&evictions, now);
+    let moments = rate_limit::rate_limited_eviction_times(&evictions, now);
     for (assessed, moment) in pods.iter_mut().zip(moments) {
         assessed.when = moment;
         if moment > now {
@@ -454,7 +460,7 @@ pub(super) fn selected_pools<'s>(
     let selects = rule.selector.is_some() || profile.missing_selector_evicts;
     let drivers = selects.then(|| entry_or_all(&snapshot.drivers, driver.as_ref()));
     let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
-    slots.filter_map(|slot| Some((*slot, snapshot.pools.get(*slot)?)))
+    slots.filter_map(|slot| Some((*slot, snapshot.pools.get_even_if_free(*slot)?)))
 }
 
 /// Returns the entry with that name, if there is one; all entries if `name` is `None`.

@@ -46,7 +46,7 @@ pub(super) fn add_details(
         let mut consumption = Vec::new();
         for (device, body) in bodies().enumerate() {
             for consumed in body.consumes_counters().iter() {
-                let counters = interned_counters(consumed.counters(), names);
+                let counters = interned_positive_counters(consumed.counters(), names);
                 if !counters.is_empty() {
                     let counter_set = names.intern(consumed.counter_set());
                     let is_tainted = body.taints().iter().any(|taint| is_blocking_effect(taint.effect()));
@@ -55,8 +55,9 @@ pub(super) fn add_details(
             }
         }
         slice.consumption = consumption.into();
-        let set =
-            |set: view::CounterSet<'_>| (names.intern(set.name()), interned_counters(set.counters(), names));
+        let set = |set: view::CounterSet<'_>| {
+            (names.intern(set.name()), interned_positive_counters(set.counters(), names))
+        };
         slice.counter_sets = spec.shared_counters().iter().map(set).collect();
     }
 }
@@ -75,7 +76,7 @@ fn attributes_and_capacity_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>
         for (name, value) in
             [("attributes", body.attributes().value()), ("capacity", body.capacity().value())]
         {
-            if !value.is_null() {
+            if !value.is_null_or_absent() {
                 out.extend([comma, "\"", name, "\":", &value.to_json()]);
                 comma = ",";
             }
@@ -88,8 +89,11 @@ fn attributes_and_capacity_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>
 
 /// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all
 /// GPUs of a kind consume the same.
-fn interned_counters(counters: view::Map<'_, view::Counter<'_>>, names: &mut StringInterner) -> Counters {
-    let written = counters.value().source_json();
+fn interned_positive_counters(
+    counters: view::Map<'_, view::Counter<'_>>,
+    names: &mut StringInterner,
+) -> Counters {
+    let written = counters.value().unchanged_source_json_or_empty();
     if let Some(record) = names.counters.get(written) {
         return record;
     }

@@ -44,8 +44,8 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
             query.profile.name
         ));
     }
-    if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        let tainted = tainted_by_rule(query, rule, &impact.selections);
+    if rule.taint.is_no_execute() || &*rule.taint.effect == "None" {
+        let tainted = devices_with_tolerations_tainted_by_rule(query, rule, &impact.selections);
         note_ineffective_tolerations(query, tainted, &mut sentences);
         if impact.unlisted > 0 {
             let (is, it) = if impact.unlisted == 1 { ("is", "it") } else { ("are", "them") };
@@ -106,28 +106,34 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, sentences: &mut Ve
 /// the toleration has no effect, was not copied to the allocation, or its seconds overflow.
 fn note_ineffective_tolerations<'s>(
     query: ImpactQuery<'s>,
-    tainted: impl Iterator<Item = TaintedDevice<'s>>,
+    tainted: impl Iterator<Item = TaintedAllocatedDevice<'s>>,
     sentences: &mut Vec<String>,
 ) {
-    let [mut no_effect, mut not_copied, mut overflow] = <[ClaimTally; 3]>::default();
-    for TaintedDevice { slot, result, taint } in tainted {
-        let copied = eviction::tolerance(result.tolerations(query.profile), taint, query.profile);
+    let [mut no_effect, mut not_copied, mut overflow] = <[DistinctClaims; 3]>::default();
+    for TaintedAllocatedDevice { slot, result, taint } in tainted {
+        let copied = eviction::no_execute_tolerance(
+            result.tolerations_for_eviction(query.profile),
+            taint,
+            query.profile,
+        );
         if copied == eviction::Tolerance::No {
             let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
             let mut everywhere = result.copied.iter().chain(requested);
             if !query.profile.empty_effect_stops_eviction
                 && everywhere.any(|toleration| toleration.tolerates_scheduling_only(taint))
             {
-                no_effect.add(slot);
+                no_effect.add_unless_last(slot);
             }
-            if eviction::tolerance(requested.iter(), taint, query.profile) != eviction::Tolerance::No {
-                not_copied.add(slot);
+            if eviction::no_execute_tolerance(requested.iter(), taint, query.profile)
+                != eviction::Tolerance::No
+            {
+                not_copied.add_unless_last(slot);
             }
         }
         if let eviction::Tolerance::For(_, seconds) = copied
             && seconds > MAX_SECONDS_IN_NANOS
         {
-            overflow.add(slot);
+            overflow.add_unless_last(slot);
         }
     }
     no_effect.push_toleration_sentence(query, sentences, |claims| {
@@ -152,7 +158,7 @@ fn note_ineffective_tolerations<'s>(
 const MAX_SECONDS_IN_NANOS: i64 = i64::MAX / 1_000_000_000;
 
 /// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.
-struct TaintedDevice<'s> {
+struct TaintedAllocatedDevice<'s> {
     slot: Slot,
     result: &'s AllocatedDevice,
     taint: &'s Taint,
@@ -160,7 +166,10 @@ struct TaintedDevice<'s> {
 
 /// Returns the allocated devices that the taints of a slice are for; none if the slice is not of its pool's newest
 /// generation.
-fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Item = TaintedDevice<'s>> {
+fn tainted_by_slice<'s>(
+    query: ImpactQuery<'s>,
+    name: &str,
+) -> impl Iterator<Item = TaintedAllocatedDevice<'s>> {
     let snapshot = query.snapshot;
     let slice = snapshot.slice(name);
     let pool = slice.and_then(|slice| snapshot.pool_named(&slice.driver, &slice.pool));
@@ -171,12 +180,13 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
         let others = slice.taints.iter().map(|(device, taint)| (device, taint));
         for (device, taint) in own.chain(others) {
             let claims = pool.allocated.get(device).into_iter().flatten();
-            let results =
-                claims.flat_map(|slot| allocated_devices(snapshot, *slot).map(move |result| (*slot, result)));
+            let results = claims.flat_map(|slot| {
+                allocated_devices_of_claim(snapshot, *slot).map(move |result| (*slot, result))
+            });
             let of_device = results.filter(|(_, result)| {
                 result.device == *device && result.pool == slice.pool && result.driver == slice.driver
             });
-            tainted.extend(of_device.map(|(slot, result)| TaintedDevice { slot, result, taint }));
+            tainted.extend(of_device.map(|(slot, result)| TaintedAllocatedDevice { slot, result, taint }));
         }
     }
     tainted.sort_by_key(|tainted| tainted.slot);
@@ -184,17 +194,17 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
 }
 
 /// Returns the allocated devices of the claim in a slot.
-fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
-    let claim = snapshot.claims.get(slot).and_then(|entry| entry.record.as_deref());
+fn allocated_devices_of_claim(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
+    let claim = snapshot.claims.get_even_if_free(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
 /// Returns the allocated devices with tolerations that a rule selects, claim by claim.
-fn tainted_by_rule<'s>(
+fn devices_with_tolerations_tainted_by_rule<'s>(
     query: ImpactQuery<'s>,
     rule: &'s Rule,
     selections: &DevicesByRule<'s>,
-) -> impl Iterator<Item = TaintedDevice<'s>> {
+) -> impl Iterator<Item = TaintedAllocatedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
         .flat_map(move |(_, pool)| entry_or_all(&pool.allocated, device));
@@ -202,24 +212,24 @@ fn tainted_by_rule<'s>(
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
-        allocated_devices(query.snapshot, slot)
+        allocated_devices_of_claim(query.snapshot, slot)
             .filter(|result| !result.copied.is_empty() || result.requested.is_some())
             .filter(move |result| {
                 eviction::rule_selects(rule, selections, result, query.snapshot, query.profile)
             })
-            .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
+            .map(move |result| TaintedAllocatedDevice { slot, result, taint: &rule.taint })
     })
 }
 
 /// The claims that one note is about, each once, in the order in which they were found.
 #[derive(Default)]
-struct ClaimTally {
+struct DistinctClaims {
     claims: Vec<Slot>,
 }
 
-impl ClaimTally {
+impl DistinctClaims {
     /// Adds a claim, unless it is the one that was added last.
-    fn add(&mut self, slot: Slot) {
+    fn add_unless_last(&mut self, slot: Slot) {
         if self.claims.last() != Some(&slot) {
             self.claims.push(slot);
         }

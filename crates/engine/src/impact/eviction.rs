@@ -47,7 +47,7 @@ pub enum Tolerance<'s> {
 
 /// Returns for how long the tolerations tolerate a taint, as if its effect were NoExecute, and which of them decides.
 // upstream v1.36 Controller.claimEvictionTime
-pub(super) fn tolerance<'s>(
+pub(super) fn no_execute_tolerance<'s>(
     tolerations: impl Iterator<Item = &'s Toleration>,
     taint: &Taint,
     profile: &Profile,
@@ -97,9 +97,9 @@ pub enum TaintSource<'s> {
 
 impl TaintSource<'_> {
     /// True if the source of the taint also selects devices by class or expression, and these cannot be evaluated.
-    pub(super) fn has_unknown_criteria(self, selections: &DevicesByRule<'_>) -> bool {
+    pub(super) fn has_unevaluated_criteria(self, selections: &DevicesByRule<'_>) -> bool {
         match self {
-            TaintSource::Rule(rule) => selections.has_unknown_criteria(rule),
+            TaintSource::Rule(rule) => selections.has_unevaluated_criteria(rule),
             TaintSource::Slice(_) => false,
             TaintSource::Patch(patch) => patch.is_conditional,
         }
@@ -126,7 +126,7 @@ fn current_slices<'s>(
     snapshot: &'s Snapshot,
     result: &AllocatedDevice,
 ) -> impl Iterator<Item = &'s Slice> + use<'s> {
-    snapshot.pools.get(result.pool_slot).into_iter().flat_map(Pool::current_slices)
+    snapshot.pools.get_even_if_free(result.pool_slot).into_iter().flat_map(Pool::current_slices)
 }
 
 /// True if the eviction controller of that release applies the rule to the allocated device.
@@ -142,7 +142,7 @@ pub(super) fn rule_selects(
         None => profile.missing_selector_evicts,
         Some(selector) => {
             selector.matches_driver_pool_device(&result.driver, &result.pool, &result.device)
-                && selections.selects(rule, result.pool_slot, &result.device)
+                && selections.criteria_may_select_device(rule, result.pool_slot, &result.device)
         }
     };
     let is_published =
@@ -159,7 +159,7 @@ pub(super) struct RulesInForce<'a, 's> {
 
 /// Calls `visit` for every taint that could evict the pods that use an allocated device: first the taints of
 /// slices, then those of rules.
-pub(super) fn visit_taints<'s>(
+pub(super) fn visit_evicting_taints_of_device<'s>(
     snapshot: &'s Snapshot,
     in_force: RulesInForce<'_, 's>,
     profile: &Profile,
@@ -168,7 +168,7 @@ pub(super) fn visit_taints<'s>(
 ) {
     let mut listed = false;
     let mut of = |source, taint| {
-        let tolerance = tolerance(result.tolerations(profile), taint, profile);
+        let tolerance = no_execute_tolerance(result.tolerations_for_eviction(profile), taint, profile);
         visit(TaintOnDevice { source, taint, tolerance });
     };
     for slice in current_slices(snapshot, result).filter(|slice| slice.tainted) {
@@ -192,7 +192,7 @@ pub(super) fn visit_taints<'s>(
 impl Snapshot {
     /// Stores a proposed DeviceTaintRule, so that later queries include it. Does nothing for a changed slice, which the
     /// snapshot contains already.
-    pub fn apply_change(&mut self, change: ProposedChange) {
+    pub fn store_proposed_rule(&mut self, change: ProposedChange) {
         if let ProposedChange::Rule(rule) = change {
             self.put_rule(rule);
         }
@@ -213,7 +213,7 @@ impl Snapshot {
         tolerations: &[Toleration],
         profile: &Profile,
     ) -> Option<Timestamp> {
-        let rules: Vec<&Rule> = self.rules().filter(|rule| rule.taint.evicts()).collect();
+        let rules: Vec<&Rule> = self.rules().filter(|rule| rule.taint.is_no_execute()).collect();
         let result = AllocatedDevice {
             driver: driver.into(),
             pool: pool.into(),
@@ -225,7 +225,7 @@ impl Snapshot {
         let selections = DevicesByRule::new(self, &rules, profile);
         let in_force = RulesInForce { rules: &rules, selections: &selections };
         let mut earliest: Option<UnixNanos> = None;
-        visit_taints(self, in_force, profile, &result, |hit| {
+        visit_evicting_taints_of_device(self, in_force, profile, &result, |hit| {
             earliest = earliest.into_iter().chain(hit.eviction_time()).min();
         });
         earliest.map(from_unix_nanos)

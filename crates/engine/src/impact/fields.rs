@@ -93,7 +93,7 @@ const NAMESPACE: KeptFields = Fields(&[("metadata", LABELED_METADATA)]);
 
 impl SnapshotKind {
     /// Returns the fields of an object of this kind that impact reads for a snapshot without device details.
-    pub const fn fields(self) -> &'static KeptFields {
+    pub const fn fields_without_details(self) -> &'static KeptFields {
         match self {
             SnapshotKind::Slice => &SLICE,
             SnapshotKind::Claim => &CLAIM,
@@ -110,13 +110,13 @@ impl SnapshotKind {
         match (self, details) {
             (SnapshotKind::Slice, DetailsToStore { attributes: true, .. }) => &WHOLE_SLICE,
             (SnapshotKind::Slice, DetailsToStore { counters: true, .. }) => &SLICE_WITH_COUNTERS,
-            _ => self.fields(),
+            _ => self.fields_without_details(),
         }
     }
 
     /// Returns the maximum number of keys and values that are kept of one object, which limits the memory
     /// that an object can use.
-    pub const fn max_kept_nodes(self) -> usize {
+    pub const fn max_kept_keys_and_values(self) -> usize {
         match self {
             // 128 devices with their taints and nodes; drivers write them.
             SnapshotKind::Slice => 200_000,

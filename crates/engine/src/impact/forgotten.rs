@@ -46,7 +46,7 @@ impl Snapshot {
     }
 
     /// Returns how many rules with effect NoSchedule or NoExecute have expired, and how many have no owner.
-    pub fn count_expired_and_unowned(&self, now: Timestamp) -> (usize, usize) {
+    pub fn count_expired_and_unowned_blocking_rules(&self, now: Timestamp) -> (usize, usize) {
         let rules = || self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect));
         let expired = rules().filter(|rule| rule.expires.is_some_and(|expires| expires <= now)).count();
         (expired, rules().filter(|rule| !rule.has_owner).count())
@@ -59,7 +59,7 @@ impl Snapshot {
         let (mut devices, mut idle) = (0, 0);
         for (driver, pools) in &self.drivers {
             for (pool_name, slot) in pools {
-                let Some(pool) = self.pools.get(*slot) else { continue };
+                let Some(pool) = self.pools.get_even_if_free(*slot) else { continue };
                 let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
                 for device in listed
                     .filter(|device| selector.matches_driver_pool_device(driver, pool_name, &device.name))

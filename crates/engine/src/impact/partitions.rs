@@ -20,7 +20,7 @@ use super::record::{CounterConsumption, Rule, Slice};
 use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::target::NameSelector;
+use super::target::DeviceNameSelector;
 use super::{ChangedSlice, ImpactQuery, ProposedChange};
 
 /// A device that is a part of another one, such as a MIG partition of a GPU.
@@ -55,9 +55,9 @@ pub(super) fn partitions_left_untainted_by_change<'s>(
     let stored_selections = DevicesByRule::new(snapshot, &stored, query.profile);
     let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
         let by = |rule: &&Rule| rule_applies_to_device(rule, &stored_selections, slot, partition);
-        stored.iter().any(|rule| by(rule) && !stored_selections.has_unknown_criteria(rule))
+        stored.iter().any(|rule| by(rule) && !stored_selections.has_unevaluated_criteria(rule))
     };
-    let is_selected = |slot: Slot, device: &ConsumingDevice<'_>| match query.change {
+    let is_selected = |slot: Slot, device: &CounterConsumingDevice<'_>| match query.change {
         ProposedChange::Rule(rule) => rule_applies_to_device(rule, selections, slot, &device.names),
         ProposedChange::Slice(change) => is_tainted_by_change(change, device),
     };
@@ -69,8 +69,11 @@ pub(super) fn partitions_left_untainted_by_change<'s>(
 /// Returns the devices that are parts of the devices with these names, such as the MIG partitions of a GPU, tainted or
 /// not. The named devices are not among them. For a named partition, neither its GPU nor the other partitions of that
 /// GPU are returned.
-pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector]) -> Vec<Partition<'s>> {
-    let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
+pub(super) fn partitions_of_selected_devices<'s>(
+    snapshot: &'s Snapshot,
+    targets: &[DeviceNameSelector],
+) -> Vec<Partition<'s>> {
+    let is_selected = |_: Slot, device: &CounterConsumingDevice<'_>| {
         let Partition { driver, pool, device } = device.names;
         targets.iter().any(|names| names.matches(driver, pool, device))
     };
@@ -106,7 +109,7 @@ pub(super) fn partitions_note(query: ImpactQuery<'_>, partitions: &[Partition<'_
 }
 
 /// A device that consumes shared counters, and what it consumes.
-struct ConsumingDevice<'s> {
+struct CounterConsumingDevice<'s> {
     /// Driver, pool and name of the device.
     names: Partition<'s>,
     slice: &'s str,
@@ -124,12 +127,12 @@ fn rule_applies_to_device(
 ) -> bool {
     rule.selector.as_ref().is_none_or(|selector| {
         selector.matches_driver_pool_device(device.driver, device.pool, device.device)
-            && selections.selects(rule, slot, device.device)
+            && selections.criteria_may_select_device(rule, slot, device.device)
     })
 }
 
 /// True if a changed slice taints the device: as its driver publishes it, or through the patch that changes it.
-fn is_tainted_by_change(change: &ChangedSlice, device: &ConsumingDevice<'_>) -> bool {
+fn is_tainted_by_change(change: &ChangedSlice, device: &CounterConsumingDevice<'_>) -> bool {
     *change.name == *device.slice
         && match &change.patch {
             None => device.is_tainted,
@@ -140,20 +143,20 @@ fn is_tainted_by_change(change: &ChangedSlice, device: &ConsumingDevice<'_>) -> 
 /// Returns the partitions of selected devices that are neither selected nor `excluded`, sorted, each once.
 fn find_partitions<'s>(
     snapshot: &'s Snapshot,
-    is_selected: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
-    excluded: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
+    is_selected: impl Fn(Slot, &CounterConsumingDevice<'s>) -> bool,
+    excluded: impl Fn(Slot, &CounterConsumingDevice<'s>) -> bool,
 ) -> Vec<Partition<'s>> {
     let mut found = BTreeSet::new();
     for slot in snapshot.drivers.values().flat_map(|pools| pools.values()) {
-        let Some(pool) = snapshot.pools.get(*slot) else { continue };
-        let (selected, others): (Vec<ConsumingDevice<'s>>, Vec<_>) =
-            consuming_devices(pool).partition(|device| is_selected(*slot, device));
+        let Some(pool) = snapshot.pools.get_even_if_free(*slot) else { continue };
+        let (selected, others): (Vec<CounterConsumingDevice<'s>>, Vec<_>) =
+            counter_consuming_devices(pool).partition(|device| is_selected(*slot, device));
         if selected.is_empty() || others.is_empty() {
             continue;
         }
         let (most, available) = (max_consumption_per_counter(&selected), shared_counter_totals(pool));
-        let is_partition = |device: &&ConsumingDevice<'_>| {
-            consumes_at_most(device, &most) && conflicts_with(device, &most, &available)
+        let is_partition = |device: &&CounterConsumingDevice<'_>| {
+            consumes_at_most(device, &most) && cannot_be_allocated_together(device, &most, &available)
         };
         let partitions = others.iter().filter(is_partition);
         found.extend(partitions.filter(|device| !excluded(*slot, device)).map(|device| device.names));
@@ -162,12 +165,12 @@ fn find_partitions<'s>(
 }
 
 /// Returns the devices of a pool that consume counters, with all that each consumes.
-fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
+fn counter_consuming_devices(pool: &Pool) -> impl Iterator<Item = CounterConsumingDevice<'_>> {
     pool.current_slices().flat_map(|slice: &Slice| {
         slice.consumption.chunk_by(|one, other| one.device == other.device).filter_map(|consumption| {
             let first = consumption.first()?;
             let device = slice.devices.get(first.device)?;
-            Some(ConsumingDevice {
+            Some(CounterConsumingDevice {
                 names: Partition { driver: &slice.driver, pool: &slice.pool, device: &device.name },
                 slice: &slice.name,
                 is_tainted: first.is_tainted,
@@ -181,7 +184,7 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
 type CounterAmounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
 /// Returns the maximum amount of each counter that any of the devices consumes.
-fn max_consumption_per_counter<'s>(devices: &[ConsumingDevice<'s>]) -> CounterAmounts<'s> {
+fn max_consumption_per_counter<'s>(devices: &[CounterConsumingDevice<'s>]) -> CounterAmounts<'s> {
     let mut most = CounterAmounts::default();
     for (counter, amount) in devices.iter().flat_map(consumed_counters) {
         let known = most.entry(counter).or_default();
@@ -198,14 +201,14 @@ fn shared_counter_totals(pool: &Pool) -> CounterAmounts<'_> {
 }
 
 /// True if the device consumes only counters in `most`, and of none more than stated there.
-fn consumes_at_most(device: &ConsumingDevice<'_>, most: &CounterAmounts<'_>) -> bool {
+fn consumes_at_most(device: &CounterConsumingDevice<'_>, most: &CounterAmounts<'_>) -> bool {
     consumed_counters(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
 }
 
 /// True if the device cannot be allocated together with a device that consumes `most`, because some counter is too
 /// small for both, or if the size of a counter is not known.
-fn conflicts_with(
-    device: &ConsumingDevice<'_>,
+fn cannot_be_allocated_together(
+    device: &CounterConsumingDevice<'_>,
     most: &CounterAmounts<'_>,
     available: &CounterAmounts<'_>,
 ) -> bool {
@@ -217,7 +220,7 @@ fn conflicts_with(
 
 /// Returns the shared counters that a device consumes: counter set, counter and amount.
 fn consumed_counters<'s>(
-    device: &ConsumingDevice<'s>,
+    device: &CounterConsumingDevice<'s>,
 ) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {
     device.consumption.iter().flat_map(|consumption| {
         let counters = consumption.counters.iter();

@@ -34,7 +34,7 @@ impl SlicePlacement {
     ) -> SlicePlacement {
         if spec.per_device_node_selection() != Some(true) {
             return SlicePlacement::Slice(read_node_set(
-                spec.node_name_in(version),
+                spec.node_name_if_set_in_version(version),
                 spec.node_selector(),
                 names,
             ));
@@ -68,7 +68,7 @@ fn read_node_set(
 ) -> NodeSet {
     let nodes = match (node, selector) {
         (Some(node), _) => Some(vec![node]),
-        (None, Some(selector)) => named_nodes(selector),
+        (None, Some(selector)) => node_names_if_every_term_names_some(selector),
         (None, None) => None,
     };
     let Some(mut nodes) = nodes else { return NodeSet::Elsewhere };
@@ -79,7 +79,7 @@ fn read_node_set(
 
 /// Returns the nodes that a selector names. `None` if one of its terms names none, because a node has to match only one
 /// term.
-fn named_nodes(selector: NodeSelector<'_>) -> Option<Vec<&str>> {
+fn node_names_if_every_term_names_some(selector: NodeSelector<'_>) -> Option<Vec<&str>> {
     let is_name = |requirement: &NodeRequirement<'_>, key: &str| {
         requirement.key() == key && requirement.operator() == "In"
     };

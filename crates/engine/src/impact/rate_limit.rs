@@ -48,7 +48,7 @@ impl TokenBucket {
 }
 
 /// Returns when each pod is evicted, by the taints that evict it; a pod without any is evicted at `now`.
-pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec<UnixNanos> {
+pub(super) fn rate_limited_eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec<UnixNanos> {
     let mut queue: Vec<(UnixNanos, usize, DueEviction<'_>)> = Vec::new();
     for (pod, evictions) in pods.iter().enumerate() {
         queue.extend(evictions.iter().map(|eviction| (eviction.due.max(now), pod, *eviction)));
@@ -77,7 +77,7 @@ pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec
 #[cfg(test)]
 mod tests {
     use super::super::record::Taint;
-    use super::{DueEviction, eviction_times};
+    use super::{DueEviction, rate_limited_eviction_times};
 
     const SECOND: i128 = 1_000_000_000;
 
@@ -96,7 +96,7 @@ mod tests {
         let taint = taint();
         let evictions: Vec<[DueEviction<'_>; 1]> =
             dues.iter().map(|due| [DueEviction { due: *due, taint: &taint, rate: Some(rate) }]).collect();
-        eviction_times(&evictions.iter().map(<[_; 1]>::as_slice).collect::<Vec<_>>(), now)
+        rate_limited_eviction_times(&evictions.iter().map(<[_; 1]>::as_slice).collect::<Vec<_>>(), now)
     }
 
     #[test]
@@ -123,14 +123,14 @@ mod tests {
         let (slow, fast) = (taint(), taint());
         let of = |taint, rate| DueEviction { due: 0, taint, rate: Some(rate) };
         let both = [of(&slow, 1), of(&fast, 100)];
-        let moments = eviction_times(&[&both[..]; 30], 0);
+        let moments = rate_limited_eviction_times(&[&both[..]; 30], 0);
         // One burst and not two, and the fast rate and not the sum of both.
         assert_eq!(moments[9], 0);
         assert_eq!(moments[10], SECOND / 100);
         assert_eq!(moments[29], 20 * SECOND / 100);
         // A taint without a rate does not wait at all.
         let unlimited = [of(&slow, 1), DueEviction { due: 0, taint: &fast, rate: None }];
-        assert!(eviction_times(&[&unlimited[..]; 30], 0).iter().all(|moment| *moment == 0));
+        assert!(rate_limited_eviction_times(&[&unlimited[..]; 30], 0).iter().all(|moment| *moment == 0));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             DueEviction { due: 0, taint: &slow, rate: Some(1) },
             DueEviction { due: 3 * SECOND, taint: &fast, rate: Some(100) },
         ];
-        let moments = eviction_times(&[&pod[..]; 16], 0);
+        let moments = rate_limited_eviction_times(&[&pod[..]; 16], 0);
         assert_eq!(moments[11], 2 * SECOND);
         assert_eq!(moments[12], 3 * SECOND);
         assert_eq!(moments[15], 3 * SECOND);

@@ -55,7 +55,7 @@ pub(super) static UNREAD_FIELDS: NameSet = NameSet::from_texts(&[
 ]);
 
 /// Checks that the fields of an object that impact reads decode with the schema of its kind; returns its first error.
-pub(super) fn check_schema(
+pub(super) fn check_schema_of_read_fields(
     kind: ApiKind,
     version: Version,
     value: Value<'_>,
@@ -118,7 +118,7 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
         selector,
         taint: taint_record(rule.spec().taint(), names),
         expires: rule_annotations::expiry_time(rule.metadata()),
-        has_owner: rule_annotations::read_annotation(rule.metadata(), rule_annotations::OWNER).is_some(),
+        has_owner: rule_annotations::non_blank_annotation(rule.metadata(), rule_annotations::OWNER).is_some(),
     }
 }
 
@@ -153,7 +153,8 @@ pub(super) fn slice_record(
     let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
     for device in spec.devices().iter() {
         let taints = device.body(version).taints();
-        let taints = taints.iter().map(|entry| timed_taint(entry, names)).filter(Taint::evicts).collect();
+        let taints =
+            taints.iter().map(|entry| timed_taint(entry, names)).filter(Taint::is_no_execute).collect();
         devices.push(Device { name: names.intern(device.name()), taints });
     }
     // Stable: of two devices of one name the first is found, as the controller finds it.
@@ -161,8 +162,8 @@ pub(super) fn slice_record(
     let taints: Box<[(InternedStr, Taint)]> = spec
         .taints()
         .iter()
-        .map(|entry| (names.intern(entry.device()), timed_taint(entry.taint(), names)))
-        .filter(|(_, taint)| taint.evicts())
+        .map(|entry| (names.intern(entry.device()), timed_taint(entry.nested_or_inlined_taint(), names)))
+        .filter(|(_, taint)| taint.is_no_execute())
         .collect();
     Slice {
         bytes: 0,
@@ -202,7 +203,7 @@ pub(super) fn set_patched_taints(
             let taint = taint_record(applied.taint, names);
             Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }
         });
-        device.taints = taints.filter(Taint::evicts).collect();
+        device.taints = taints.filter(Taint::is_no_execute).collect();
     }
     slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
 }
@@ -248,7 +249,7 @@ fn interned_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut String
     if list.is_empty() {
         return Tolerations::default();
     }
-    let written = list.value().source_json();
+    let written = list.value().unchanged_source_json_or_empty();
     if let Some(record) = names.tolerations.get(written) {
         return record;
     }
@@ -269,7 +270,7 @@ fn has_same_tolerations<'d>(
     one: List<'d, view::Toleration<'d>>,
     other: List<'d, view::Toleration<'d>>,
 ) -> bool {
-    one.value().has_same_source_json(other.value())
+    one.value().has_equal_bytes_in_same_json_source(other.value())
         || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
 }
 
@@ -334,7 +335,7 @@ pub(super) fn pod_record(
         owner: controlling_owner(metadata)
             .map(|owner| names.intern(&format!("{}/{}", owner.kind(), owner.name()))),
         scheduled: !spec.node_name().is_empty(),
-        deleting: !metadata.json().get("deletionTimestamp").is_null(),
+        deleting: !metadata.json().get("deletionTimestamp").is_null_or_absent(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
         labels: interned_labels(metadata.labels(), names),
         claims,
@@ -351,7 +352,7 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
 
 /// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
 fn interned_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
-    let written = map.source_json();
+    let written = map.unchanged_source_json_or_empty();
     if let Some(record) = names.labels.get(written) {
         return record;
     }

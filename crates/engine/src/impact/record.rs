@@ -37,7 +37,7 @@ pub struct TaintingPatch {
 
 impl Taint {
     /// True if the effect of the taint is NoExecute.
-    pub fn evicts(&self) -> bool {
+    pub fn is_no_execute(&self) -> bool {
         &*self.effect == "NoExecute"
     }
 
@@ -277,7 +277,7 @@ pub(super) struct AllocatedDevice {
 impl AllocatedDevice {
     /// Returns the tolerations that are effective for evictions: those copied to the allocation and, in
     /// releases that read them, those of the request.
-    pub(super) fn tolerations(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
+    pub(super) fn tolerations_for_eviction(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
         let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
         self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
     }

@@ -20,7 +20,7 @@ use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::profile::Profile;
 use tollgate_api::view::{DeviceBody, View as _};
-use tollgate_cel::evaluate::{Behaviour, CompileError, Device, EvaluationError, Program};
+use tollgate_cel::evaluate::{CompileError, Device, EvaluationError, Program, ReleaseBehaviour};
 use tollgate_document::doc;
 
 /// The class and the expressions of a rule or patch, compiled.
@@ -36,7 +36,7 @@ pub(super) enum CompiledCriteria {
 
 /// The result of evaluating compiled criteria for one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum SelectionResult {
+pub(super) enum DeviceSelectionResult {
     Selected,
     NotSelected,
     /// An expression fails for this device, which is then not selected. With the text of the error.
@@ -52,7 +52,7 @@ impl CompiledCriteria {
     pub(super) fn new(
         criteria: &ClassCriteria,
         snapshot: &Snapshot,
-        behaviour: &Behaviour,
+        behaviour: &ReleaseBehaviour,
     ) -> CompiledCriteria {
         let of_class = match &criteria.class {
             None => &[][..],
@@ -67,26 +67,26 @@ impl CompiledCriteria {
     }
 
     /// Returns whether a device matches. A device that no API server accepts fails; unknown criteria match.
-    pub(super) fn evaluate_device(&self, device: Option<&Device>) -> SelectionResult {
+    pub(super) fn evaluate_device(&self, device: Option<&Device>) -> DeviceSelectionResult {
         let programs = match self {
-            CompiledCriteria::Unknown => return SelectionResult::Selected,
-            CompiledCriteria::MissingClass => return SelectionResult::NotSelected,
+            CompiledCriteria::Unknown => return DeviceSelectionResult::Selected,
+            CompiledCriteria::MissingClass => return DeviceSelectionResult::NotSelected,
             CompiledCriteria::Programs(programs) => programs,
         };
         for program in programs {
             let program = match program {
                 Ok(program) => program,
-                Err(error) => return SelectionResult::Stuck(error.0.clone()),
+                Err(error) => return DeviceSelectionResult::Stuck(error.0.clone()),
             };
             match device.map(|device| program.evaluate(device)) {
                 Some(Ok(true)) => {}
-                Some(Ok(false)) => return SelectionResult::NotSelected,
-                Some(Err(EvaluationError::Failed(text))) => return SelectionResult::Failed(text),
-                Some(Err(EvaluationError::Unsupported(_))) => return SelectionResult::Unknown,
-                None => return SelectionResult::Failed("unsupported attribute value".to_owned()),
+                Some(Ok(false)) => return DeviceSelectionResult::NotSelected,
+                Some(Err(EvaluationError::Failed(text))) => return DeviceSelectionResult::Failed(text),
+                Some(Err(EvaluationError::Unsupported(_))) => return DeviceSelectionResult::Unknown,
+                None => return DeviceSelectionResult::Failed("unsupported attribute value".to_owned()),
             }
         }
-        SelectionResult::Selected
+        DeviceSelectionResult::Selected
     }
 }
 
@@ -125,7 +125,7 @@ impl<'s> DevicesByRule<'s> {
 
     /// True if the class and the expressions of the rule select that device, or if the rule has none, or if they are
     /// not known. Names in the selector are not checked.
-    pub(super) fn selects(&self, rule: &Rule, pool: Slot, device: &str) -> bool {
+    pub(super) fn criteria_may_select_device(&self, rule: &Rule, pool: Slot, device: &str) -> bool {
         match self.rules.get(&*rule.name) {
             Some(Some(evaluated)) => evaluated.devices.contains(&(pool, device)),
             Some(None) | None => true,
@@ -134,7 +134,7 @@ impl<'s> DevicesByRule<'s> {
 
     /// True if the rule has a class or expressions that cannot be evaluated, so that it may select fewer devices than
     /// assumed.
-    pub(super) fn has_unknown_criteria(&self, rule: &Rule) -> bool {
+    pub(super) fn has_unevaluated_criteria(&self, rule: &Rule) -> bool {
         matches!(self.rules.get(&*rule.name), Some(None))
     }
 
@@ -160,7 +160,7 @@ fn evaluate_rule<'s>(
     selector: &RuleSelector,
     criteria: &ClassCriteria,
     snapshot: &'s Snapshot,
-    behaviour: &Behaviour,
+    behaviour: &ReleaseBehaviour,
 ) -> Option<EvaluatedRule<'s>> {
     let compiled = CompiledCriteria::new(criteria, snapshot, behaviour);
     let mut evaluated = EvaluatedRule { devices: HashSet::default(), notes: Vec::new() };
@@ -171,7 +171,7 @@ fn evaluate_rule<'s>(
     let mut problems = EvaluationProblems::default();
     for (driver, pools) in &snapshot.drivers {
         for slot in pools.values() {
-            let slices = snapshot.pools.get(*slot).into_iter().flat_map(Pool::current_slices);
+            let slices = snapshot.pools.get_even_if_free(*slot).into_iter().flat_map(Pool::current_slices);
             for slice in slices {
                 let wanted = |device: &str| selector.matches_driver_pool_device(driver, &slice.pool, device);
                 let selected = selected_in_slice(&compiled, slice, wanted, &mut problems)?;
@@ -179,7 +179,7 @@ fn evaluate_rule<'s>(
             }
         }
     }
-    evaluated.notes.extend(problems.sentences());
+    evaluated.notes.extend(problems.problem_sentences());
     Some(evaluated)
 }
 
@@ -202,16 +202,16 @@ fn selected_in_slice<'s>(
             continue;
         }
         let name: &InternedStr = &device.name;
-        let attributes = DeviceBody::of(body).device_for_rule_selectors(&slice.driver);
+        let attributes = DeviceBody::of(body).device_for_taint_rules_hiding_shareability(&slice.driver);
         match compiled.evaluate_device(attributes.as_ref()) {
-            SelectionResult::Selected => selected.push(&**name),
-            SelectionResult::NotSelected => {}
-            SelectionResult::Unknown => return None,
-            SelectionResult::Failed(error) => {
-                problems.failed.add(|| format!("{}/{name}: {error}", slice.pool))
+            DeviceSelectionResult::Selected => selected.push(&**name),
+            DeviceSelectionResult::NotSelected => {}
+            DeviceSelectionResult::Unknown => return None,
+            DeviceSelectionResult::Failed(error) => {
+                problems.failed.count_and_describe_first(|| format!("{}/{name}: {error}", slice.pool))
             }
-            SelectionResult::Stuck(error) => {
-                problems.stuck.add(|| format!("{}: {error}", slice.name));
+            DeviceSelectionResult::Stuck(error) => {
+                problems.stuck.count_and_describe_first(|| format!("{}: {error}", slice.name));
                 return Some(Vec::new());
             }
         }
@@ -223,20 +223,20 @@ fn selected_in_slice<'s>(
 #[derive(Default)]
 struct EvaluationProblems {
     /// Devices for which an expression fails.
-    failed: ProblemTally,
+    failed: ProblemCountWithExample,
     /// Slices with a device for which an expression does not compile.
-    stuck: ProblemTally,
+    stuck: ProblemCountWithExample,
 }
 
 /// How often a problem occurs, and a text about its first occurrence.
 #[derive(Default)]
-struct ProblemTally {
+struct ProblemCountWithExample {
     count: usize,
     first: String,
 }
 
-impl ProblemTally {
-    fn add(&mut self, describe: impl FnOnce() -> String) {
+impl ProblemCountWithExample {
+    fn count_and_describe_first(&mut self, describe: impl FnOnce() -> String) {
         if self.count == 0 {
             self.first = describe();
         }
@@ -246,10 +246,11 @@ impl ProblemTally {
 
 impl EvaluationProblems {
     /// Returns one sentence for each kind of problem that occurs.
-    fn sentences(&self) -> Vec<String> {
+    fn problem_sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         // Errors of compilers have several lines.
-        let first = |tally: &ProblemTally| tally.first.lines().next().unwrap_or_default().to_owned();
+        let first =
+            |tally: &ProblemCountWithExample| tally.first.lines().next().unwrap_or_default().to_owned();
         match self.failed.count {
             0 => {}
             1 => sentences.push(format!(

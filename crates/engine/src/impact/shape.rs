@@ -77,7 +77,10 @@ const NAMESPACE: FieldShape = Fields(&[row("metadata", METADATA)]);
 
 /// Checks the types of the fields that impact reads of a Pod, PodDisruptionBudget or Namespace. Ok for other kinds,
 /// which are checked by their schema.
-pub(super) fn check_field_types(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+pub(super) fn check_field_types_if_no_schema(
+    kind: SnapshotKind,
+    object: Value<'_>,
+) -> Result<(), UnreadableObject> {
     let shape = match kind {
         SnapshotKind::Pod => &POD,
         SnapshotKind::Budget => &BUDGET,
@@ -118,7 +121,7 @@ impl FieldShape {
     /// there.
     fn check_shape(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
         let (expected, article) = self.expected_type();
-        if value.is_null() {
+        if value.is_null_or_absent() {
             return Ok(());
         }
         if value.kind() != expected {

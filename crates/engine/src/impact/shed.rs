@@ -46,18 +46,21 @@ impl Snapshot {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
             SnapshotKind::Claim => {
-                let entry = self.claims.find(namespace, name).and_then(|slot| self.claims.get(slot));
+                let entry =
+                    self.claims.find(namespace, name).and_then(|slot| self.claims.get_even_if_free(slot));
                 entry.and_then(|entry| entry.record.as_ref()).map(|claim| claim.bytes)
             }
             SnapshotKind::Pod => {
-                let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get(slot));
+                let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get_even_if_free(slot));
                 entry.and_then(Option::as_ref).map(|pod| pod.bytes)
             }
             SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule_bytes(rule)),
             SnapshotKind::Budget => {
                 self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }
-            SnapshotKind::Namespace => self.namespaces.get(name).map(|labels| labels.memory_bytes()),
+            SnapshotKind::Namespace => {
+                self.namespaces.get(name).map(|labels| labels.memory_bytes_without_source())
+            }
             SnapshotKind::Class => self.classes.get(name).map(|class| class.bytes),
         };
         found.unwrap_or_default()
@@ -71,7 +74,7 @@ impl Snapshot {
     /// Does nothing if the snapshot takes at most `limit` bytes. Otherwise removes the largest objects until it takes
     /// clearly less, and returns them; slices, classes and rules, which only drivers and administrators write, are
     /// removed last.
-    pub fn shed_largest_objects(&mut self, limit: usize) -> Vec<RemovedObject> {
+    pub fn shed_largest_until_below_byte_limit(&mut self, limit: usize) -> Vec<RemovedObject> {
         let mut removed = Vec::new();
         if self.bytes <= limit {
             return removed;

@@ -39,16 +39,16 @@ struct SlotEntry<T> {
 
 impl<T: Default> SlotMap<T> {
     /// Returns one more than the largest slot, free slots included.
-    pub(super) fn slot_count(&self) -> usize {
+    pub(super) fn slot_count_including_free(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns the record in a slot; the default record if the slot is free.
-    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+    pub(super) fn get_even_if_free(&self, slot: Slot) -> Option<&T> {
         self.entries.get(slot.index()).map(|entry| &entry.value)
     }
 
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+    pub(super) fn get_mut_even_if_free(&mut self, slot: Slot) -> Option<&mut T> {
         self.entries.get_mut(slot.index()).map(|entry| &mut entry.value)
     }
 
@@ -113,14 +113,17 @@ mod tests {
         let mut map: SlotMap<u32> = SlotMap::default();
         let namespace = InternedStr::from("a");
         let first = map.find_or_insert(&namespace, "x");
-        *map.get_mut(first).unwrap() = 1;
+        *map.get_mut_even_if_free(first).unwrap() = 1;
         assert_eq!(map.find_or_insert(&namespace, "x"), first);
         assert_eq!((map.find("a", "x"), map.find("b", "x"), map.find("a", "y")), (Some(first), None, None));
         map.remove(first);
         map.remove(first);
         assert_eq!((map.find("a", "x"), map.key(first), map.iter().count()), (None, None, 0));
         let again = map.find_or_insert(&namespace, "y");
-        assert_eq!((again, map.get(again), map.slot_count()), (first, Some(&0), 1));
+        assert_eq!(
+            (again, map.get_even_if_free(again), map.slot_count_including_free()),
+            (first, Some(&0), 1)
+        );
         assert_ne!(map.find_or_insert(&namespace, "z"), again, "a slot is free once");
     }
 }

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::details::DetailsToStore;
 use super::interner::{InternedStr, StringInterner};
-use super::kinds::{SnapshotKind, is_unknown_api_version, resource_group_version};
+use super::kinds::{SnapshotKind, is_needed_kind_except_classic_dra, resource_group_version};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, DeviceClass, Pod, Rule, Slice};
@@ -45,7 +45,7 @@ impl Pool {
         self.slices.iter().map(|slice| &**slice).filter(|slice| Some(slice.generation) == self.newest)
     }
 
-    fn is_empty(&self) -> bool {
+    fn has_no_slices_or_allocations(&self) -> bool {
         self.slices.is_empty() && self.allocated.is_empty()
     }
 
@@ -64,7 +64,7 @@ pub(super) struct ClaimEntry {
 }
 
 /// The pools of a driver, by name.
-pub(super) type Pools = BTreeMap<InternedStr, Slot>;
+pub(super) type DriverPoolSlots = BTreeMap<InternedStr, Slot>;
 
 /// The part of the cluster state that evictions depend on, with indexes.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ pub struct Snapshot {
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
-    pub(super) drivers: BTreeMap<InternedStr, Pools>,
+    pub(super) drivers: BTreeMap<InternedStr, DriverPoolSlots>,
     /// The pools, by driver and name.
     pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
@@ -118,7 +118,7 @@ impl Snapshot {
         object: Value<'_>,
     ) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let Some(kind) = SnapshotKind::from_type_meta(api_version, kind) else {
-            return if is_unknown_api_version(api_version, kind) {
+            return if is_needed_kind_except_classic_dra(api_version, kind) {
                 let detail = format!("{api_version} is not supported");
                 Err(read::unreadable_object(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
             } else {
@@ -128,7 +128,7 @@ impl Snapshot {
         if kind == SnapshotKind::Class && !self.details.attributes {
             return Ok(None);
         }
-        shape::check_field_types(kind, object)?;
+        shape::check_field_types_if_no_schema(kind, object)?;
         let version = resource_group_version(api_version).unwrap_or(Version::V1);
         let before = self.names.added_bytes;
         match kind {
@@ -137,7 +137,7 @@ impl Snapshot {
                 self.apply_slice(object, version, None, &[])?;
             }
             SnapshotKind::Claim => {
-                read::check_schema(ApiKind::ResourceClaim, version, object)?;
+                read::check_schema_of_read_fields(ApiKind::ResourceClaim, version, object)?;
                 shape::check_required_metadata(kind, object)?;
                 let claim = view::Claim::of(object);
                 let mut record = read::claim_record(claim, version, &mut self.names);
@@ -156,7 +156,7 @@ impl Snapshot {
                 }
             }
             SnapshotKind::Rule => {
-                read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+                read::check_schema_of_read_fields(ApiKind::DeviceTaintRule, version, object)?;
                 shape::check_required_metadata(kind, object)?;
                 let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
                 self.put_rule(rule);
@@ -183,11 +183,11 @@ impl Snapshot {
                 let name = self.names.intern(metadata.get("name").str());
                 let labels = builder.finish();
                 self.remove(kind, "", &name);
-                self.bytes += labels.memory_bytes();
+                self.bytes += labels.memory_bytes_without_source();
                 self.namespaces.insert(name, Arc::new(labels));
             }
             SnapshotKind::Class => {
-                read::check_schema(ApiKind::DeviceClass, version, object)?;
+                read::check_schema_of_read_fields(ApiKind::DeviceClass, version, object)?;
                 shape::check_required_metadata(kind, object)?;
                 let name = self.names.intern(object.get("metadata").get("name").str());
                 let expressions = read::cel_expressions(view::Class::of(object).spec().selectors());
@@ -225,7 +225,8 @@ impl Snapshot {
                 }
             }
             SnapshotKind::Namespace => {
-                self.bytes -= self.namespaces.remove(name).map_or(0, |labels| labels.memory_bytes());
+                self.bytes -=
+                    self.namespaces.remove(name).map_or(0, |labels| labels.memory_bytes_without_source());
             }
             SnapshotKind::Class => self.bytes -= self.classes.remove(name).map_or(0, |class| class.bytes),
         }
@@ -247,7 +248,7 @@ impl Snapshot {
     }
 
     /// True if a stored rule selects devices by class or expression.
-    pub fn has_class_rules(&self) -> bool {
+    pub fn has_class_or_expression_rules(&self) -> bool {
         self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
@@ -256,7 +257,7 @@ impl Snapshot {
     }
 
     pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
-        self.pools.get(self.pools.find(driver, pool)?)
+        self.pools.get_even_if_free(self.pools.find(driver, pool)?)
     }
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
@@ -302,7 +303,7 @@ impl Snapshot {
         self.bytes += slice.bytes;
         let slice = Arc::new(slice);
         let slot = self.find_or_insert_pool(&slice.driver, &slice.pool);
-        if let Some(pool) = self.pools.get_mut(slot) {
+        if let Some(pool) = self.pools.get_mut_even_if_free(slot) {
             let at = pool.slices.partition_point(|other| other.name < slice.name);
             pool.slices.insert(at, Arc::clone(&slice));
             pool.update_newest_generation();
@@ -314,7 +315,7 @@ impl Snapshot {
     fn remove_slice(&mut self, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
         self.bytes -= slice.bytes;
-        self.update_pool(&slice.driver, &slice.pool, |pool| {
+        self.update_pool_and_remove_if_empty(&slice.driver, &slice.pool, |pool| {
             pool.slices.retain(|other| other.name != slice.name);
             pool.update_newest_generation();
         });
@@ -331,11 +332,16 @@ impl Snapshot {
     }
 
     /// Changes a pool, if it is stored, and removes it if it is empty afterwards.
-    fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
+    fn update_pool_and_remove_if_empty(
+        &mut self,
+        driver: &InternedStr,
+        name: &InternedStr,
+        change: impl FnOnce(&mut Pool),
+    ) {
         let Some(slot) = self.pools.find(driver, name) else { return };
-        let Some(pool) = self.pools.get_mut(slot) else { return };
+        let Some(pool) = self.pools.get_mut_even_if_free(slot) else { return };
         change(pool);
-        if !pool.is_empty() {
+        if !pool.has_no_slices_or_allocations() {
             return;
         }
         self.pools.remove(slot);
@@ -354,11 +360,11 @@ impl Snapshot {
         self.remove_claim_record(slot);
         for result in claim.results.iter_mut().flatten() {
             result.pool_slot = self.find_or_insert_pool(&result.driver, &result.pool);
-            if let Some(pool) = self.pools.get_mut(result.pool_slot) {
+            if let Some(pool) = self.pools.get_mut_even_if_free(result.pool_slot) {
                 pool.allocated.entry(InternedStr::clone(&result.device)).or_default().push(slot);
             }
         }
-        if let Some(entry) = self.claims.get_mut(slot) {
+        if let Some(entry) = self.claims.get_mut_even_if_free(slot) {
             self.bytes += claim.bytes;
             entry.record = Some(Arc::new(claim));
         }
@@ -366,10 +372,12 @@ impl Snapshot {
 
     /// Removes the record of a claim, and the claim from the indexes of devices. Its name and its pods stay.
     fn remove_claim_record(&mut self, slot: Slot) {
-        let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
+        let Some(claim) = self.claims.get_mut_even_if_free(slot).and_then(|entry| entry.record.take()) else {
+            return;
+        };
         self.bytes -= claim.bytes;
         for result in claim.results.iter().flatten() {
-            self.update_pool(&result.driver, &result.pool, |pool| {
+            self.update_pool_and_remove_if_empty(&result.driver, &result.pool, |pool| {
                 if let Some(claims) = pool.allocated.get_mut(&result.device) {
                     claims.retain(|other| *other != slot);
                     if claims.is_empty() {
@@ -382,8 +390,10 @@ impl Snapshot {
 
     /// Removes the entry of a claim that is not stored and that no pod uses.
     fn drop_unused_claim(&mut self, slot: Slot) {
-        let unused =
-            self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
+        let unused = self
+            .claims
+            .get_even_if_free(slot)
+            .is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
         if unused {
             self.claims.remove(slot);
         }
@@ -394,11 +404,11 @@ impl Snapshot {
         let added = self.names.added_bytes;
         let namespace = self.names.intern(pod.metadata().namespace());
         let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
-        let before = self.pods.get_mut(slot).and_then(Option::take);
+        let before = self.pods.get_mut_even_if_free(slot).and_then(Option::take);
         let claims: Vec<ClaimReference> = read::claim_references(pod)
             .map(|(claim, source)| {
                 let claim = self.claims.find_or_insert(&namespace, claim);
-                if let Some(entry) = self.claims.get_mut(claim)
+                if let Some(entry) = self.claims.get_mut_even_if_free(claim)
                     && !entry.pods.contains(&slot)
                 {
                     entry.pods.push(slot);
@@ -416,7 +426,7 @@ impl Snapshot {
             read::pod_record(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
         record.bytes = cost::pod_bytes(&record, self.names.added_bytes - added);
         self.bytes -= before.map_or(0, |before| before.bytes);
-        if let Some(entry) = self.pods.get_mut(slot) {
+        if let Some(entry) = self.pods.get_mut_even_if_free(slot) {
             self.bytes += record.bytes;
             *entry = Some(Arc::new(record));
         }
@@ -425,7 +435,7 @@ impl Snapshot {
     /// Removes a pod, if it is stored, and its links to claims.
     fn remove_pod(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.pods.find(namespace, name) else { return };
-        let pod = self.pods.get_mut(slot).and_then(Option::take);
+        let pod = self.pods.get_mut_even_if_free(slot).and_then(Option::take);
         self.bytes -= pod.as_ref().map_or(0, |pod| pod.bytes);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
             self.unlink_pod(slot, reference.slot);
@@ -435,7 +445,7 @@ impl Snapshot {
 
     /// Removes a pod from the users of a claim.
     fn unlink_pod(&mut self, pod: Slot, claim: Slot) {
-        if let Some(entry) = self.claims.get_mut(claim) {
+        if let Some(entry) = self.claims.get_mut_even_if_free(claim) {
             entry.pods.retain(|other| *other != pod);
         }
         self.drop_unused_claim(claim);

@@ -15,12 +15,12 @@ use foldhash::fast::RandomState;
 use super::ProposedChange;
 use super::details::is_blocking_effect;
 use super::record::Rule;
-use super::snapshot::{Pool, Pools, Snapshot};
+use super::snapshot::{DriverPoolSlots, Pool, Snapshot};
 use tollgate_api::profile::Profile;
 
 /// Which DeviceTaintRules are counted together: those of a snapshot, with one of them replaced or added.
 #[derive(Clone, Copy, Debug)]
-pub struct TaintedDevicesQuery<'s> {
+pub struct RuleTaintedDevicesQuery<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
     /// The release, which decides whether rules can select by class or expression.
@@ -35,7 +35,7 @@ pub struct TaintedDevicesQuery<'s> {
 
 /// The devices that several DeviceTaintRules taint, as sets of names. The names need not exist.
 #[derive(Debug)]
-pub struct TaintedDevices<'s> {
+pub struct RuleTaintedDevices<'s> {
     snapshot: &'s Snapshot,
     /// Devices selected by rules that name a driver.
     by_driver: HashMap<&'s str, SelectedDevices<'s>, RandomState>,
@@ -70,10 +70,10 @@ impl<'s> SelectedDevices<'s> {
     }
 }
 
-impl<'s> TaintedDevicesQuery<'s> {
+impl<'s> RuleTaintedDevicesQuery<'s> {
     /// Collects the devices that the DeviceTaintRules taint with NoSchedule or NoExecute.
-    pub fn tainted_devices(self) -> TaintedDevices<'s> {
-        let mut tainted = TaintedDevices {
+    pub fn devices_tainted_by_rules(self) -> RuleTaintedDevices<'s> {
+        let mut tainted = RuleTaintedDevices {
             snapshot: self.snapshot,
             by_driver: HashMap::default(),
             everywhere: SelectedDevices::default(),
@@ -95,7 +95,7 @@ impl<'s> TaintedDevicesQuery<'s> {
     }
 }
 
-impl<'s> TaintedDevices<'s> {
+impl<'s> RuleTaintedDevices<'s> {
     /// Adds the devices of a rule. As in the scheduler, a rule without a selector selects every device.
     fn add_rule(&mut self, rule: &'s Rule) {
         let selector = rule.selector.as_ref();
@@ -113,7 +113,7 @@ impl<'s> TaintedDevices<'s> {
     }
 
     /// True if a rule also selects devices by class or expression, so that the counts are bounds.
-    pub fn has_class_rules(&self) -> bool {
+    pub fn has_class_or_expression_rules(&self) -> bool {
         self.has_class_rules
     }
 
@@ -126,7 +126,7 @@ impl<'s> TaintedDevices<'s> {
         if both.iter().any(|selected| selected.all) {
             return count_published_devices(self.snapshot, pools);
         }
-        let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pools.get(*slot));
+        let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pools.get_even_if_free(*slot));
         if both.iter().all(|selected| selected.devices.is_empty()) {
             // Only named pools can have tainted devices.
             let names =
@@ -138,7 +138,7 @@ impl<'s> TaintedDevices<'s> {
                 .sum();
         }
         let counts = pools.iter().filter_map(|(name, slot)| {
-            let pool = self.snapshot.pools.get(*slot)?;
+            let pool = self.snapshot.pools.get_even_if_free(*slot)?;
             Some(count_tainted_in_pool(name, pool, both))
         });
         counts.sum()
@@ -161,14 +161,14 @@ fn count_tainted_in_pool(name: &str, pool: &Pool, selected: [&SelectedDevices<'_
 }
 
 /// Returns the number of devices that current slices of these pools list.
-fn count_published_devices(snapshot: &Snapshot, pools: &Pools) -> usize {
-    let pools = pools.values().filter_map(|slot| snapshot.pools.get(*slot));
+fn count_published_devices(snapshot: &Snapshot, pools: &DriverPoolSlots) -> usize {
+    let pools = pools.values().filter_map(|slot| snapshot.pools.get_even_if_free(*slot));
     pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
 }
 
 impl Snapshot {
     /// Returns the names of the drivers that publish devices or have allocated ones.
-    pub fn driver_names(&self) -> impl Iterator<Item = &str> {
+    pub fn publishing_or_allocated_driver_names(&self) -> impl Iterator<Item = &str> {
         self.drivers.keys().map(|name| &**name)
     }
 

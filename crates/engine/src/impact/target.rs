@@ -11,20 +11,20 @@ use super::placement::NodeSet;
 use super::record::RuleSelector;
 use super::snapshot::{Pool, Snapshot};
 use super::{partitions, unmatched};
-use tollgate_api::conform::suggest::nearest;
+use tollgate_api::conform::suggest::nearest_if_unambiguous;
 
 /// Devices that a user names on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceTarget {
     /// Devices by driver, pool and name.
-    Devices(NameSelector),
+    Devices(DeviceNameSelector),
     /// The devices of a node.
     Node(String),
 }
 
 /// Selects devices by the exact names of driver, pool and device; `None` matches any name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct NameSelector {
+pub struct DeviceNameSelector {
     pub driver: Option<String>,
     pub pool: Option<String>,
     pub device: Option<String>,
@@ -34,16 +34,16 @@ pub struct NameSelector {
 #[derive(Debug, Default)]
 pub struct ResolvedTarget {
     /// One selector for each rule that is needed.
-    pub devices: Vec<NameSelector>,
+    pub devices: Vec<DeviceNameSelector>,
     /// Sentences about devices that may belong to the target but are not selected, such as those that several nodes
     /// share.
     pub notes: Vec<String>,
 }
 
-impl NameSelector {
+impl DeviceNameSelector {
     /// True if no name is set, so that all devices are selected.
     pub fn selects_everything(&self) -> bool {
-        *self == NameSelector::default()
+        *self == DeviceNameSelector::default()
     }
 
     /// True if the selector matches the device with these names.
@@ -60,7 +60,7 @@ impl NameSelector {
 }
 
 /// Writes `DRIVER[/POOL[/DEVICE]]`, as [`DeviceTarget::parse`] reads it, with `*` for any name.
-impl std::fmt::Display for NameSelector {
+impl std::fmt::Display for DeviceNameSelector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
         f.write_str(&part(&self.driver))?;
@@ -96,7 +96,7 @@ impl DeviceTarget {
             [driver, pool @ .., device] => (*driver, Some(pool.join("/")), Some((*device).to_owned())),
             [] => return Err("expected DRIVER[/POOL[/DEVICE]] or node/NAME".to_owned()),
         };
-        Ok(DeviceTarget::Devices(NameSelector {
+        Ok(DeviceTarget::Devices(DeviceNameSelector {
             driver: given(driver.to_owned()),
             pool: pool.and_then(given),
             device: device.and_then(given),
@@ -114,9 +114,9 @@ impl DeviceTarget {
 }
 
 /// Returns these devices and all their partitions, one selector for each rule that is needed.
-pub fn with_partitions(mut devices: Vec<NameSelector>, snapshot: &Snapshot) -> Vec<NameSelector> {
-    let partitions = partitions::all_partitions(snapshot, &devices);
-    devices.extend(partitions.into_iter().map(|partition| NameSelector {
+pub fn with_partitions(mut devices: Vec<DeviceNameSelector>, snapshot: &Snapshot) -> Vec<DeviceNameSelector> {
+    let partitions = partitions::partitions_of_selected_devices(snapshot, &devices);
+    devices.extend(partitions.into_iter().map(|partition| DeviceNameSelector {
         driver: Some(partition.driver.to_owned()),
         pool: Some(partition.pool.to_owned()),
         device: Some(partition.device.to_owned()),
@@ -125,7 +125,7 @@ pub fn with_partitions(mut devices: Vec<NameSelector>, snapshot: &Snapshot) -> V
 }
 
 /// Returns the names as they are if they select at least one device; otherwise an error.
-fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
+fn resolve_names(names: &DeviceNameSelector, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let shared = |name: &Option<String>| name.as_deref().map(Into::into);
     let selector = RuleSelector {
         driver: shared(&names.driver),
@@ -143,7 +143,7 @@ fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTa
     if node_names(snapshot).contains(driver) {
         return Err(format!("{reason}; `{driver}` is a node: use `node/{driver}`"));
     }
-    let of_pool = |(name, pools): (&super::interner::InternedStr, &super::snapshot::Pools)| {
+    let of_pool = |(name, pools): (&super::interner::InternedStr, &super::snapshot::DriverPoolSlots)| {
         pools.contains_key(driver).then(|| name.to_string())
     };
     match snapshot.drivers.iter().find_map(of_pool) {
@@ -170,7 +170,9 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
 /// Returns the pools as (driver, pool name, pool).
 fn named_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
     snapshot.drivers.iter().flat_map(move |(driver, pools)| {
-        let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pools.get(*slot)?)));
+        let known = pools
+            .iter()
+            .filter_map(move |(name, slot)| Some((name, snapshot.pools.get_even_if_free(*slot)?)));
         known.map(move |(name, pool)| (&**driver, &**name, pool))
     })
 }
@@ -195,7 +197,7 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
                 others += 1;
             }
         }
-        let of = |device: Option<&str>| NameSelector {
+        let of = |device: Option<&str>| DeviceNameSelector {
             driver: Some(driver.to_owned()),
             pool: Some(name.to_owned()),
             device: device.map(ToOwned::to_owned),
@@ -220,19 +222,20 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
     if known.contains(node) {
         return Err(format!("no device belongs to node `{node}` alone: {}", resolved.notes.join("; ")));
     }
-    let meant = nearest(node, known.iter().copied()).map(|meant| format!(" (did you mean `node/{meant}`?)"));
+    let meant = nearest_if_unambiguous(node, known.iter().copied())
+        .map(|meant| format!(" (did you mean `node/{meant}`?)"));
     Err(format!("no ResourceSlice names node `{node}`{}", meant.unwrap_or_default()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceTarget, NameSelector};
+    use super::{DeviceNameSelector, DeviceTarget};
     use crate::impact::Snapshot;
     use tollgate_document::doc;
 
-    fn names(parts: [&str; 3]) -> NameSelector {
+    fn names(parts: [&str; 3]) -> DeviceNameSelector {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        NameSelector { driver, pool, device }
+        DeviceNameSelector { driver, pool, device }
     }
 
     #[test]

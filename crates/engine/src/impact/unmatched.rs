@@ -6,7 +6,7 @@
 
 use super::record::RuleSelector;
 use super::snapshot::{Pool, Snapshot};
-use tollgate_api::conform::suggest::nearest;
+use tollgate_api::conform::suggest::nearest_if_unambiguous;
 
 /// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
 /// existing name; `None` if all names exist.
@@ -28,7 +28,8 @@ pub(super) fn explain_missing_name(selector: &RuleSelector, snapshot: &Snapshot)
     }
     let device = selector.device.as_deref()?;
     let pools = pools.filter(|(name, _)| selector.pool.as_deref().is_none_or(|wanted| wanted == &***name));
-    let slices = pools.filter_map(|(_, slot)| snapshot.pools.get(*slot)).flat_map(Pool::current_slices);
+    let slices =
+        pools.filter_map(|(_, slot)| snapshot.pools.get_even_if_free(*slot)).flat_map(Pool::current_slices);
     let mut names: Vec<&str> =
         slices.flat_map(|slice| slice.devices.iter()).map(|device| &*device.name).collect();
     names.sort_unstable();
@@ -47,17 +48,17 @@ fn missing_name_sentence<'n>(
     of: &str,
     known: impl Iterator<Item = &'n str> + Clone,
 ) -> String {
-    let unpadded_name = without_leading_zeros(name);
-    let same_numbers = known.clone().find(|known| without_leading_zeros(known) == unpadded_name);
+    let unpadded_name = without_zero_padding_in_numbers(name);
+    let same_numbers = known.clone().find(|known| without_zero_padding_in_numbers(known) == unpadded_name);
     let meant = same_numbers
-        .or_else(|| nearest(name, known))
+        .or_else(|| nearest_if_unambiguous(name, known))
         .map(|meant| format!(" (did you mean `{meant}`?)"))
         .unwrap_or_default();
     format!("no ResourceSlice has {what} `{name}`{of}{meant}")
 }
 
 /// Returns the name without zeros in front of its numbers: pools are often called after numbered nodes.
-fn without_leading_zeros(name: &str) -> String {
+fn without_zero_padding_in_numbers(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
     let mut is_in_number = false;

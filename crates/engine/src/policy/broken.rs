@@ -7,7 +7,7 @@
 
 use super::conditions::PolicyExpressions;
 use super::kind::PolicyKind;
-use super::load::{SchemaFileRecord, SchemaSource, action_level, optional_text};
+use super::load::{SchemaFileRecord, SchemaSource, action_level, text_if_exists};
 use super::matching::{Exemptions, PolicyScope};
 use super::report::ViolationReport;
 use super::resource::field_error;
@@ -70,8 +70,8 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         action,
         enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
         fails_closed: action == FindingLevel::Deny && spec.get("onUnavailable").str() == "Deny",
-        contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
-        docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
+        contact: text_if_exists(spec.get("contact")).filter(|text| !text.is_empty()),
+        docs: text_if_exists(spec.get("docs")).filter(|text| !text.is_empty()),
         expressions: expressions.conditions_of_broken_policy(!is_faulty("spec.matchConditions")),
         scope,
         spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
@@ -107,17 +107,18 @@ impl Policy {
 
     /// True if the object is about a driver in `match.drivers` of the policy, or if its driver is not known.
     fn covers_driver(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> bool {
-        if !self.scope.limits_drivers() {
+        if !self.scope.is_limited_to_certain_drivers() {
             return true;
         }
         match self.spec.kind() {
             PolicyKind::Toleration | PolicyKind::Taint | PolicyKind::TaintRule => {
-                self.scope.matches_driver(taint::driver_of_object(admission))
+                self.scope.matches_named_or_unknown_driver(taint::driver_of_slice_or_selector(admission))
             }
             PolicyKind::Parameter => {
                 let mut is_covered = false;
                 site::visit_parameters(admission, context.classes, &mut |_, given| {
-                    is_covered |= given.driver.is_none_or(|driver| self.scope.matches_driver(driver));
+                    is_covered |=
+                        given.driver.is_none_or(|driver| self.scope.matches_named_or_unknown_driver(driver));
                 });
                 is_covered
             }

@@ -10,9 +10,9 @@ use super::cel::{Program, Variables};
 use super::json_schema::{ExpressionFieldNames, JsonCheck};
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport, expression_fields};
-use crate::admission::{Context, DecodedAttributes, Labels};
+use crate::admission::{Context, DecodedAttributes, LabelsIfKnown};
 use crate::rules::table::{POLICY_LOOKUP, POLICY_VALIDATION};
-use crate::site::{self, ObjectPart, visit_parts};
+use crate::site::{self, TaintTolerationOrSelector, visit_taints_tolerations_and_selectors};
 use tollgate_api::profile::ApiKind;
 use tollgate_cel::{ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::{self, Doc, Value, ValueKind};
@@ -150,17 +150,20 @@ impl PolicyExpressions {
     }
 }
 
-/// The CEL variables `request` and `namespaceObject` as JSON texts, from which [`RequestVariables::parse`] makes
-/// documents.
-pub(super) struct RequestVariables {
+/// The CEL variables `request` and `namespaceObject` as JSON texts, from which
+/// [`RequestAndNamespaceJson::parse_request_and_namespace`] makes documents.
+pub(super) struct RequestAndNamespaceJson {
     request: String,
     namespace: Option<String>,
 }
 
-impl RequestVariables {
+impl RequestAndNamespaceJson {
     /// Writes `request` from what Tollgate knows of a request, and `namespaceObject` with the namespace's name and
     /// labels.
-    pub(super) fn from_request(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
+    pub(super) fn from_request(
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+    ) -> RequestAndNamespaceJson {
         let object = admission.object;
         let kind = object.kind();
         let version = object.version.name();
@@ -173,30 +176,36 @@ impl RequestVariables {
         );
         gofmt::push_json_string(&mut request, object.metadata().name());
         request.push_str(",\"namespace\":");
-        gofmt::push_json_string(&mut request, admission.object_namespace().unwrap_or_default());
+        gofmt::push_json_string(
+            &mut request,
+            admission.effective_namespace_if_namespaced().unwrap_or_default(),
+        );
         request.push_str(",\"userInfo\":");
-        let user = if admission.user.is_null() { "{}".to_owned() } else { admission.user.to_json() };
+        let user =
+            if admission.user.is_null_or_absent() { "{}".to_owned() } else { admission.user.to_json() };
         // Whoever sends a request decides how long it is: no more than it takes.
         request.reserve_exact(user.len() + 1);
         request.push_str(&user);
         drop(user);
         request.push('}');
-        let namespace = admission.object_namespace().map(|name| {
+        let namespace = admission.effective_namespace_if_namespaced().map(|name| {
             let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
             gofmt::push_json_string(&mut text, name);
             text.push_str(",\"labels\":");
             match context.labels {
-                Labels::Known(labels) if !labels.is_null() => text.push_str(&labels.to_json()),
+                LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => {
+                    text.push_str(&labels.to_json())
+                }
                 _ => text.push_str("{}"),
             }
             text.push_str("}}");
             text
         });
-        RequestVariables { request, namespace }
+        RequestAndNamespaceJson { request, namespace }
     }
 
     /// Parses the texts of `request` and `namespaceObject`; the latter is `None` for cluster-scoped objects.
-    pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
+    pub(super) fn parse_request_and_namespace(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         let request = doc::parse(&self.request).ok();
         // Both texts are written above: an expression must not see null instead.
@@ -212,8 +221,8 @@ fn visit_opaque_values(
     visit: &mut dyn FnMut(&Path<'_>, Value<'_>),
 ) {
     site::visit_parameters(admission, context.classes, &mut |at, parameters| visit(at, parameters.value));
-    visit_parts(admission, &mut |site| {
-        if let ObjectPart::Taint { at, taint } = site {
+    visit_taints_tolerations_and_selectors(admission, &mut |site| {
+        if let TaintTolerationOrSelector::Taint { at, taint } = site {
             visit(&at.field("data"), taint.taint.data());
         }
     });
@@ -223,7 +232,7 @@ fn visit_opaque_values(
 /// duplicates included.
 fn exact_comparison_text(value: Value<'_>) -> String {
     let mut out = String::new();
-    for part in value.descendants() {
+    for part in value.self_and_descendants() {
         // Writing to a `String` cannot fail.
         _ = write!(out, "{:?} {} {:?};", part.kind(), part.len(), part.str());
         if part.kind() == ValueKind::Number {
@@ -254,7 +263,7 @@ impl Policy {
         }
         visit_opaque_values(admission, context, &mut |at, value| {
             let sought = &self.expressions.sought;
-            if value.is_null() {
+            if value.is_null_or_absent() {
                 return;
             }
             if stored.is_empty() || !stored.contains(&exact_comparison_text(value)) {
@@ -275,7 +284,7 @@ impl Policy {
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.report_unknown_labels(&condition.program, admission, context, report) {
+            if self.report_unavailable_namespace_labels(&condition.program, admission, context, report) {
                 return false;
             }
             match condition.program.evaluate_bool(variables) {
@@ -304,7 +313,7 @@ impl Policy {
         report: &mut ViolationReport<'_>,
     ) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.report_unknown_labels(&validation.program, admission, context, report) {
+            if self.report_unavailable_namespace_labels(&validation.program, admission, context, report) {
                 return;
             }
             match validation.program.evaluate_bool(variables) {
@@ -315,7 +324,7 @@ impl Policy {
                     let message = computed
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
-                    report.forbid(self, POLICY_VALIDATION, &Path::ROOT, &message);
+                    report.report_forbidden(self, POLICY_VALIDATION, &Path::ROOT, &message);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
@@ -328,16 +337,17 @@ impl Policy {
     }
 
     /// Reports that the labels of the namespace are not known if the expression uses them. True if it was reported.
-    fn report_unknown_labels(
+    fn report_unavailable_namespace_labels(
         &self,
         program: &Program,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> bool {
-        let namespace = admission.object_namespace();
-        let is_unknown =
-            program.needs_namespace && namespace.is_some() && matches!(context.labels, Labels::Unknown);
+        let namespace = admission.effective_namespace_if_namespaced();
+        let is_unknown = program.needs_namespace
+            && namespace.is_some()
+            && matches!(context.labels, LabelsIfKnown::Unknown);
         if let Some(namespace) = namespace.filter(|_| is_unknown) {
             let detail = format!(
                 "{} uses namespaceObject, but namespace {namespace:?} is not available",

@@ -4,7 +4,7 @@
 
 use super::entries::CommonEntryFields;
 use super::kind::{PolicyKind, PolicySpec};
-use super::resource::ResourceState;
+use super::resource::PolicyResourceState;
 use super::taint::TaintPolicy;
 use super::toleration::TolerationPolicy;
 use super::{Policy, PolicySet};
@@ -13,7 +13,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// An allow entry of a TolerationPolicy that expires.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ExpiringEntry<'s> {
+pub struct ExpiringTolerationAllowEntry<'s> {
     /// The name of the policy.
     pub policy: &'s str,
     /// `file:line` of the policy.
@@ -47,7 +47,7 @@ pub struct EntryExpiry {
     pub entry: String,
 }
 
-impl ResourceState {
+impl PolicyResourceState {
     /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
     pub fn next_expiry(&self, now: Timestamp) -> Option<EntryExpiry> {
         let entries = entry_fields_and_keys(&self.policy.as_ref()?.spec);
@@ -61,9 +61,9 @@ impl ResourceState {
 
 impl PolicySet {
     /// Returns the allow entries of TolerationPolicies that expire or have expired, the first to expire first.
-    pub fn expiring_toleration_entries(&self) -> Vec<ExpiringEntry<'_>> {
-        let mut entries: Vec<ExpiringEntry<'_>> =
-            self.policies.iter().flat_map(|policy| expiring_toleration_entries_of(policy)).collect();
+    pub fn toleration_allow_entries_by_expiry(&self) -> Vec<ExpiringTolerationAllowEntry<'_>> {
+        let mut entries: Vec<ExpiringTolerationAllowEntry<'_>> =
+            self.policies.iter().flat_map(|policy| toleration_allow_entries_with_expiry(policy)).collect();
         entries.sort_by_key(|entry| entry.expires);
         entries
     }
@@ -80,8 +80,9 @@ impl PolicySet {
 
 /// Returns the common fields of each entry of a policy, with the key of the entry; none for kinds without entries.
 pub(super) fn entry_fields_and_keys(spec: &PolicySpec) -> Vec<(&CommonEntryFields, String)> {
-    let tolerations = spec.toleration().into_iter().flat_map(TolerationPolicy::entries);
-    let taints = spec.taint().into_iter().flat_map(TaintPolicy::entries);
+    let tolerations =
+        spec.toleration().into_iter().flat_map(TolerationPolicy::allow_default_and_deny_entries);
+    let taints = spec.taint().into_iter().flat_map(TaintPolicy::allow_and_deny_entries);
     tolerations
         .map(|entry| (&entry.terms, entry.entry.keys.to_string()))
         .chain(taints.map(|entry| (&entry.terms, entry.key.to_string())))
@@ -89,10 +90,12 @@ pub(super) fn entry_fields_and_keys(spec: &PolicySpec) -> Vec<(&CommonEntryField
 }
 
 /// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
-fn expiring_toleration_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
+fn toleration_allow_entries_with_expiry(
+    policy: &Policy,
+) -> impl Iterator<Item = ExpiringTolerationAllowEntry<'_>> {
     let spec = policy.spec.toleration();
     spec.into_iter().flat_map(TolerationPolicy::allow_and_default_entries).filter_map(|grant| {
-        Some(ExpiringEntry {
+        Some(ExpiringTolerationAllowEntry {
             policy: &policy.name,
             source: &policy.source,
             entry: &grant.terms.location,

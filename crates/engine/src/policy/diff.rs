@@ -26,7 +26,7 @@ pub(super) use schemas::CanonicalSchemas;
 
 use super::deadlines::entry_fields_and_keys;
 use super::{MatchedPolicy, Policy, PolicySet};
-use crate::engine::Namespaces;
+use crate::engine::FileNamespaces;
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -102,7 +102,7 @@ pub struct PolicyChange {
 
 /// Requests that the two policy sets treat differently, with example namespaces and users.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Difference {
+pub struct VerdictDifference {
     pub effect: ChangeEffect,
     /// The policies whose change makes the difference: `TolerationPolicy research`.
     pub policies: Vec<String>,
@@ -131,7 +131,7 @@ pub struct PolicyDiff {
     /// The effect of all changes together.
     pub effect: ChangeEffect,
     pub changes: Vec<PolicyChange>,
-    pub differences: Vec<Difference>,
+    pub differences: Vec<VerdictDifference>,
     /// Reasons why the comparison is incomplete; empty if it is complete.
     pub incomplete: Vec<String>,
 }
@@ -163,7 +163,7 @@ fn enforcement_and_expiry_times(policy: &Policy) -> impl Iterator<Item = Timesta
 impl PolicySet {
     /// Returns what `new` allows and refuses compared with this set, from `now` on. If namespaces are given, only these
     /// are compared; otherwise all that can exist.
-    pub fn diff(&self, new: &PolicySet, namespaces: Option<&Namespaces>, now: Timestamp) -> PolicyDiff {
+    pub fn diff(&self, new: &PolicySet, namespaces: Option<&FileNamespaces>, now: Timestamp) -> PolicyDiff {
         let mut comparison = PolicySetComparison::new(self, new, now);
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
             comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));
@@ -379,7 +379,7 @@ impl<'s> PolicySetComparison<'s> {
             }
             let everywhere = at.namespaces.len() == namespaces;
             let operation = at.operations.first().copied().filter(|_| at.operations.len() == 1);
-            differences.push(Difference {
+            differences.push(VerdictDifference {
                 effect: found.effect,
                 policies: at.policies.into_iter().collect(),
                 what: found.what,

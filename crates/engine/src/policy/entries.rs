@@ -51,7 +51,7 @@ impl CommonEntryFields {
     }
 
     /// True if the entry includes taints with that value and effect.
-    pub(super) fn covers_taint(&self, value: &str, effect: &str) -> bool {
+    pub(super) fn covers_value_and_effect(&self, value: &str, effect: &str) -> bool {
         self.effects.contains(EffectSet::from_name(effect))
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }

@@ -46,7 +46,7 @@ const KINDS: [ApiKind; 5] = [
 
 /// A set of policies as ValidatingAdmissionPolicies.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Export {
+pub struct AdmissionPolicyExport {
     pub policies: Vec<AdmissionPolicy>,
     /// The parts that are not exported; empty if everything is.
     pub omissions: Vec<Omission>,
@@ -89,7 +89,11 @@ pub struct ExportedValidation {
 
 impl PolicySet {
     /// Returns the policies as ValidatingAdmissionPolicies for API servers of these releases.
-    pub fn export(&self, profiles: &[&Profile], now: Timestamp) -> Export {
+    pub fn export_as_admission_policies(
+        &self,
+        profiles: &[&Profile],
+        now: Timestamp,
+    ) -> AdmissionPolicyExport {
         let documents: Vec<_> = self
             .policies
             .iter()
@@ -116,6 +120,6 @@ impl PolicySet {
                 policies.extend(draft.into_admission_policies(action));
             }
         }
-        Export { policies, omissions: omissions.into_iter().collect() }
+        AdmissionPolicyExport { policies, omissions: omissions.into_iter().collect() }
     }
 }

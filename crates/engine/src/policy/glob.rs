@@ -12,7 +12,7 @@ pub(super) struct Globs(Vec<Box<str>>);
 
 impl Globs {
     /// Reads a list of patterns; every string is one. `None` if there is no list.
-    pub(super) fn read(list: Value<'_>) -> Option<Globs> {
+    pub(super) fn from_list_if_present(list: Value<'_>) -> Option<Globs> {
         list.exists().then(|| Globs(list.items().map(|item| item.str().into()).collect()))
     }
 
@@ -35,7 +35,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     // What a star stands for is free, so the first place where the next part fits leaves the most for the others.
     let before_last = strip_pattern_prefix(first, text)
         .and_then(|rest| parts.try_fold(rest, |rest, part| skip_past(part, rest)));
-    before_last.is_some_and(|rest| ends_with(rest, last))
+    before_last.is_some_and(|rest| ends_with_pattern(rest, last))
 }
 
 /// Returns the most steps that matching takes for each byte of a text.
@@ -64,7 +64,7 @@ fn skip_past<'t>(part: &str, text: &'t str) -> Option<&'t str> {
 }
 
 /// True if the text ends with `part`, which has no star.
-fn ends_with(text: &str, part: &str) -> bool {
+fn ends_with_pattern(text: &str, part: &str) -> bool {
     if !part.contains('?') {
         return text.ends_with(part);
     }

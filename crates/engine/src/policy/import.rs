@@ -29,7 +29,7 @@ pub struct PolicyAsResource {
 
 impl PolicySet {
     /// Returns the policies of files as custom resources, in the order of the files.
-    pub fn to_resources(&self) -> Vec<PolicyAsResource> {
+    pub fn file_policies_to_resources(&self) -> Vec<PolicyAsResource> {
         self.policies
             .iter()
             .filter(|policy| policy.generation.is_none())
@@ -77,10 +77,10 @@ impl ResourceSpecWriter<'_> {
     fn value_json(&self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> String {
         match (ty, value.kind()) {
             (FieldType::Object(ty), ValueKind::Object) => {
-                format!("{{{}}}", self.members_json(value, ty, at).join(","))
+                format!("{{{}}}", self.members_json_with_inlined_schemas(value, ty, at).join(","))
             }
             (FieldType::List(item) | FieldType::NonEmptyList(item), ValueKind::Array) => {
-                self.list_json(value, item, at)
+                self.list_json_with_generated_names(value, item, at)
             }
             _ => value.to_json(),
         }
@@ -88,7 +88,12 @@ impl ResourceSpecWriter<'_> {
 
     /// Returns the fields of an object as JSON members, in the order of the reference, which is easier to read than
     /// alphabetical order.
-    fn members_json(&self, object: Value<'_>, ty: &ObjectSchema, at: &Path<'_>) -> Vec<String> {
+    fn members_json_with_inlined_schemas(
+        &self,
+        object: Value<'_>,
+        ty: &ObjectSchema,
+        at: &Path<'_>,
+    ) -> Vec<String> {
         let mut members = Vec::new();
         for field in ty.fields.iter().filter(|field| object.get(field.name).exists()) {
             let member = object.get(field.name);
@@ -109,16 +114,17 @@ impl ResourceSpecWriter<'_> {
     }
 
     /// Returns a list as JSON. Items without a name, where resources require one, get a generated name.
-    fn list_json(&self, list: Value<'_>, item: &FieldType, at: &Path<'_>) -> String {
+    fn list_json_with_generated_names(&self, list: Value<'_>, item: &FieldType, at: &Path<'_>) -> String {
         let FieldType::Object(ty) = item else { return list.to_json() };
-        let key = ty.fields.iter().find(|field| resource::is_map_key(ty, field.name)).map(|field| field.name);
+        let key =
+            ty.fields.iter().find(|field| resource::is_list_map_key(ty, field.name)).map(|field| field.name);
         let used: HashSet<&str> =
             key.iter().flat_map(|key| list.items().map(|item| item.get(key).str())).collect();
         let mut free =
             (1..).map(|number| format!("condition-{number}")).filter(|name| !used.contains(&**name));
         let mut items = Vec::new();
         for (index, element) in list.items().enumerate() {
-            let mut members = self.members_json(element, ty, &at.index(index));
+            let mut members = self.members_json_with_inlined_schemas(element, ty, &at.index(index));
             if let Some(key) = key.filter(|key| !element.get(key).exists()) {
                 let name = gofmt::json_string(&free.next().unwrap_or_default());
                 members.insert(0, format!("\"{key}\":{name}"));
@@ -140,7 +146,7 @@ mod tests {
                     matchConditions: [{expression: 'true'}, {name: condition-1, expression: 'true'}, {expression: 'true'}]}\n";
         let files = [PolicyFile { name: "t.yaml".to_owned(), text: text.to_owned() }];
         let set = PolicySet::load(&files, &|_| Ok("type: string\n".to_owned())).unwrap();
-        let imported = set.to_resources();
+        let imported = set.file_policies_to_resources();
         assert_eq!(imported.len(), 1);
         assert_eq!(imported[0].errors, []);
         assert_eq!(

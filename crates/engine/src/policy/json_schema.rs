@@ -29,8 +29,8 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use budget::EvaluationMeter;
 use faults::SchemaViolationSink;
 use graph::SchemaGraph;
-use instance::{Instance, Tape};
-use keys::KeyCheck;
+use instance::{Instance, TapeJsonRepresentation};
+use keys::KeyCheckContext;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
@@ -58,17 +58,19 @@ const MAX_REGEX_BYTES: usize = 4096;
 /// A compiled JSON Schema.
 #[derive(Debug)]
 pub(super) struct Schema {
-    validator: Validator<Tape>,
+    validator: Validator<TapeJsonRepresentation>,
     /// Validator that collects errors, where that needs a schema with fewer alternatives; `None` to use `validator`.
-    explainer: Option<Validator<Tape>>,
+    explainer: Option<Validator<TapeJsonRepresentation>>,
     graph: SchemaGraph,
 }
 
 /// Compiles a schema with the `jsonschema` crate so that references to other documents fail, and texts are checked in
 /// linear time.
-fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
-    let options = jsonschema::options_for::<Tape>().with_pattern_options(PatternOptions::regex()).offline();
-    let options = options.with_format("regex", is_regex);
+fn compile(schema: &serde_json::Value) -> Result<Validator<TapeJsonRepresentation>, String> {
+    let options = jsonschema::options_for::<TapeJsonRepresentation>()
+        .with_pattern_options(PatternOptions::regex())
+        .offline();
+    let options = options.with_format("regex", is_regex_within_length_limit);
     let options = options.with_content_media_type("application/json", |text| {
         serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
     });
@@ -82,7 +84,7 @@ fn single_member_object(name: &str, value: serde_json::Value) -> serde_json::Val
 
 /// True for a regular expression of at most [`MAX_REGEX_BYTES`]. Longer texts are refused, because the check of the
 /// crate, which is used here, takes quadratic time.
-fn is_regex(text: &str) -> bool {
+fn is_regex_within_length_limit(text: &str) -> bool {
     static REGEX_VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options()
             .with_draft(Draft::Draft7)
@@ -97,10 +99,11 @@ impl Schema {
     /// Compiles a schema written in JSON.
     pub(super) fn compile(json: &str) -> Result<Schema, String> {
         let schema: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let (validator, graph) = (compile(&schema)?, SchemaGraph::read(&schema)?);
+        let (validator, graph) =
+            (compile(&schema)?, SchemaGraph::from_schema_if_evaluation_bounded(&schema)?);
         let can_move = graph.has_one_base && !json.contains("unevaluated");
         // Where a reference leads into alternatives, it does not compile.
-        let explainer = alternatives::with_moved_alternatives(&schema)
+        let explainer = alternatives::with_alternatives_moved_behind_double_not(&schema)
             .filter(|_| can_move)
             .and_then(|it| compile(&it).ok());
         Ok(Schema { validator, explainer, graph })
@@ -117,16 +120,18 @@ impl Schema {
             return;
         }
         let before = faults.reported;
-        let meter = meter.for_errors(self.graph.longest_not);
+        let meter = meter.for_errors_with_schema_part_bytes(self.graph.longest_not);
         if value.node_count() <= MAX_EXPLAINED_NODES {
             let explainer = self.explainer.as_ref().unwrap_or(&self.validator);
             let errors = explainer.iter_errors(Instance::Value(value, &meter));
-            errors.filter(faults::is_reliable_error).for_each(|error| faults.report_error(value, at, &error));
+            errors
+                .filter(faults::is_error_found_before_exhaustion)
+                .for_each(|error| faults.report_error(value, at, &error));
         }
         if faults.reported == before {
-            faults.report_whole_value(at, "does not match its schema");
+            faults.report_without_value_even_if_full(at, "does not match its schema");
         } else if meter.is_exhausted() && !faults.is_full() {
-            faults.report_whole_value(at, "may have more violations than are listed");
+            faults.report_without_value_even_if_full(at, "may have more violations than are listed");
         }
     }
 }
@@ -158,23 +163,25 @@ impl JsonCheck<'_> {
         let faults = &mut faults;
         budget.grant_steps_for(value);
         if !budget.take_steps_to_visit(value) {
-            return faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+            return faults.report_without_value_even_if_full(at, STEP_LIMIT_MESSAGE);
         }
         if let JsonCheck::TypeKeys = self {
             return keys::report_confusable_api_version_and_kind(value, at, faults);
         }
-        let levels = match nesting_depth(value) {
+        let levels = match nesting_depth_if_checkable(value) {
             Ok(levels) => levels,
-            Err(reason) => return faults.report_whole_value(at, &format!("cannot be checked: {reason}")),
+            Err(reason) => {
+                return faults.report_without_value_even_if_full(at, &format!("cannot be checked: {reason}"));
+            }
         };
         let meter = &EvaluationMeter::new(budget);
         match self {
             JsonCheck::Contents(Some(schema)) => {
-                let key_check = KeyCheck { graph: &schema.graph, meter };
-                keys::check_keys(key_check, value, &[0], &TYPE_FIELDS, at, faults);
+                let key_check = KeyCheckContext { graph: &schema.graph, meter };
+                keys::report_duplicate_and_miscased_keys(key_check, value, &[0], &TYPE_FIELDS, at, faults);
                 let nesting = levels * schema.graph.nesting as usize;
                 if nesting > MAX_SUBSCHEMA_NESTING {
-                    faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+                    faults.report_without_value_even_if_full(at, STEP_LIMIT_MESSAGE);
                 } else if nesting > MAX_NESTING_ON_ANY_STACK {
                     stacker::grow(DEEP_STACK_BYTES, || schema.evaluate(meter, value, at, faults));
                 } else {
@@ -182,8 +189,8 @@ impl JsonCheck<'_> {
                 }
             }
             JsonCheck::Contents(None) => {
-                let key_check = KeyCheck { graph: &SchemaGraph::default(), meter };
-                keys::check_keys(key_check, value, &[], &TYPE_FIELDS, at, faults);
+                let key_check = KeyCheckContext { graph: &SchemaGraph::default(), meter };
+                keys::report_duplicate_and_miscased_keys(key_check, value, &[], &TYPE_FIELDS, at, faults);
             }
             JsonCheck::SoughtKeys(sought) => {
                 keys::report_keys_confusable_with_names(meter, value, sought, at, faults)
@@ -191,10 +198,10 @@ impl JsonCheck<'_> {
             JsonCheck::TypeKeys => {}
         }
         if meter.is_exhausted() {
-            faults.report_whole_value(at, STEP_LIMIT_MESSAGE);
+            faults.report_without_value_even_if_full(at, STEP_LIMIT_MESSAGE);
         } else if faults.is_full() {
             // Omitted violations may be new: only the same value is excused.
-            faults.report_whole_value(at, "has more violations than are listed");
+            faults.report_without_value_even_if_full(at, "has more violations than are listed");
         }
     }
 }
@@ -205,10 +212,10 @@ fn shortened_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns the nesting depth of a value, or the reason why it cannot be checked.
-fn nesting_depth(value: Value<'_>) -> Result<usize, String> {
+fn nesting_depth_if_checkable(value: Value<'_>) -> Result<usize, String> {
     let mut open: Vec<usize> = Vec::new();
     let mut levels = 1;
-    for part in value.descendants() {
+    for part in value.self_and_descendants() {
         let index = part.index() as usize;
         while open.last().is_some_and(|end| *end <= index) {
             open.pop();

@@ -130,7 +130,7 @@ pub(super) fn policies_of_kind<'s, T>(
 }
 
 /// Returns the policies of one kind that bind the user, each with its `spec`.
-pub(super) fn binding_policies<'s, T>(
+pub(super) fn policies_of_kind_not_exempting_user<'s, T>(
     policies: &[MatchedPolicy<'s>],
     spec: fn(&'s PolicySpec) -> Option<&'s T>,
 ) -> Vec<(&'s Policy, &'s T)> {

@@ -48,7 +48,7 @@ pub struct PolicyError {
 
 impl std::fmt::Display for PolicyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = tollgate_formats::sanitize::sanitize_line(&self.file);
+        let file = tollgate_formats::sanitize::sanitize_as_line(&self.file);
         write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
     }
 }
@@ -94,7 +94,10 @@ impl PolicySet {
 
 /// Returns the errors of the policies in a file, each with the index of its document. Documents that cannot be parsed
 /// or are not policies are skipped.
-pub fn policy_errors(file: &PolicyFile, read_schema: ReadSchemaFile<'_>) -> Vec<(usize, PolicyError)> {
+pub fn policy_errors_with_document_index(
+    file: &PolicyFile,
+    read_schema: ReadSchemaFile<'_>,
+) -> Vec<(usize, PolicyError)> {
     let mut loader = PolicyLoader::default();
     let seen = SchemaFileRecord::default();
     let schemas = SchemaSource { file: &file.name, files: &[], read_schema, seen: &seen };
@@ -268,8 +271,8 @@ pub(super) fn read_policy(
         // The schema has refused everything that is not a time.
         enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
         fails_closed,
-        contact: optional_text(spec.get("contact")),
-        docs: optional_text(spec.get("docs")),
+        contact: text_if_exists(spec.get("contact")),
+        docs: text_if_exists(spec.get("docs")),
         expressions: PolicyExpressions::read(spec, &at, &scope.kinds, faults),
         scope,
         spec: kind.read_spec(spec, &at, schemas, faults),
@@ -288,7 +291,7 @@ pub(super) fn action_level(spec: Value<'_>) -> FindingLevel {
 }
 
 /// Returns the text of a value; `None` if it does not exist.
-pub(super) fn optional_text(value: Value<'_>) -> Option<Box<str>> {
+pub(super) fn text_if_exists(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 

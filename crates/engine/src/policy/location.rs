@@ -14,7 +14,7 @@ pub struct PolicyLocation {
 
 impl PolicyLocation {
     /// Returns kind and name of the policy: `TolerationPolicy/research`.
-    pub fn id(&self) -> &str {
+    pub fn kind_and_name(&self) -> &str {
         &self.id
     }
 
@@ -35,7 +35,7 @@ impl Deref for PolicyLocation {
 
 impl Policy {
     /// Returns kind and name: `TolerationPolicy/research`.
-    pub(super) fn id(&self) -> String {
+    pub(super) fn kind_and_name(&self) -> String {
         format!("{}/{}", self.spec.kind().name(), self.name)
     }
 
@@ -46,13 +46,13 @@ impl Policy {
             None => format!("{} {}", self.source, self.name),
             Some(generation) => format!("{} generation {generation}", self.source),
         };
-        PolicyLocation { text: text.into(), id: self.id().into() }
+        PolicyLocation { text: text.into(), id: self.kind_and_name().into() }
     }
 }
 
 impl PolicySet {
     /// Returns kind and name of each policy, and its action.
-    pub fn actions(&self) -> impl Iterator<Item = (String, FindingLevel)> {
-        self.policies.iter().map(|policy| (policy.id(), policy.action))
+    pub fn policies_with_action_levels(&self) -> impl Iterator<Item = (String, FindingLevel)> {
+        self.policies.iter().map(|policy| (policy.kind_and_name(), policy.action))
     }
 }

@@ -8,7 +8,7 @@
 mod samples;
 
 use super::glob::Globs;
-use crate::admission::{Labels, Operation};
+use crate::admission::{LabelsIfKnown, Operation};
 use tollgate_api::labels::{LabelRequirement, read_selector};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
@@ -50,10 +50,10 @@ impl PolicyScope {
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
         PolicyScope {
-            namespaces: Globs::read(value.get("namespaces")),
-            excluded: Globs::read(value.get("excludeNamespaces")).unwrap_or_default(),
+            namespaces: Globs::from_list_if_present(value.get("namespaces")),
+            excluded: Globs::from_list_if_present(value.get("excludeNamespaces")).unwrap_or_default(),
             selector: read_selector(value.get("namespaceSelector"), Into::into).unwrap_or_default(),
-            drivers: Globs::read(value.get("drivers")),
+            drivers: Globs::from_list_if_present(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
@@ -92,7 +92,7 @@ impl PolicyScope {
         &self,
         operation: Operation,
         namespace: Option<&str>,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
     ) -> ScopeMatch {
         if !self.matches_ignoring_labels(operation, namespace) {
             return ScopeMatch::No;
@@ -102,11 +102,13 @@ impl PolicyScope {
         for requirement in &self.selector {
             let value = match labels {
                 _ if &*requirement.key == NAMESPACE_NAME_LABEL => Some(namespace),
-                Labels::Unknown => {
+                LabelsIfKnown::Unknown => {
                     answer = ScopeMatch::Unknown;
                     continue;
                 }
-                Labels::Known(labels) => labels.member(&requirement.key).map(|(_, value)| value.str()),
+                LabelsIfKnown::Known(labels) => {
+                    labels.last_key_and_value(&requirement.key).map(|(_, value)| value.str())
+                }
             };
             if !requirement.holds(value) {
                 return ScopeMatch::No;
@@ -126,14 +128,14 @@ impl PolicyScope {
     }
 
     /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.
-    pub(super) fn matches_driver(&self, driver: &str) -> bool {
+    pub(super) fn matches_named_or_unknown_driver(&self, driver: &str) -> bool {
         driver.is_empty()
             || driver.len() > MAX_DRIVER_BYTES
             || self.drivers.as_ref().is_none_or(|globs| globs.match_any(driver))
     }
 
     /// True if the policy only applies to certain drivers.
-    pub(super) fn limits_drivers(&self) -> bool {
+    pub(super) fn is_limited_to_certain_drivers(&self) -> bool {
         self.drivers.is_some()
     }
 
@@ -155,9 +157,9 @@ impl Exemptions {
     /// Reads `spec.exempt` of a policy.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
-            users: Globs::read(value.get("users")).unwrap_or_default(),
-            groups: Globs::read(value.get("groups")).unwrap_or_default(),
-            service_accounts: Globs::read(value.get("serviceAccounts")).unwrap_or_default(),
+            users: Globs::from_list_if_present(value.get("users")).unwrap_or_default(),
+            groups: Globs::from_list_if_present(value.get("groups")).unwrap_or_default(),
+            service_accounts: Globs::from_list_if_present(value.get("serviceAccounts")).unwrap_or_default(),
         }
     }
 
@@ -180,14 +182,15 @@ impl Exemptions {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exemptions, Labels, Operation, PolicyScope, ScopeMatch};
+    use super::{Exemptions, LabelsIfKnown, Operation, PolicyScope, ScopeMatch};
     use tollgate_api::profile::ApiKind;
     use tollgate_document::doc;
 
     fn applies(scope: &str, namespace: Option<&str>, labels: Option<&str>) -> ScopeMatch {
         let scope = doc::parse(scope).unwrap();
         let labels = labels.map(|labels| doc::parse(labels).unwrap());
-        let known = labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
+        let known =
+            labels.as_ref().map_or(LabelsIfKnown::Unknown, |labels| LabelsIfKnown::Known(labels.root()));
         PolicyScope::read(scope.root(), &[ApiKind::ResourceClaim]).match_request(
             Operation::Create,
             namespace,

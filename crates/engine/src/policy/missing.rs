@@ -9,12 +9,12 @@ use super::toleration::WrittenToleration;
 use crate::defaults::Edit;
 use crate::site;
 use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
-use tollgate_document::doc::{ChangeValue, DocChange, ValueKind};
+use tollgate_document::doc::{DocChange, OwnedJsonValue, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// The tolerations of a stored list that are missing in the update.
 #[derive(Clone, Debug)]
-pub struct MissingTolerations {
+pub struct TolerationsMissingInUpdate {
     /// The edits that add the tolerations.
     pub edits: Vec<Edit>,
     /// Number of missing tolerations.
@@ -23,7 +23,7 @@ pub struct MissingTolerations {
     rewritten_list: Option<FieldPath>,
 }
 
-impl MissingTolerations {
+impl TolerationsMissingInUpdate {
     /// True if the edit is inside of a list that these edits replace as a whole.
     pub fn replaces_list_of_edit(&self, edit: &Edit) -> bool {
         let starts = |list: &FieldPath| {
@@ -36,12 +36,15 @@ impl MissingTolerations {
 
 /// Returns what the tolerations of a new claim or template lack compared with the stored object, list by list; `None`
 /// if no list lacks anything, or if one is not a subsequence of the stored list.
-pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
+pub fn tolerations_missing_in_update(
+    new: Object<'_>,
+    old: Object<'_>,
+) -> Option<Vec<TolerationsMissingInUpdate>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
-    site::visit_requests(old, &mut |_, request| stored.push(request));
+    site::visit_requests_and_subrequests(old, &mut |_, request| stored.push(request));
     let mut stored = stored.into_iter();
     let (mut missing, mut is_other) = (Vec::new(), false);
-    site::visit_requests(new, &mut |at, request| {
+    site::visit_requests_and_subrequests(new, &mut |at, request| {
         let Some(old) = stored.next().filter(|_| !is_other) else {
             is_other = true;
             return;
@@ -64,7 +67,7 @@ fn missing_in_request(
     at: &Path<'_>,
     request: RequestBody<'_>,
     stored: List<'_, Toleration<'_>>,
-) -> Result<Option<MissingTolerations>, NotASubsequence> {
+) -> Result<Option<TolerationsMissingInUpdate>, NotASubsequence> {
     let list = site::tolerations_of(request);
     let mut given = list.iter().peekable();
     let mut missing: Vec<Toleration<'_>> = Vec::new();
@@ -91,20 +94,20 @@ fn missing_in_request(
             };
             Edit { at: list_at.index(list.len() + index).owned(), change }
         });
-        return Ok(Some(MissingTolerations { edits: edits.collect(), count, rewritten_list: None }));
+        return Ok(Some(TolerationsMissingInUpdate { edits: edits.collect(), count, rewritten_list: None }));
     }
     let value =
-        ChangeValue::List(stored.iter().map(|toleration| stored_form(toleration).to_new_json()).collect());
+        OwnedJsonValue::List(stored.iter().map(|toleration| stored_form(toleration).to_new_json()).collect());
     let change = if list.value().exists() {
         DocChange::Replace { node: list.value().index(), value }
     } else {
         DocChange::Add { object: request.json().index(), key: "tolerations", value }
     };
     let edit = Edit { at: list_at.owned(), change };
-    Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
+    Ok(Some(TolerationsMissingInUpdate { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
 }
 
 /// Returns a toleration as the server stores it: with its operator filled in.
 fn stored_form(toleration: Toleration<'_>) -> WrittenToleration {
-    WrittenToleration::read(toleration.json())
+    WrittenToleration::read_with_default_operator(toleration.json())
 }

@@ -2,12 +2,12 @@
 
 mod compared;
 
-pub(super) use compared::ComparedParameters;
+pub(super) use compared::ParameterPoliciesToCompare;
 
 use std::collections::HashSet;
 
 use super::json_schema::{JsonCheck, Schema, values_of_case_variants};
-use super::kind::{PolicySpec, binding_policies};
+use super::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, Policy, ViolationReport};
@@ -48,7 +48,7 @@ impl ParameterPolicy {
         let list_at = at.field("schemas");
         let mut schemas = Vec::new();
         for (index, item) in spec.get("schemas").items().enumerate() {
-            if item.get("apiVersion").is_null() != item.get("kind").is_null() {
+            if item.get("apiVersion").is_null_or_absent() != item.get("kind").is_null_or_absent() {
                 let message =
                     "set both apiVersion and kind, or omit both to match parameters that have neither";
                 faults.report(&list_at.index(index), message);
@@ -90,7 +90,7 @@ impl ParameterPolicy {
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // If the driver is not known, the parameters may belong to another one: only known types are checked then.
-        let is_ours = given.driver.is_some() || !policy.scope.limits_drivers();
+        let is_ours = given.driver.is_some() || !policy.scope.is_limited_to_certain_drivers();
         if let Some(known) = known {
             let check = JsonCheck::Contents(known.schema.as_ref());
             return report.check_json(policy, POLICY_PARAMETERS, check, parameters, at);
@@ -164,7 +164,7 @@ pub(super) fn check_parameters(
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    let ours = binding_policies(policies, PolicySpec::parameters);
+    let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::parameters);
     if ours.is_empty() {
         return;
     }
@@ -176,7 +176,7 @@ pub(super) fn check_parameters(
         }
         let given = OpaqueParameters::from_driver_parameters(parameters);
         for (policy, spec) in &ours {
-            if policy.scope.matches_driver(given.driver.unwrap_or_default()) {
+            if policy.scope.matches_named_or_unknown_driver(given.driver.unwrap_or_default()) {
                 spec.check_driver_parameters(policy, &given, at, report);
             }
         }

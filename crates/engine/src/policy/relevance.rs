@@ -1,7 +1,7 @@
 //! Determines which kinds of objects a set of policies can affect.
 //!
 //! Used to register the webhook: objects that no policy can affect need not be sent. The functions return true if in
-//! doubt, and always if [`PolicySet::find_violations`] could report something.
+//! doubt, and always if [`PolicySet::find_new_violations`] could report something.
 
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
@@ -29,7 +29,7 @@ impl PolicySet {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_namespace_labels();
             policy.broken.is_some()
                 || !policy.expressions.is_empty()
-                || (needs_labels && !policy.limits_tolerations_only())
+                || (needs_labels && !policy.ignores_objects_without_tolerations())
         };
         self.policies_in(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
     }
@@ -41,9 +41,9 @@ impl PolicySet {
     }
 
     /// True if a policy limits the impact of rules, which requires the state of the cluster.
-    pub fn limits_impact(&self) -> bool {
+    pub fn any_policy_limits_taint_rule_impact(&self) -> bool {
         self.policies.iter().any(|policy| {
-            policy.spec.taint_rule().is_some_and(super::taint_rule::TaintRulePolicy::limits_impact)
+            policy.spec.taint_rule().is_some_and(super::taint_rule::TaintRulePolicy::has_impact_limits)
         })
     }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{JsonCheck, SchemaBudget, SchemaViolation};
 use super::{Policy, Violation};
-use crate::rules::ratchet::{BorrowedFinding, Ratchet};
-use crate::rules::report::{FindingSink, LazyText, Report, Reported};
+use crate::rules::ratchet::{BorrowedFinding, RatchetMode};
+use crate::rules::report::{FindingBuilder, FindingSink, LazyText, ReportedFinding};
 use crate::rules::{FindingLevel, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -44,7 +44,7 @@ pub(super) struct ViolationReport<'r> {
     /// Number of reported violations, including those that were dropped.
     pub(super) reported: usize,
     budget: FindingBudget,
-    pub(super) ratchet: Option<Ratchet<'r>>,
+    pub(super) ratchet: Option<RatchetMode<'r>>,
     rules: &'r RuleSet,
     now: Option<Timestamp>,
     /// Step budget shared by the JSON Schemas of all policies.
@@ -88,7 +88,7 @@ impl<'r> ViolationReport<'r> {
         max: usize,
     ) {
         let short = format!("has {count} {what}, but policies check at most {max} in one object");
-        self.forbid(policy, rule, &Path::ROOT.field("spec"), &short);
+        self.report_forbidden(policy, rule, &Path::ROOT.field("spec"), &short);
     }
 
     /// Checks a JSON value or its keys.
@@ -124,13 +124,19 @@ impl<'r> ViolationReport<'r> {
     }
 
     /// Reports what a policy forbids, with a text that does not name the policy.
-    pub(super) fn forbid(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, short: &str) {
+    pub(super) fn report_forbidden(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, short: &str) {
         let detail = || format!("{short}; see {}", policy.describe());
         self.report(policy, rule, at).forbidden(detail).with_warning_texts(policy, short, None);
     }
 
     /// Reports that something is missing that a policy requires, with a text that does not name the policy.
-    pub(super) fn require(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, short: &str) {
+    pub(super) fn report_missing_requirement(
+        &mut self,
+        policy: &Policy,
+        rule: RuleId,
+        at: &Path<'_>,
+        short: &str,
+    ) {
         let detail = || format!("{short} by {}", policy.describe());
         self.report(policy, rule, at).required(detail).with_warning_texts(policy, short, None);
     }
@@ -141,9 +147,9 @@ impl<'r> ViolationReport<'r> {
         policy: &'s Policy,
         rule: RuleId,
         at: &'s Path<'s>,
-    ) -> Report<'s, ViolationSink<'s, 'r>> {
+    ) -> FindingBuilder<'s, ViolationSink<'s, 'r>> {
         let (level, denied_from) = level_and_denial_time(policy, self.now);
-        Report { rule, at, sink: ViolationSink { report: self, policy, level, denied_from } }
+        FindingBuilder { rule, at, sink: ViolationSink { report: self, policy, level, denied_from } }
     }
 }
 
@@ -164,7 +170,7 @@ fn level_and_denial_time(policy: &Policy, now: Option<Timestamp>) -> (FindingLev
     }
 }
 
-impl Report<'_, ViolationSink<'_, '_>> {
+impl FindingBuilder<'_, ViolationSink<'_, '_>> {
     /// Lowers the level of the violation to `level`, as for `onUnknown: Warn` of a policy that denies. Never raises it.
     pub(super) fn lower_level_to(mut self, level: FindingLevel) -> Self {
         self.sink.level = self.sink.level.min(level);
@@ -188,10 +194,10 @@ impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
         kind: ErrorType,
         value: impl Into<BadValue>,
         detail: impl LazyText,
-    ) -> Reported<'s> {
+    ) -> ReportedFinding<'s> {
         let ViolationSink { report, policy, level, denied_from } = self;
         if !report.rules.has(rule) {
-            return Reported::DROPPED;
+            return ReportedFinding::DROPPED;
         }
         report.reported += 1;
         let (location, value) = (policy.location(), value.into());
@@ -211,7 +217,7 @@ impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
                 detail: said,
                 policy,
             }) {
-                return Reported::DROPPED;
+                return ReportedFinding::DROPPED;
             }
         }
         let kept = (!report.budget.is_used_up()).then(|| {
@@ -227,15 +233,18 @@ impl<'s> FindingSink<'s> for ViolationSink<'s, '_> {
             && report.budget.shorten_and_spend(&mut finding)
         {
             report.violations.push(Violation { finding, level, policy: location });
-            Reported::from_kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
+            ReportedFinding::from_kept(
+                report.violations.last_mut().map(|violation| &mut violation.finding),
+                false,
+            )
         } else {
             *report.left_out.entry(level).or_default() += 1;
-            Reported::DROPPED
+            ReportedFinding::DROPPED
         }
     }
 }
 
-impl<'r> Reported<'r> {
+impl<'r> ReportedFinding<'r> {
     /// Adds the texts for webhook warnings: a short form of the message, and the contact of the policy and the reason
     /// of the entry, if set.
     pub(super) fn with_warning_texts(
@@ -243,7 +252,7 @@ impl<'r> Reported<'r> {
         policy: &Policy,
         short: impl std::fmt::Display,
         reason: Option<&str>,
-    ) -> Reported<'r> {
+    ) -> ReportedFinding<'r> {
         self.update_if_kept(|finding| {
             finding.short = Some(format!("{short} (policy {})", policy.name).into());
             finding.advice = policy.reason_contact_and_docs(reason).map(Into::into);

@@ -56,7 +56,7 @@ impl PolicyResource {
     }
 
     /// True if the state was compiled from this version of this resource, so that it can be used again.
-    fn is_same_version(&self, state: &ResourceState) -> bool {
+    fn is_same_version(&self, state: &PolicyResourceState) -> bool {
         !self.uid.is_empty()
             && (self.kind, &self.name, &self.uid, self.generation)
                 == (state.kind, &state.name, &state.uid, state.generation)
@@ -65,7 +65,7 @@ impl PolicyResource {
 
 /// The result of loading a policy resource: whether it is in force, its errors, and the compiled policy.
 #[derive(Clone, Debug)]
-pub struct ResourceState {
+pub struct PolicyResourceState {
     /// Kind of the policy.
     pub kind: PolicyKind,
     /// `metadata.name` of the resource.
@@ -138,12 +138,12 @@ impl PolicySet {
         }
         let from_files: BTreeSet<(PolicyKind, &str)> =
             set.policies.iter().map(|policy| (policy.spec.kind(), &*policy.name)).collect();
-        let known: HashMap<&str, &ResourceState> =
+        let known: HashMap<&str, &PolicyResourceState> =
             previous.iter().flat_map(|old| &old.resources).map(|state| (&*state.uid, state)).collect();
         // By kind and name, so that the order in which they were listed does not matter.
         let ordered: BTreeMap<(PolicyKind, &str), &PolicyResource> =
             resources.iter().map(|resource| ((resource.kind, &*resource.name), resource)).collect();
-        let mut states: Vec<ResourceState> = Vec::with_capacity(ordered.len());
+        let mut states: Vec<PolicyResourceState> = Vec::with_capacity(ordered.len());
         for (identity, resource) in &ordered {
             if from_files.contains(identity) {
                 states.push(uncompiled_state(resource, Acceptance::ReplacedByFile));
@@ -152,7 +152,7 @@ impl PolicySet {
             let earlier = known.get(&*resource.uid).filter(|state| resource.is_same_version(state));
             match earlier.filter(|state| state.policy.is_some()) {
                 Some(earlier) => states.push((*earlier).clone()),
-                None => states.push(compile_resource(resource)),
+                None => states.push(compile_resource_or_broken_policy(resource)),
             }
         }
         let mut digest = Sha256::new();
@@ -169,20 +169,20 @@ impl PolicySet {
     }
 
     /// Returns the state of each policy resource, by kind and name: whether it is in force, and what is wrong with it.
-    pub fn resource_states(&self) -> &[ResourceState] {
+    pub fn policy_resource_states(&self) -> &[PolicyResourceState] {
         &self.resources
     }
 
     /// True if no policy comes from a file, also if there are no policies.
-    pub fn has_none_from_files(&self) -> bool {
-        let is_used = |state: &&ResourceState| state.acceptance != Acceptance::ReplacedByFile;
+    pub fn has_no_policies_from_files(&self) -> bool {
+        let is_used = |state: &&PolicyResourceState| state.acceptance != Acceptance::ReplacedByFile;
         self.policies.len() == self.resources.iter().filter(is_used).count()
     }
 }
 
 /// Returns the state of a resource that was not compiled.
-fn uncompiled_state(resource: &PolicyResource, acceptance: Acceptance) -> ResourceState {
-    ResourceState {
+fn uncompiled_state(resource: &PolicyResource, acceptance: Acceptance) -> PolicyResourceState {
+    PolicyResourceState {
         kind: resource.kind,
         name: resource.name.clone(),
         uid: resource.uid.clone(),
@@ -194,7 +194,7 @@ fn uncompiled_state(resource: &PolicyResource, acceptance: Acceptance) -> Resour
 }
 
 /// Compiles a resource; if that is not possible, makes a policy that cannot be evaluated.
-fn compile_resource(resource: &PolicyResource) -> ResourceState {
+fn compile_resource_or_broken_policy(resource: &PolicyResource) -> PolicyResourceState {
     let document = doc::parse(&resource.json);
     let root = document.as_ref().map_or(Value::absent(), doc::Doc::root);
     let mut faults = PolicyFaults::default();
@@ -217,7 +217,7 @@ fn compile_resource(resource: &PolicyResource) -> ResourceState {
         json: policy_file_json(resource, root.get("spec")).into(),
         ..policy
     };
-    ResourceState {
+    PolicyResourceState {
         warnings: warnings.iter().map(field_error).collect(),
         policy: Some(Arc::new(policy)),
         ..uncompiled_state(resource, acceptance)
@@ -259,7 +259,7 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
             return None;
         }
         faults.check_value(spec, &FieldType::Object(kind.spec_schema()), &spec_at);
-        check_resource_limits(spec, &FieldType::Object(kind.spec_schema()), &spec_at, faults);
+        check_resource_only_constraints(spec, &FieldType::Object(kind.spec_schema()), &spec_at, faults);
     }
     if !faults.0.is_empty() {
         PolicyExpressions::read(spec, &spec_at, kind.applicable_kinds(), faults);
@@ -271,7 +271,12 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
 
 /// Reports errors that apply only to custom resources, not to policy files: lists that are too long, and schemas in
 /// files.
-fn check_resource_limits(value: Value<'_>, ty: &FieldType, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_resource_only_constraints(
+    value: Value<'_>,
+    ty: &FieldType,
+    at: &Path<'_>,
+    faults: &mut PolicyFaults,
+) {
     match ty {
         FieldType::List(item) | FieldType::NonEmptyList(item) => {
             let (count, most) = (value.items().count(), max_items(item));
@@ -280,9 +285,9 @@ fn check_resource_limits(value: Value<'_>, ty: &FieldType, at: &Path<'_>, faults
                 return;
             }
             for (index, element) in value.items().enumerate() {
-                check_resource_limits(element, item, &at.index(index), faults);
+                check_resource_only_constraints(element, item, &at.index(index), faults);
             }
-            check_item_names(value, item, at, faults);
+            check_item_names_present_and_unique(value, item, at, faults);
         }
         FieldType::Object(ty) => {
             for field in ty.fields {
@@ -294,7 +299,7 @@ fn check_resource_limits(value: Value<'_>, ty: &FieldType, at: &Path<'_>, faults
                         "is not supported in resources; put the JSON Schema into `schema`",
                     );
                 } else {
-                    check_resource_limits(member, &field.ty, &member_at, faults);
+                    check_resource_only_constraints(member, &field.ty, &member_at, faults);
                 }
             }
         }
@@ -303,9 +308,14 @@ fn check_resource_limits(value: Value<'_>, ty: &FieldType, at: &Path<'_>, faults
 }
 
 /// Reports items of a list whose names are missing or not unique.
-fn check_item_names(list: Value<'_>, item: &FieldType, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_item_names_present_and_unique(
+    list: Value<'_>,
+    item: &FieldType,
+    at: &Path<'_>,
+    faults: &mut PolicyFaults,
+) {
     let FieldType::Object(ty) = item else { return };
-    for field in ty.fields.iter().filter(|field| is_map_key(ty, field.name)) {
+    for field in ty.fields.iter().filter(|field| is_list_map_key(ty, field.name)) {
         let mut known: HashMap<&str, usize> = HashMap::new();
         for (index, element) in list.items().enumerate() {
             let key = element.get(field.name);
@@ -324,7 +334,7 @@ fn check_item_names(list: Value<'_>, item: &FieldType, at: &Path<'_>, faults: &m
 
 /// True if the field identifies the items of a list in resources (`x-kubernetes-list-map-keys`), so that several
 /// writers can own items of it.
-pub fn is_map_key(ty: &ObjectSchema, field: &str) -> bool {
+pub fn is_list_map_key(ty: &ObjectSchema, field: &str) -> bool {
     ty.name == "MatchCondition" && field == "name"
 }
 

@@ -242,9 +242,10 @@ impl PolicyFaults {
             | (FieldType::Schema, ValueKind::Object)
             | (FieldType::Any, _) => {}
             (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
-            (_, found) => {
-                self.report(at, format!("expected {}, found {}", type_name(ty), with_article(found)))
-            }
+            (_, found) => self.report(
+                at,
+                format!("expected {}, found {}", type_name(ty), json_type_name_with_article(found)),
+            ),
         }
     }
 
@@ -346,7 +347,7 @@ fn type_name(ty: &FieldType) -> Cow<'static, str> {
 }
 
 /// Returns the name of a JSON type for messages, with an article, such as `a list`.
-fn with_article(kind: ValueKind) -> &'static str {
+fn json_type_name_with_article(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Null => "null",
         ValueKind::Bool => "a boolean",

@@ -9,7 +9,7 @@
 
 mod compared;
 
-pub(super) use compared::ComparedTaints;
+pub(super) use compared::TaintPoliciesToCompare;
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use super::{MAX_DENYING_POLICIES, MatchedPolicy, Policy, ViolationReport, glob};
 use crate::admission::DecodedAttributes;
 use crate::rules::FindingLevel;
 use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
-use crate::site::{ObjectPart, visit_parts};
+use crate::site::{TaintTolerationOrSelector, visit_taints_tolerations_and_selectors};
 use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -84,7 +84,7 @@ impl TaintPolicy {
     }
 
     /// Returns the entries of `allow` and `deny`.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
+    pub(super) fn allow_and_deny_entries(&self) -> impl Iterator<Item = &TaintEntry> {
         self.allow.iter().flatten().chain(&self.deny)
     }
 }
@@ -99,13 +99,18 @@ pub(super) fn check_taints(
         return;
     }
     let group = |level| {
-        TaintEntryGroup::from_policies(policies, level, driver_of_object(admission), admission.now.time)
+        TaintEntryGroup::from_policies(
+            policies,
+            level,
+            driver_of_slice_or_selector(admission),
+            admission.now.time,
+        )
     };
     let groups: Vec<_> = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
     let cost: usize = groups.iter().map(TaintEntryGroup::match_steps_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
-    visit_parts(admission, &mut |site| {
-        let ObjectPart::Taint { at, taint } = site else { return };
+    visit_taints_tolerations_and_selectors(admission, &mut |site| {
+        let TaintTolerationOrSelector::Taint { at, taint } = site else { return };
         count += 1;
         steps += cost * taint.taint.key().len().min(MAX_KEY_BYTES);
         if count <= MAX_COMPARED_TAINTS && steps <= MAX_MATCH_STEPS {
@@ -122,7 +127,7 @@ pub(super) fn check_taints(
 
 /// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
 /// accept it.
-pub(super) fn driver_of_object<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+pub(super) fn driver_of_slice_or_selector<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
         view::ObjectBody::Slice(slice) => slice.spec().driver(),
         view::ObjectBody::Rule(rule) => rule.selected_driver(),
@@ -134,16 +139,16 @@ pub(super) fn driver_of_object<'d>(admission: &DecodedAttributes<'d>) -> &'d str
 
 /// An entry of a policy, with `${driver}` replaced in its key.
 #[derive(Debug)]
-struct ResolvedEntry<'s> {
+struct EntryWithResolvedDriver<'s> {
     policy: &'s Policy,
     entry: &'s TaintEntry,
     key: Cow<'s, str>,
 }
 
-impl ResolvedEntry<'_> {
+impl EntryWithResolvedDriver<'_> {
     /// True if the entry includes the taint.
     fn matches(&self, taint: Taint<'_>) -> bool {
-        self.entry.terms.covers_taint(taint.value(), taint.effect()) && self.matches_key(taint)
+        self.entry.terms.covers_value_and_effect(taint.value(), taint.effect()) && self.matches_key(taint)
     }
 
     /// True if the entry includes taints with this key.
@@ -168,10 +173,10 @@ struct TaintEntryGroup<'s> {
     speaker: &'s Policy,
     /// The first policy in force with an allow list that restricts the user; `None` if every taint is allowed.
     restricting: Option<&'s Policy>,
-    allowed: Vec<ResolvedEntry<'s>>,
-    expired: Vec<ResolvedEntry<'s>>,
+    allowed: Vec<EntryWithResolvedDriver<'s>>,
+    expired: Vec<EntryWithResolvedDriver<'s>>,
     /// Deny entries, grouped by policy.
-    denied: Vec<ResolvedEntry<'s>>,
+    denied: Vec<EntryWithResolvedDriver<'s>>,
     binding: Vec<RestrictingTaintPolicy<'s>>,
     driver: &'s str,
 }
@@ -185,7 +190,7 @@ impl<'s> TaintEntryGroup<'s> {
         now: Option<Timestamp>,
     ) -> Option<TaintEntryGroup<'s>> {
         let is_ours = move |matched: &MatchedPolicy<'_>| {
-            matched.policy.action == level && matched.policy.scope.matches_driver(driver)
+            matched.policy.action == level && matched.policy.scope.matches_named_or_unknown_driver(driver)
         };
         let ours =
             || policies_of_kind(policies, PolicySpec::taint).filter(move |(matched, _)| is_ours(matched));
@@ -195,7 +200,7 @@ impl<'s> TaintEntryGroup<'s> {
         let restricting =
             binding().filter(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
         let restricting = restricting.min_by_key(in_force_since);
-        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| ResolvedEntry {
+        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| EntryWithResolvedDriver {
             policy,
             entry,
             key: replace_driver_placeholder(&entry.key, driver),
@@ -251,7 +256,7 @@ impl<'s> TaintEntryGroup<'s> {
         if length > MAX_KEY_BYTES {
             let short =
                 format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY_BYTES}");
-            report.forbid(self.speaker, POLICY_TAINT, at, &short);
+            report.report_forbidden(self.speaker, POLICY_TAINT, at, &short);
             return;
         }
         self.report_denying_policies(at, taint, report);
@@ -281,7 +286,7 @@ impl<'s> TaintEntryGroup<'s> {
     fn report_denying_policies(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
-        for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {
+        for EntryWithResolvedDriver { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {
             let explains = report.should_explain_next();
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
@@ -357,7 +362,7 @@ impl<'s> TaintEntryGroup<'s> {
     /// Returns why an allow entry does not include the taint, as a phrase that continues a sentence about the entry.
     fn describe_shortfall(
         &self,
-        grant: &ResolvedEntry<'_>,
+        grant: &EntryWithResolvedDriver<'_>,
         taint: Taint<'_>,
         admission: &DecodedAttributes<'_>,
     ) -> String {
@@ -368,7 +373,9 @@ impl<'s> TaintEntryGroup<'s> {
                 (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
                 (false, _) => format!("does not allow key {}", taint.key()),
             }
-        } else if terms.covers_taint(taint.value(), terms.effects.names().next().unwrap_or_default()) {
+        } else if terms
+            .covers_value_and_effect(taint.value(), terms.effects.names().next().unwrap_or_default())
+        {
             format!("does not allow effect {}", taint.effect())
         } else {
             format!("does not allow value {:?}", taint.value())
@@ -409,7 +416,7 @@ impl RestrictingTaintPolicy<'_> {
             if report.reported - before >= MAX_DENYING_POLICIES {
                 return;
             }
-            if taint.data().is_null() {
+            if taint.data().is_null_or_absent() {
                 if wanted.required {
                     let (key, policy) = (taint.key(), self.policy);
                     report

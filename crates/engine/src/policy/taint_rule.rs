@@ -9,15 +9,15 @@ mod compared;
 mod limits;
 mod tainted;
 
-pub(super) use compared::ComparedRuleLimits;
+pub(super) use compared::TaintRulePoliciesToCompare;
 
-use super::kind::{PolicySpec, binding_policies};
+use super::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use super::{MatchedPolicy, Policy, Violation, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::ratchet::has_same_key_and_value;
 use crate::rules::table::POLICY_TAINT_RULE;
-use crate::site::{DeviceSelection, ObjectPart, visit_parts};
+use crate::site::{DeviceSelection, TaintTolerationOrSelector, visit_taints_tolerations_and_selectors};
 use annotations::AnnotationPolicy;
 use limits::{ImpactCache, ImpactLimits};
 use tollgate_api::view::{self, TaintSelector};
@@ -49,12 +49,17 @@ impl TaintRulePolicy {
     }
 
     /// True if the policy limits how many devices and pods a rule, or all rules together, may affect.
-    pub(super) fn limits_impact(&self) -> bool {
+    pub(super) fn has_impact_limits(&self) -> bool {
         self.limits.is_some()
     }
 
     /// Reports required criteria that the selector does not set.
-    fn check_selector(&self, check: &RuleCheck<'_>, at: &Path<'_>, report: &mut ViolationReport<'_>) {
+    fn report_missing_selector_criteria(
+        &self,
+        check: &RuleCheckContext<'_>,
+        at: &Path<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
         let (policy, selector) = (check.policy, check.selection.selector);
         let criterion = |name: &str| {
             let selector = selector?;
@@ -72,18 +77,18 @@ impl TaintRulePolicy {
                 let has_expressions = selector.is_some_and(|selector| !selector.selectors().is_empty());
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
                     let short = "`driver`, `pool` or `device` is required";
-                    report.require(policy, POLICY_TAINT_RULE, at, short);
+                    report.report_missing_requirement(policy, POLICY_TAINT_RULE, at, short);
                 }
             } else if criterion(name).is_none() {
                 let short = format!("`{name}` is required");
-                report.require(policy, POLICY_TAINT_RULE, &at.field(name), &short);
+                report.report_missing_requirement(policy, POLICY_TAINT_RULE, &at.field(name), &short);
             }
         }
     }
 }
 
 /// A DeviceTaintRule that is checked against a policy.
-struct RuleCheck<'c> {
+struct RuleCheckContext<'c> {
     policy: &'c Policy,
     admission: &'c DecodedAttributes<'c>,
     context: &'c Context<'c>,
@@ -91,7 +96,7 @@ struct RuleCheck<'c> {
     cache: &'c ImpactCache,
 }
 
-impl RuleCheck<'_> {
+impl RuleCheckContext<'_> {
     /// Returns the stored rule that the request replaces.
     fn stored_rule(&self) -> Option<view::TaintRule<'_>> {
         match self.admission.old_object.map(|old| old.body) {
@@ -108,26 +113,29 @@ pub(super) fn check_taint_rule(
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    let (ours, cache) = (binding_policies(policies, PolicySpec::taint_rule), ImpactCache::default());
+    let (ours, cache) =
+        (policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule), ImpactCache::default());
     if ours.is_empty() {
         return;
     }
-    visit_parts(admission, &mut |site| {
-        let ObjectPart::Selector { at, selection } = site else { return };
+    visit_taints_tolerations_and_selectors(admission, &mut |site| {
+        let TaintTolerationOrSelector::Selector { at, selection } = site else { return };
         let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
-        for (policy, spec) in ours.iter().filter(|(policy, _)| policy.scope.matches_driver(driver)) {
-            let check = RuleCheck { policy, admission, context, selection: &selection, cache: &cache };
-            spec.check_selector(&check, at, report);
+        for (policy, spec) in
+            ours.iter().filter(|(policy, _)| policy.scope.matches_named_or_unknown_driver(driver))
+        {
+            let check = RuleCheckContext { policy, admission, context, selection: &selection, cache: &cache };
+            spec.report_missing_selector_criteria(&check, at, report);
             // How a stored rule got its effect is not known.
             if spec.two_steps && !context.is_stored {
-                check_two_steps(&check, report);
+                check_effect_raised_in_two_steps(&check, report);
             }
             if let Some(limits) = &spec.limits {
                 limits.check_impact(&check, report);
-                limits.check_tainted_devices(&check, report);
+                limits.check_devices_tainted_by_all_rules(&check, report);
             }
             if let Some(annotations) = &spec.annotations {
-                annotations.check_annotations(&check, report);
+                annotations.check_required_annotations_and_expiry(&check, report);
             }
         }
     });
@@ -160,8 +168,8 @@ pub(super) fn append_impact_to_violations(
 
 /// Reports a rule that does not start with effect None, or whose effect is raised together with another selector or
 /// before the controller has reported on the stored rule.
-fn check_two_steps(check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
-    let RuleCheck { policy, admission, context, selection, .. } = check;
+fn check_effect_raised_in_two_steps(check: &RuleCheckContext<'_>, report: &mut ViolationReport<'_>) {
+    let RuleCheckContext { policy, admission, context, selection, .. } = check;
     let effect = selection.taint.effect();
     let stored = admission.with_old_as_object();
     let Some((detail, short)) = (match stored.as_ref().zip(check.stored_rule()) {
@@ -235,8 +243,8 @@ fn selector_json(selection: &DeviceSelection<'_>) -> String {
 /// Returns the selector of the stored rule as JSON; empty if there is none.
 fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {
     let mut text = String::new();
-    visit_parts(stored, &mut |site| {
-        if let ObjectPart::Selector { selection, .. } = site {
+    visit_taints_tolerations_and_selectors(stored, &mut |site| {
+        if let TaintTolerationOrSelector::Selector { selection, .. } = site {
             text = selector_json(&selection);
         }
     });

@@ -13,7 +13,7 @@ use super::{MAX_DENYING_POLICIES, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
 use crate::rules::FindingLevel;
 use crate::rules::table::POLICY_TOLERATION;
-use crate::site::{ObjectPart, visit_parts};
+use crate::site::{TaintTolerationOrSelector, visit_taints_tolerations_and_selectors};
 use crate::tolerance::coverage::{
     EffectSet, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest_entry, uncovered_effects,
 };
@@ -29,7 +29,7 @@ mod listed;
 mod written;
 
 pub(super) use added::default_toleration_edits;
-pub(super) use compared::{ComparedDefaultTolerations, ComparedTolerations};
+pub(super) use compared::{DefaultTolerationsToCompare, TolerationPoliciesToCompare};
 pub use listed::{ListedEntry, ListedTolerationEntries};
 pub(super) use written::WrittenToleration;
 use written::allowed_instead;
@@ -61,7 +61,7 @@ impl TolerationPolicy {
         let mut default_entries = Vec::new();
         let deny = TolerationEntry::read_all(spec.get("deny"), "deny");
         for (index, item) in spec.get("defaults").items().enumerate() {
-            let default = WrittenToleration::read(item);
+            let default = WrittenToleration::read_with_default_operator(item);
             let default_at = defaults_at.index(index);
             if default.has_useless_seconds() {
                 faults.report(&default_at.field("tolerationSeconds"), "applies only to `effect: NoExecute`");
@@ -137,7 +137,9 @@ fn allow_entry_for_default(default: &WrittenToleration, index: usize) -> Tolerat
 /// True if the object has a toleration.
 pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
     let mut found = false;
-    visit_parts(admission, &mut |site| found |= matches!(site, ObjectPart::Toleration { .. }));
+    visit_taints_tolerations_and_selectors(admission, &mut |site| {
+        found |= matches!(site, TaintTolerationOrSelector::Toleration { .. })
+    });
     found
 }
 
@@ -154,11 +156,11 @@ pub(super) fn check_tolerations(
         return;
     }
     let mut count = 0;
-    visit_parts(admission, &mut |site| {
-        let ObjectPart::Toleration { at, toleration } = site else { return };
+    visit_taints_tolerations_and_selectors(admission, &mut |site| {
+        let TaintTolerationOrSelector::Toleration { at, toleration } = site else { return };
         count += 1;
         if count <= MAX_COMPARED_TOLERATIONS {
-            let checked = CheckedToleration { at, toleration, admission, profile };
+            let checked = TolerationToCheck { at, toleration, admission, profile };
             for group in &groups {
                 group.check_toleration(&checked, report);
             }
@@ -176,17 +178,17 @@ pub(super) fn check_tolerations(
 }
 
 /// A toleration that is being checked, with the request that contains it.
-struct CheckedToleration<'c> {
+struct TolerationToCheck<'c> {
     at: &'c Path<'c>,
     toleration: Toleration<'c>,
     admission: &'c DecodedAttributes<'c>,
     profile: &'c Profile,
 }
 
-impl CheckedToleration<'_> {
+impl TolerationToCheck<'_> {
     /// Returns `toleration {key: a/b} in namespace "ml"`.
     fn describe(&self) -> String {
-        let namespace = self.admission.object_namespace().unwrap_or_default();
+        let namespace = self.admission.effective_namespace_if_namespaced().unwrap_or_default();
         format!(
             "toleration {} in namespace {namespace:?}",
             WrittenToleration::from_toleration(self.toleration)
@@ -212,7 +214,7 @@ fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> Tolera
 }
 
 /// An entry of a TolerationPolicy, with the policy that contains it.
-type SourcedEntry<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
+type EntryWithPolicy<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries of all TolerationPolicies with the same action that match a request, which together decide about each
 /// toleration.
@@ -223,10 +225,10 @@ struct TolerationEntryGroup<'s> {
     restricting: Option<MatchedPolicy<'s>>,
     /// The first policy in force with `requireKey` that applies to the user.
     requires_key: Option<&'s Policy>,
-    allowed: Vec<SourcedEntry<'s>>,
-    expired: Vec<SourcedEntry<'s>>,
+    allowed: Vec<EntryWithPolicy<'s>>,
+    expired: Vec<EntryWithPolicy<'s>>,
     /// Deny entries, grouped by policy.
-    denied: Vec<SourcedEntry<'s>>,
+    denied: Vec<EntryWithPolicy<'s>>,
     now: Option<Timestamp>,
 }
 
@@ -249,7 +251,7 @@ impl<'s> TolerationEntryGroup<'s> {
         let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
         let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
-        let denied: Vec<SourcedEntry<'s>> = binding()
+        let denied: Vec<EntryWithPolicy<'s>> = binding()
             .flat_map(|(matched, policy)| {
                 policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
             })
@@ -270,19 +272,22 @@ impl<'s> TolerationEntryGroup<'s> {
 
     /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
     fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> EffectSet {
-        uncovered_effects(taints, entries_without_policies(&self.allowed))
+        uncovered_effects(taints, strip_policies_from_entries(&self.allowed))
     }
 
     /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
-    fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(SourcedEntry<'s>, Shortfall)> {
+    fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(EntryWithPolicy<'s>, Shortfall)> {
         let missing = self.uncovered_effects(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
-        let (index, shortfall) = nearest_entry(taints, missing, entries_without_policies(&self.allowed))?;
+        let (index, shortfall) = nearest_entry(taints, missing, strip_policies_from_entries(&self.allowed))?;
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
     /// Returns the first entry of each policy that denies to tolerate these taints, at most [`MAX_DENYING_POLICIES`].
-    fn denying_entries(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = SourcedEntry<'s>> {
+    fn first_denying_entry_per_policy(
+        &self,
+        taints: &ToleratedTaints<'_>,
+    ) -> impl Iterator<Item = EntryWithPolicy<'s>> {
         let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
         by_policy
             .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
@@ -293,14 +298,14 @@ impl<'s> TolerationEntryGroup<'s> {
     fn is_allowed(&self, taints: &ToleratedTaints<'_>) -> bool {
         (self.restricting.is_none() || self.uncovered_effects(taints).is_empty())
             && (self.requires_key.is_none() || taints.key.is_some())
-            && self.denying_entries(taints).next().is_none()
+            && self.first_denying_entry_per_policy(taints).next().is_none()
     }
 
-    fn check_toleration(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+    fn check_toleration(&self, checked: &TolerationToCheck<'_>, report: &mut ViolationReport<'_>) {
         let tolerated = tolerated_taints(checked.toleration, checked.profile);
         self.report_denying_policies(checked, &tolerated, report);
         if tolerated.key.is_none() {
-            self.check_key_is_set(checked, report);
+            self.report_missing_key_if_required(checked, report);
         }
         self.check_allow_entries(checked, &tolerated, report);
     }
@@ -309,11 +314,11 @@ impl<'s> TolerationEntryGroup<'s> {
     /// [`MAX_DENYING_POLICIES`].
     fn report_denying_policies(
         &self,
-        checked: &CheckedToleration<'_>,
+        checked: &TolerationToCheck<'_>,
         tolerated: &ToleratedTaints<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        for (matched, grant) in self.denying_entries(tolerated) {
+        for (matched, grant) in self.first_denying_entry_per_policy(tolerated) {
             let explains = report.should_explain_next();
             let detail = || {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
@@ -339,7 +344,11 @@ impl<'s> TolerationEntryGroup<'s> {
     }
 
     /// Reports a toleration without a key, if a policy requires one.
-    fn check_key_is_set(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+    fn report_missing_key_if_required(
+        &self,
+        checked: &TolerationToCheck<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
         let Some(policy) = self.requires_key else { return };
         let short = "toleration without a key matches every taint: set `key`";
         let explains = report.should_explain_next();
@@ -359,7 +368,7 @@ impl<'s> TolerationEntryGroup<'s> {
     /// Reports a toleration that the allow entries do not cover, if a policy has an allow list.
     fn check_allow_entries(
         &self,
-        checked: &CheckedToleration<'_>,
+        checked: &TolerationToCheck<'_>,
         tolerated: &ToleratedTaints<'_>,
         report: &mut ViolationReport<'_>,
     ) {
@@ -368,7 +377,7 @@ impl<'s> TolerationEntryGroup<'s> {
         if missing.is_empty() {
             return;
         }
-        let was_covered = |grant: &&SourcedEntry<'s>| {
+        let was_covered = |grant: &&EntryWithPolicy<'s>| {
             !covered_effects(&grant.1.entry, tolerated).intersection(missing).is_empty()
         };
         let lapsed = self.expired.iter().find(was_covered).copied();
@@ -382,7 +391,9 @@ impl<'s> TolerationEntryGroup<'s> {
                 _ if !explains => {
                     return format!("{} is not allowed by {}", checked.describe(), policy.describe());
                 }
-                (Some((_, grant)), _) => self.describe_expired(grant, &format!(" in {}", policy.describe())),
+                (Some((_, grant)), _) => {
+                    self.describe_expired_entry(grant, &format!(" in {}", policy.describe()))
+                }
                 (None, Some(((_, grant), shortfall))) => {
                     let lacks = describe_shortfall(shortfall, tolerated, grant);
                     let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
@@ -390,7 +401,8 @@ impl<'s> TolerationEntryGroup<'s> {
                     format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}")
                 }
                 (None, None) => {
-                    let expired = self.expired_note(tolerated, missing, policy).unwrap_or_default();
+                    let expired =
+                        self.nearest_expired_entry_note(tolerated, missing, policy).unwrap_or_default();
                     format!("{} allows no tolerations in this namespace{expired}", policy.describe())
                 }
             };
@@ -405,7 +417,7 @@ impl<'s> TolerationEntryGroup<'s> {
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.
-    fn allowed_instead_text(&self, checked: &CheckedToleration<'_>) -> String {
+    fn allowed_instead_text(&self, checked: &TolerationToCheck<'_>) -> String {
         let near = allowed_instead(
             &WrittenToleration::from_toleration(checked.toleration),
             checked.profile,
@@ -418,7 +430,7 @@ impl<'s> TolerationEntryGroup<'s> {
 
     /// Returns an expired entry for messages: `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`; `of` follows the
     /// entry.
-    fn describe_expired(&self, grant: &TolerationEntry, of: &str) -> String {
+    fn describe_expired_entry(&self, grant: &TolerationEntry, of: &str) -> String {
         let (location, entry, because) =
             (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
         let end = grant.terms.expired_at(self.now).map(gotime::rfc3339).unwrap_or_default();
@@ -426,21 +438,23 @@ impl<'s> TolerationEntryGroup<'s> {
     }
 
     /// Returns what the nearest expired entry allowed, until when and why; `None` if no entry has expired.
-    fn expired_note(
+    fn nearest_expired_entry_note(
         &self,
         tolerated: &ToleratedTaints<'_>,
         missing: EffectSet,
         policy: &Policy,
     ) -> Option<String> {
-        let (index, _) = nearest_entry(tolerated, missing, entries_without_policies(&self.expired))?;
+        let (index, _) = nearest_entry(tolerated, missing, strip_policies_from_entries(&self.expired))?;
         let (matched, grant) = self.expired.get(index)?;
         let is_same = std::ptr::eq(matched.policy, policy);
         let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
-        Some(format!("; {}", self.describe_expired(grant, &of)))
+        Some(format!("; {}", self.describe_expired_entry(grant, &of)))
     }
 }
 
-fn entries_without_policies<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+fn strip_policies_from_entries<'g>(
+    grants: &'g [EntryWithPolicy<'_>],
+) -> impl Iterator<Item = &'g PolicyEntry> {
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 

@@ -3,8 +3,8 @@
 //! It determines which of the server's two validators reports a finding and which path is printed; it checks nothing
 //! itself. Invariant: nothing is allocated unless there is a finding.
 
-use super::ratchet::{BorrowedFinding, Ratchet};
-use super::report::{FindingSink, LazyText, Report, Reported};
+use super::ratchet::{BorrowedFinding, RatchetMode};
+use super::report::{FindingBuilder, FindingSink, LazyText, ReportedFinding};
 use super::{RuleOrigin, RuleSet};
 use crate::admission::{Context, Operation};
 use tollgate_api::print;
@@ -45,7 +45,7 @@ pub struct RuleContext<'c, 'p> {
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,
     /// How findings are compared with those of the stored object; `None` to keep all findings.
-    pub(super) ratchet: Option<Ratchet<'c>>,
+    pub(super) ratchet: Option<RatchetMode<'c>>,
     pub(super) findings: &'p mut Findings,
     /// Remaining budget for checking expressions, see [`EXPRESSION_BUDGET_BYTES`].
     pub(super) expressions: usize,
@@ -73,7 +73,7 @@ impl<'c, 'p> RuleContext<'c, 'p> {
 
     /// Returns the number of bytes after which a value in a finding may be cut, because reports shorten longer values.
     pub fn max_value_bytes(&self) -> usize {
-        self.findings.budget().max_text_bytes()
+        self.findings.remaining_budget().next_finding_max_text_bytes()
     }
 
     /// Returns a struct as the server's encoder prints it, cut after [`Self::max_value_bytes`].
@@ -87,7 +87,7 @@ impl<'c, 'p> RuleContext<'c, 'p> {
         if self.context.from_review {
             raw.min_received_bytes() > limit
         } else {
-            raw.is_sent_longer_than(limit)
+            raw.exceeds_bytes_when_sent_by_kubectl(limit)
         }
     }
 
@@ -96,7 +96,7 @@ impl<'c, 'p> RuleContext<'c, 'p> {
     pub fn take_expression_budget(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD_BYTES + bytes);
         self.expressions = left.unwrap_or_default();
-        left.is_some() || self.findings.budget().never_shortens()
+        left.is_some() || self.findings.remaining_budget().never_shortens()
     }
 
     /// True if a rule of that origin has already reported a finding about the object, even if the finding was not kept.
@@ -107,10 +107,14 @@ impl<'c, 'p> RuleContext<'c, 'p> {
     }
 
     /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
-    /// hand-written validation, which prints the path in the internal version, unless [`Report::declarative_only`] or
-    /// [`Report::covered_by_declarative`] follows.
-    pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RuleSink<'r, 'c, 'p>> {
-        Report { rule, at, sink: RuleSink { cx: self, validator: ServerValidator::HandWritten } }
+    /// hand-written validation, which prints the path in the internal version, unless
+    /// [`FindingBuilder::declarative_only`] or [`FindingBuilder::covered_by_declarative`] follows.
+    pub fn report<'r>(
+        &'r mut self,
+        rule: RuleId,
+        at: &'r Path<'r>,
+    ) -> FindingBuilder<'r, RuleSink<'r, 'c, 'p>> {
+        FindingBuilder { rule, at, sink: RuleSink { cx: self, validator: ServerValidator::HandWritten } }
     }
 
     /// Calls `check`, whose findings are shown at the key of a map entry instead of its value.
@@ -137,7 +141,7 @@ pub struct RuleSink<'r, 'c, 'p> {
     validator: ServerValidator,
 }
 
-impl Report<'_, RuleSink<'_, '_, '_>> {
+impl FindingBuilder<'_, RuleSink<'_, '_, '_>> {
     /// Marks the finding as one that only declarative validation reports, which prints the path in the version of the
     /// request.
     pub fn declarative_only(mut self) -> Self {
@@ -162,7 +166,7 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
         kind: ErrorType,
         value: impl Into<BadValue>,
         detail: impl LazyText,
-    ) -> Reported<'r> {
+    ) -> ReportedFinding<'r> {
         let RuleSink { cx, validator } = self;
         let style = match validator {
             ServerValidator::Declarative | ServerValidator::Covered if cx.is_declarative => {
@@ -171,29 +175,29 @@ impl<'r> FindingSink<'r> for RuleSink<'r, '_, '_> {
             ServerValidator::HandWritten | ServerValidator::Covered if cx.is_hand_written => {
                 PathAudience::Hub
             }
-            _ => return Reported::DROPPED,
+            _ => return ReportedFinding::DROPPED,
         };
         if !cx.rules.has(rule) {
-            return Reported::DROPPED;
+            return ReportedFinding::DROPPED;
         }
         let ratchet = cx.ratchet.filter(|ratchet| ratchet.applies_to(rule));
-        let is_full = cx.findings.budget().is_used_up();
+        let is_full = cx.findings.remaining_budget().is_used_up();
         if is_full && ratchet.is_none() {
-            cx.findings.count_omitted(rule, 1);
-            return Reported::DROPPED;
+            cx.findings.record_omitted(rule, 1);
+            return ReportedFinding::DROPPED;
         }
         let (at, value, detail) = (at.owned(), value.into(), detail.compose());
         let said = BorrowedFinding { rule, at: &at, kind, value: &value, detail: &detail, policy: None };
         if ratchet.is_some_and(|ratchet| ratchet.should_drop_finding(&said)) {
-            return Reported::DROPPED;
+            return ReportedFinding::DROPPED;
         }
         if is_full {
-            cx.findings.count_omitted(rule, 1);
-            return Reported::DROPPED;
+            cx.findings.record_omitted(rule, 1);
+            return ReportedFinding::DROPPED;
         }
         let (user, server) = (at.print(PathAudience::User), at.print(style));
         let server_at = (user != server).then_some(server);
         let finding = Finding { server_at, on_key: cx.on_key, ..Finding::new(rule, at, kind, value, detail) };
-        Reported::from_kept(cx.findings.push(finding), !cx.context.from_review)
+        ReportedFinding::from_kept(cx.findings.push_within_budget(finding), !cx.context.from_review)
     }
 }

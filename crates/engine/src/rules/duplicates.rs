@@ -12,7 +12,7 @@ const MAX_LINEAR_ITEMS: usize = 64;
 
 /// The first item of each identity, with its index. Only a hash of the identity is kept, which saves memory for very
 /// long lists; its keys are random, so that collisions cannot be forced.
-struct FirstItems<T> {
+struct FirstItemsByIdentity<T> {
     items: HashMap<u64, (usize, T)>,
     keys: RandomState,
 }
@@ -26,24 +26,24 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut fingerprints = [0_u64; MAX_LINEAR_ITEMS];
-    let mut many: Option<FirstItems<T>> = None;
+    let mut many: Option<FirstItemsByIdentity<T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
         let this = identity(item);
         let first = if let Some(slot) = fingerprints.get_mut(index) {
-            *slot = fingerprint(this);
+            *slot = fingerprint_of_first_two(this);
             let (here, earlier) = (*slot, fingerprints.get(..index).unwrap_or_default());
             let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
             earlier.find(|(_, earlier)| is_same_identity(identity(*earlier), this))
         } else {
             let known = many.get_or_insert_with(|| {
-                let mut known = FirstItems { items: HashMap::new(), keys: RandomState::default() };
+                let mut known = FirstItemsByIdentity { items: HashMap::new(), keys: RandomState::default() };
                 for (index, item) in items.clone().take(index) {
-                    known.find_or_keep(index, item, identity(item), &identity);
+                    known.find_earlier_or_remember(index, item, identity(item), &identity);
                 }
                 known
             });
-            known.find_or_keep(index, item, this, &identity)
+            known.find_earlier_or_remember(index, item, this, &identity)
         };
         if let Some(first) = first {
             found(first, (index, item));
@@ -51,10 +51,10 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
     }
 }
 
-impl<T: Copy> FirstItems<T> {
+impl<T: Copy> FirstItemsByIdentity<T> {
     /// Returns the earlier item with the same identity; if there is none, keeps this one as the first and returns
     /// `None`.
-    fn find_or_keep<'d>(
+    fn find_earlier_or_remember<'d>(
         &mut self,
         index: usize,
         item: T,
@@ -76,7 +76,7 @@ impl<T: Copy> FirstItems<T> {
 /// Returns a hash of the first two texts, which are almost always distinct. Items with equal hashes are
 /// compared, so a collision only costs time.
 #[inline]
-fn fingerprint(texts: [&[u8]; 4]) -> u64 {
+fn fingerprint_of_first_two(texts: [&[u8]; 4]) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
     texts.iter().take(2).for_each(|text| hasher.write(text));
     hasher.finish()

@@ -4,6 +4,6 @@
 
 mod reserved;
 
-pub use allocated_without_finalizer::loses_last_finalizer;
+pub use allocated_without_finalizer::allocated_claim_loses_last_finalizer;
 
 super::table::lint_files!();

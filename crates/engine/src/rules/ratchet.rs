@@ -16,7 +16,7 @@
 mod extent;
 
 use extent::TaintStrength;
-pub(super) use extent::is_same_or_narrower;
+pub(super) use extent::is_new_selector_same_or_narrower;
 pub use extent::{ReachChange, has_same_key_and_value, taint_reach_change};
 
 use std::cell::RefCell;
@@ -40,14 +40,14 @@ const MAX_COMPARED_ITEMS: usize = 128;
 
 /// The findings of the stored object, each of which excuses one equal finding of the new object.
 #[derive(Debug)]
-pub struct StoredFindings {
+pub struct StoredObjectFindings {
     /// The number of occurrences of each finding, keyed by a hash of its message, because there can be a
     /// million long messages. The hash keys are random, so that collisions cannot be forced.
     occurrences: HashMap<u64, StoredOccurrences>,
     extent: ReachChange,
     keys: RandomState,
-    stored: IndexedObject,
-    new: IndexedObject,
+    stored: ObjectLookupCache,
+    new: ObjectLookupCache,
 }
 
 /// The occurrences of one finding about the stored object.
@@ -63,28 +63,28 @@ struct StoredOccurrences {
 
 /// Lookups in the stored or the new object that are kept, because there can be a million findings.
 #[derive(Debug, Default)]
-struct IndexedObject {
+struct ObjectLookupCache {
     index: ContainerIndex,
     /// Hashes of whole values, by node.
     values: HashMap<Option<u32>, u64>,
 }
 
-impl StoredFindings {
+impl StoredObjectFindings {
     /// Creates an empty collection for an update that changes the reach of taints by `extent`.
-    pub fn new(extent: ReachChange) -> StoredFindings {
-        StoredFindings {
+    pub fn new(extent: ReachChange) -> StoredObjectFindings {
+        StoredObjectFindings {
             occurrences: HashMap::new(),
             extent,
             keys: RandomState::default(),
-            stored: IndexedObject::default(),
-            new: IndexedObject::default(),
+            stored: ObjectLookupCache::default(),
+            new: ObjectLookupCache::default(),
         }
     }
 
     /// Records a finding of the stored object.
     fn record(&mut self, statement: &BorrowedFinding<'_>, stored: Object<'_>) {
         let (occurrences, taint) =
-            statement.finding_digest_and_taint(stored, self.extent, &self.keys, &mut self.stored);
+            statement.order_independent_digest_and_taint(stored, self.extent, &self.keys, &mut self.stored);
         let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
             (BadValue::Excess { count, limit }, _) => occurrences.excesses.push((*count, *limit)),
@@ -100,7 +100,7 @@ impl StoredFindings {
             return false;
         }
         let (occurrences, taint) =
-            statement.finding_digest_and_taint(object, self.extent, &self.keys, &mut self.new);
+            statement.order_independent_digest_and_taint(object, self.extent, &self.keys, &mut self.new);
         let Some(stored) = self.occurrences.get_mut(&occurrences) else { return false };
         if let BadValue::Excess { count, limit } = statement.value {
             let is_less = |(old, of): &(usize, usize)| count <= old && limit >= of;
@@ -115,7 +115,8 @@ impl StoredFindings {
         // Of several the weakest: a stronger one may be needed for another.
         let taint = TaintStrength::from_taint(taint);
         let candidates = stored.taints.iter().take(MAX_COMPARED_ITEMS).enumerate();
-        let fitting = candidates.filter(|(_, old)| old.is_at_least(&taint)).min_by_key(|(_, old)| *old);
+        let fitting =
+            candidates.filter(|(_, old)| old.is_at_least_as_strong_as(&taint)).min_by_key(|(_, old)| *old);
         let weakest = fitting.map(|(index, _)| index);
         weakest.map(|index| stored.taints.swap_remove(index)).is_some()
     }
@@ -124,22 +125,22 @@ impl StoredFindings {
 /// How findings are compared with those of the stored object: findings about the stored object are recorded, and
 /// findings about the new object are dropped if the stored object had them.
 #[derive(Clone, Copy, Debug)]
-pub enum Ratchet<'c> {
+pub enum RatchetMode<'c> {
     /// Records findings about the stored object.
-    Learn(&'c RefCell<StoredFindings>, Object<'c>),
+    Learn(&'c RefCell<StoredObjectFindings>, Object<'c>),
     /// Drops a finding about the new object if the stored object had it too.
-    Ask(&'c RefCell<StoredFindings>, Object<'c>),
-    /// Like `Ask`, but only for rules that are ratcheted ([`Rule::is_ratcheted`]), not for those of the API
+    Ask(&'c RefCell<StoredObjectFindings>, Object<'c>),
+    /// Like `Ask`, but only for rules that are ratcheted (`Rule::is_ratcheted`), not for those of the API
     /// server.
-    AskOurs(&'c RefCell<StoredFindings>, Object<'c>),
+    AskOurs(&'c RefCell<StoredObjectFindings>, Object<'c>),
 }
 
-impl Ratchet<'_> {
+impl RatchetMode<'_> {
     /// True if findings of that rule are recorded or compared.
     pub fn applies_to(self, rule: RuleId) -> bool {
         match self {
-            Ratchet::Learn(..) | Ratchet::Ask(..) => true,
-            Ratchet::AskOurs(..) => rule.is_ratcheted(),
+            RatchetMode::Learn(..) | RatchetMode::Ask(..) => true,
+            RatchetMode::AskOurs(..) => rule.is_ratcheted(),
         }
     }
 
@@ -147,11 +148,11 @@ impl Ratchet<'_> {
     /// dropped. Only for rules that the ratchet applies to.
     pub fn should_drop_finding(self, statement: &BorrowedFinding<'_>) -> bool {
         match self {
-            Ratchet::Learn(known, object) => {
+            RatchetMode::Learn(known, object) => {
                 known.borrow_mut().record(statement, object);
                 true
             }
-            Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object) => {
+            RatchetMode::Ask(known, object) | RatchetMode::AskOurs(known, object) => {
                 known.borrow_mut().consume_matching_finding(statement, object)
             }
         }
@@ -180,12 +181,12 @@ impl<'a> BorrowedFinding<'a> {
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
     /// about, if any.
-    fn finding_digest_and_taint<'d>(
+    fn order_independent_digest_and_taint<'d>(
         &self,
         object: Object<'d>,
         extent: ReachChange,
         keys: &RandomState,
-        searched: &mut IndexedObject,
+        searched: &mut ObjectLookupCache,
     ) -> (u64, Option<Taint<'d>>) {
         let mut out = keys.build_hasher();
         (self.rule, self.policy).hash(&mut out);
@@ -196,11 +197,14 @@ impl<'a> BorrowedFinding<'a> {
             let field = match step {
                 SegmentName::Index(index) => {
                     value = searched.index.item(value, *index);
-                    ("item", item_name(value)).hash(&mut out);
+                    ("item", name_device_or_driver_of_item(value)).hash(&mut out);
                     ""
                 }
                 SegmentName::Field(name) | SegmentName::Key(name) => {
-                    value = searched.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
+                    value = searched
+                        .index
+                        .last_key_and_value(value, name)
+                        .map_or(Value::absent(), |(_, value)| value);
                     ("member", name).hash(&mut out);
                     if matches!(step, SegmentName::Field(_)) { &**name } else { "" }
                 }
@@ -208,7 +212,7 @@ impl<'a> BorrowedFinding<'a> {
             if taint.is_some() {
                 is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
             } else if in_taints && matches!(step, SegmentName::Index(_)) || field == "taint" {
-                taint = Some(SliceTaint::of(value).taint());
+                taint = Some(SliceTaint::of(value).nested_or_inlined_taint());
                 is_of_taint = true;
             }
             in_taints = field == "taints";
@@ -249,7 +253,7 @@ impl<'a> BorrowedFinding<'a> {
 }
 
 /// Returns what identifies an item of a list: its name, or the device or driver that it is about; empty if it has none.
-fn item_name(item: Value<'_>) -> &str {
+fn name_device_or_driver_of_item(item: Value<'_>) -> &str {
     const DRIVER: doc::FieldName = doc::FieldName::from_text("driver");
     const NAME: doc::FieldName = doc::FieldName::from_text("name");
     const DEVICE: doc::FieldName = doc::FieldName::from_text("device");

@@ -69,7 +69,8 @@ pub fn unserved_findings(
     let off_everywhere = off_everywhere.filter(|_| !is_reachable);
     let inert = ineffective_taint_rule_finding(kind, profile, off.is_some());
     // A stored object is not bound to the version in which it is listed.
-    let removed = if is_stored { None } else { soon_removed_finding(kind, version, profile) };
+    let removed =
+        if is_stored { None } else { version_removed_in_next_release_finding(kind, version, profile) };
     off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
 }
 
@@ -80,10 +81,14 @@ fn ineffective_taint_rule_finding(kind: ApiKind, profile: &Profile, is_version_o
     if kind != ApiKind::DeviceTaintRule {
         return None;
     }
-    let why = if is_version_off { profile.why_rule_gates_are_off() } else { profile.why_rules_do_nothing() };
+    let why = if is_version_off {
+        profile.why_gates_disable_device_taint_rules()
+    } else {
+        profile.why_device_taint_rules_do_nothing()
+    };
     let detail = match why {
         Some(why) => format!("{why}, so the rule has no effect"),
-        None => profile.gates_that_rules_may_lack()?,
+        None => profile.describe_gates_rules_may_lack()?,
     };
     let at = Path::ROOT.field("kind").owned();
     Some(forbidden_finding(RULE_WITHOUT_EFFECT, at, detail))
@@ -104,17 +109,17 @@ pub fn rule_begins_to_act_finding(
         _ => return None,
     };
     let name = object.metadata().name();
-    let name = if names::is_subdomain(name) { name } else { "NAME" };
+    let name = if names::has_subdomain_shape(name) { name } else { "NAME" };
     let (detail, command) = match cluster {
-        Some(cluster) if profile.is_release && profile.acts_on_rules() => {
-            let why = cluster.why_rules_do_nothing()?;
+        Some(cluster) if profile.is_release && profile.acts_on_device_taint_rules() => {
+            let why = cluster.why_device_taint_rules_do_nothing()?;
             let today = "so this rule has no effect in the cluster today; after the upgrade";
             let command = format!("kubectl get devicetaintrule {name} -o yaml | tollgate impact -");
             (format!("{why}, {today}, it {consequence}"), command)
         }
         Some(_) => return None,
         None => {
-            let (first, why) = Profile::first_to_act_on_rules(profiles, object.version)?;
+            let (first, why) = Profile::first_release_acting_on_taint_rules(profiles, object.version)?;
             if first.name != profile.name {
                 return None;
             }
@@ -136,8 +141,12 @@ pub fn rule_begins_to_act_finding(
 }
 
 /// Returns a finding if the next release no longer serves the version.
-fn soon_removed_finding(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
-    let next = profile.next_release_without(kind, version)?;
+fn version_removed_in_next_release_finding(
+    kind: ApiKind,
+    version: Version,
+    profile: &Profile,
+) -> Option<Finding> {
+    let next = profile.next_release_if_dropping_version(kind, version)?;
     let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
     let (kind, version) = (kind.name(), version.name());
     let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");

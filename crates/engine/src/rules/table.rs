@@ -7,7 +7,7 @@
 //!
 //! Invariant: a rule is named by its constant, and its text is written only here.
 
-use tollgate_document::finding::DependsOn::{Cluster, Drafts, Files, Labels, Release, Server, Time};
+use tollgate_document::finding::RuleInput::{Cluster, Drafts, Files, Labels, Release, Server, Time};
 use tollgate_document::finding::{FindingLevel, Rule, RuleId, RuleOrigin};
 
 /// A rule about objects that cannot be decoded, with the level Deny.
@@ -26,7 +26,7 @@ const fn upstream(id: &'static str) -> Rule {
 }
 
 /// A rule for a limit that is documented but not enforced by any server, with the level Deny.
-const fn documented(id: &'static str) -> Rule {
+const fn documented_limit(id: &'static str) -> Rule {
     Rule::new(id, RuleOrigin::Documented, FindingLevel::Deny)
 }
 
@@ -72,9 +72,10 @@ macro_rules! table {
                 $(mod $file;)*
 
                 /// The groups of this origin.
-                pub(super) static CHECK_GROUPS: &[$crate::rules::CheckGroup] = &[$($crate::rules::CheckGroup {
+                pub(super) static CHECK_GROUPS: &[$crate::rules::CheckFunctionWithRules] =
+                    &[$($crate::rules::CheckFunctionWithRules {
                     rules: &[$($crate::rules::table::$rule),*],
-                    check: $crate::rules::Check::$check($file::check),
+                    check: $crate::rules::CheckFunction::$check($file::check),
                 },)*];
             };
         }
@@ -220,46 +221,46 @@ table! {
         OBJECT_NAME = upstream("object-name");
     }
     documented {
-        too_many_tolerations: Tolerations { TOO_MANY_TOLERATIONS = documented("too-many-tolerations"); }
-        empty_key_without_exists: Toleration { EMPTY_KEY_WITHOUT_EXISTS = documented("empty-key-without-exists"); }
+        too_many_tolerations: Tolerations { TOO_MANY_TOLERATIONS = documented_limit("too-many-tolerations"); }
+        empty_key_without_exists: Toleration { EMPTY_KEY_WITHOUT_EXISTS = documented_limit("empty-key-without-exists"); }
         slice_taints: Object {
-            TOO_MANY_SLICE_TAINTS = documented("too-many-slice-taints");
-            DEVICES_AND_TAINTS = documented("devices-and-taints");
-            SLICE_TAINT_DEVICE = documented("slice-taint-device");
-            NESTED_AND_INLINED_TAINT = documented("nested-and-inlined-taint");
+            TOO_MANY_SLICE_TAINTS = documented_limit("too-many-slice-taints");
+            DEVICES_AND_TAINTS = documented_limit("devices-and-taints");
+            SLICE_TAINT_DEVICE = documented_limit("slice-taint-device");
+            NESTED_AND_INLINED_TAINT = documented_limit("nested-and-inlined-taint");
         }
         taint_content: Taint {
-            OVERSIZED_TAINT_DATA = documented("oversized-taint-data");
-            OVERSIZED_TAINT_DESCRIPTION = documented("oversized-taint-description");
-            EVICTION_RATE = documented("eviction-rate");
+            OVERSIZED_TAINT_DATA = documented_limit("oversized-taint-data");
+            OVERSIZED_TAINT_DESCRIPTION = documented_limit("oversized-taint-description");
+            EVICTION_RATE = documented_limit("eviction-rate");
         }
         slice_patch: Object {
-            PATCH_FILTER = documented("patch-filter");
-            PATCH_ATTRIBUTE_NAME = documented("patch-attribute-name");
-            PATCH_ATTRIBUTE_VALUE = documented("patch-attribute-value");
-            TOO_MANY_PATCH_ATTRIBUTES = documented("too-many-patch-attributes");
-            TOO_MANY_PATCH_TAINTS = documented("too-many-patch-taints");
-            PATCH_TAINT_EFFECT = documented("patch-taint-effect");
+            PATCH_FILTER = documented_limit("patch-filter");
+            PATCH_ATTRIBUTE_NAME = documented_limit("patch-attribute-name");
+            PATCH_ATTRIBUTE_VALUE = documented_limit("patch-attribute-value");
+            TOO_MANY_PATCH_ATTRIBUTES = documented_limit("too-many-patch-attributes");
+            TOO_MANY_PATCH_TAINTS = documented_limit("too-many-patch-taints");
+            PATCH_TAINT_EFFECT = documented_limit("patch-taint-effect");
         }
         classic: Object {
-            CLASSIC_DRIVER = documented("classic-driver");
-            CLASSIC_CLASS_NAME = documented("classic-class-name");
-            UNKNOWN_RESOURCE_CLASS = documented("unknown-resource-class");
-            CLASSIC_ALLOCATION_MODE = documented("classic-allocation-mode");
-            IMMUTABLE_CLASSIC_CLAIM = documented("immutable-classic-claim");
-            CLAIM_PHASE = documented("claim-phase");
-            CLAIM_PHASE_TRANSITION = documented("claim-phase-transition");
-            CLAIM_USER_LIMIT = documented("claim-user-limit");
-            CLAIM_RESERVED_FOR = documented("claim-reserved-for");
-            CLAIM_SCHEDULING = documented("claim-scheduling");
-            GENERATED_CLAIM_NAME = documented("generated-claim-name");
-            CLAIM_TEMPLATE_METADATA = documented("claim-template-metadata");
-            NESTED_AND_INLINED_TEMPLATE = documented("nested-and-inlined-template");
+            CLASSIC_DRIVER = documented_limit("classic-driver");
+            CLASSIC_CLASS_NAME = documented_limit("classic-class-name");
+            UNKNOWN_RESOURCE_CLASS = documented_limit("unknown-resource-class");
+            CLASSIC_ALLOCATION_MODE = documented_limit("classic-allocation-mode");
+            IMMUTABLE_CLASSIC_CLAIM = documented_limit("immutable-classic-claim");
+            CLAIM_PHASE = documented_limit("claim-phase");
+            CLAIM_PHASE_TRANSITION = documented_limit("claim-phase-transition");
+            CLAIM_USER_LIMIT = documented_limit("claim-user-limit");
+            CLAIM_RESERVED_FOR = documented_limit("claim-reserved-for");
+            CLAIM_SCHEDULING = documented_limit("claim-scheduling");
+            GENERATED_CLAIM_NAME = documented_limit("generated-claim-name");
+            CLAIM_TEMPLATE_METADATA = documented_limit("claim-template-metadata");
+            NESTED_AND_INLINED_TEMPLATE = documented_limit("nested-and-inlined-template");
         }
         taint_replacement: Object {
-            TAINT_OPTION_KEY = documented("taint-option-key");
-            DUPLICATE_TAINT_OPTION = documented("duplicate-taint-option");
-            TAINT_OPTION_DURATION = documented("taint-option-duration");
+            TAINT_OPTION_KEY = documented_limit("taint-option-key");
+            DUPLICATE_TAINT_OPTION = documented_limit("duplicate-taint-option");
+            TAINT_OPTION_DURATION = documented_limit("taint-option-duration");
         }
     }
     lint {
@@ -328,7 +329,7 @@ table! {
         UNUSED_SUPPRESSION = lint("unused-suppression").not_suppressible();
         INVALID_SUPPRESSION = lint("invalid-suppression").not_suppressible();
         // What is wrong with policies themselves, and what they report.
-        INVALID_POLICY = documented("invalid-policy");
+        INVALID_POLICY = documented_limit("invalid-policy");
         POLICY_TOLERATION = policy("policy-toleration");
         POLICY_TAINT = policy("policy-taint");
         POLICY_TAINT_DATA = policy("policy-taint-data");

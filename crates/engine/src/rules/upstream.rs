@@ -52,11 +52,11 @@ pub mod network_data;
 pub mod reserved_for;
 pub mod status;
 
-use super::{Check, CheckGroup, RuleContext};
+use super::{CheckFunction, CheckFunctionWithRules, RuleContext};
 use crate::admission::DecodedAttributes;
 
 /// The groups of this origin. Each reports many rules, so all are called if any of these rules is selected.
-pub static CHECK_GROUPS: &[CheckGroup] = &[
+pub static CHECK_GROUPS: &[CheckFunctionWithRules] = &[
     object_check_group(meta::check_metadata),
     object_check_group(slice::check_slice),
     object_check_group(claim::check_claim),
@@ -69,6 +69,8 @@ pub static CHECK_GROUPS: &[CheckGroup] = &[
 ];
 
 /// Creates the group of a check function for whole objects.
-const fn object_check_group(check: fn(&mut RuleContext<'_, '_>, &DecodedAttributes<'_>)) -> CheckGroup {
-    CheckGroup { rules: &[], check: Check::Object(check) }
+const fn object_check_group(
+    check: fn(&mut RuleContext<'_, '_>, &DecodedAttributes<'_>),
+) -> CheckFunctionWithRules {
+    CheckFunctionWithRules { rules: &[], check: CheckFunction::Object(check) }
 }

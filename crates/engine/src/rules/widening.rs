@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::ratchet::is_same_or_narrower;
-use crate::site::{tolerations_of, visit_requests};
+use super::ratchet::is_new_selector_same_or_narrower;
+use crate::site::{tolerations_of, visit_requests_and_subrequests};
 use crate::tolerance::coverage::ToleratedTaints;
 use tollgate_api::view::{DevicePatch, Object, ObjectBody, TaintSelector, View as _};
 use tollgate_document::doc::Value;
@@ -15,7 +15,7 @@ use tollgate_document::field::{FieldPath, Path, PathAudience};
 
 /// A toleration or selector that matches more than before.
 #[derive(Debug)]
-pub struct WidenedMatch {
+pub struct WidenedTolerationOrSelector {
     /// The toleration or selector.
     pub at: FieldPath,
     /// True if it is empty, so that it matches everything.
@@ -24,7 +24,10 @@ pub struct WidenedMatch {
 
 /// Returns the tolerations and selectors that match more than in `before`, which is `None` if no server could read the
 /// old object.
-pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<WidenedMatch> {
+pub fn find_widened_tolerations_and_selectors(
+    before: Option<Object<'_>>,
+    after: Object<'_>,
+) -> Vec<WidenedTolerationOrSelector> {
     let mut found = Vec::new();
     find_widened_tolerations(before, after, &mut found);
     find_widened_selectors(before, after, &mut found);
@@ -34,14 +37,14 @@ pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widene
 /// The tolerations of an object, by request and by the taints that they match. Of tolerations that differ only in their
 /// seconds, only the longest is kept, which bounds the cost of a lookup.
 #[derive(Default)]
-struct ToleratedByRequest<'d>(HashMap<MatchKey<'d>, Vec<ToleratedTaints<'d>>>);
+struct ToleratedByRequest<'d>(HashMap<RequestTaintKeyAndValue<'d>, Vec<ToleratedTaints<'d>>>);
 
 /// A request, and the key and value that its toleration matches; `None` is every key or value.
-type MatchKey<'d> = (String, Option<&'d str>, Option<&'d str>);
+type RequestTaintKeyAndValue<'d> = (String, Option<&'d str>, Option<&'d str>);
 
 impl<'d> ToleratedByRequest<'d> {
     /// Adds a toleration of a request.
-    fn add(&mut self, request: String, taints: ToleratedTaints<'d>) {
+    fn add_keeping_longest(&mut self, request: String, taints: ToleratedTaints<'d>) {
         let known = self.0.entry((request, taints.key, taints.value)).or_default();
         match known.iter_mut().find(|known| known.effects == taints.effects) {
             Some(shorter) if taints.contains(shorter) => *shorter = taints,
@@ -51,7 +54,7 @@ impl<'d> ToleratedByRequest<'d> {
     }
 
     /// True if one toleration of the request matches all of these taints, for at least as long.
-    fn contains(&self, request: &str, taints: &ToleratedTaints<'d>) -> bool {
+    fn has_toleration_covering(&self, request: &str, taints: &ToleratedTaints<'d>) -> bool {
         let (key, value) = (taints.key, taints.value);
         [(key, value), (key, None), (None, value), (None, None)].into_iter().any(|(key, value)| {
             let known = self.0.get(&(request.to_owned(), key, value));
@@ -61,30 +64,40 @@ impl<'d> ToleratedByRequest<'d> {
 }
 
 /// Adds the tolerations in `after` that match more than the tolerations of the same request in `before`.
-fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<WidenedMatch>) {
+fn find_widened_tolerations(
+    before: Option<Object<'_>>,
+    after: Object<'_>,
+    found: &mut Vec<WidenedTolerationOrSelector>,
+) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathAudience::Hub);
     let mut tolerated = ToleratedByRequest::default();
     if let Some(before) = before {
-        visit_requests(before, &mut |at, request| {
+        visit_requests_and_subrequests(before, &mut |at, request| {
             for toleration in tolerations_of(request).iter() {
-                tolerated.add(name(at), ToleratedTaints::from_toleration(toleration));
+                tolerated.add_keeping_longest(name(at), ToleratedTaints::from_toleration(toleration));
             }
         });
     }
-    visit_requests(after, &mut |at, request| {
+    visit_requests_and_subrequests(after, &mut |at, request| {
         let (request_name, at) = (name(at), at.field("tolerations"));
         for (index, toleration) in tolerations_of(request).iter().enumerate() {
-            if !tolerated.contains(&request_name, &ToleratedTaints::from_toleration(toleration)) {
+            if !tolerated
+                .has_toleration_covering(&request_name, &ToleratedTaints::from_toleration(toleration))
+            {
                 let is_empty = toleration.json().is_empty();
-                found.push(WidenedMatch { at: at.index(index).owned(), is_empty });
+                found.push(WidenedTolerationOrSelector { at: at.index(index).owned(), is_empty });
             }
         }
     });
 }
 
 /// Adds the selector of a rule or patch if it matches more than in `before`.
-fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<WidenedMatch>) {
+fn find_widened_selectors(
+    before: Option<Object<'_>>,
+    after: Object<'_>,
+    found: &mut Vec<WidenedTolerationOrSelector>,
+) {
     let spec_at = Path::ROOT.field("spec");
     let (at, old, new) = match (before.map(|before| before.body), after.body) {
         // A rule without a selector evicts nobody, one with an empty selector everybody.
@@ -101,11 +114,11 @@ fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: 
     let is_wider = match (old, new) {
         (_, None) => old.is_some(),
         (None, Some(_)) => true,
-        (Some(old), Some(new)) => !is_same_or_narrower(old, new),
+        (Some(old), Some(new)) => !is_new_selector_same_or_narrower(old, new),
     };
     if is_wider {
         let is_empty = new.is_none_or(|new| new.json().is_empty());
-        found.push(WidenedMatch { at: at.owned(), is_empty });
+        found.push(WidenedTolerationOrSelector { at: at.owned(), is_empty });
     }
 }
 

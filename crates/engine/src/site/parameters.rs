@@ -1,6 +1,6 @@
 //! Finds driver parameters in objects: opaque configurations, and the parameters of classic DRA.
 
-use super::{visit_claim_spec, visit_claim_templates};
+use super::{visit_claim_or_template_spec, visit_pod_claim_templates};
 use crate::admission::{DecodedAttributes, ResourceClasses};
 use tollgate_api::view::{ClaimConfig, ClassicClaimSpec, ObjectBody, View as _};
 use tollgate_document::doc::Value;
@@ -26,7 +26,7 @@ pub fn visit_parameters<'d>(
     let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
     let spec_at = Path::ROOT.field("spec");
     match object.body {
-        ObjectBody::Claim(_) | ObjectBody::Template(_) => visit_claim_spec(object, |at, spec| {
+        ObjectBody::Claim(_) | ObjectBody::Template(_) => visit_claim_or_template_spec(object, |at, spec| {
             visit_configs(spec.devices().config().value(), &at.field("devices"), visit);
         }),
         ObjectBody::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
@@ -36,8 +36,8 @@ pub fn visit_parameters<'d>(
         ObjectBody::ClassicClaim(claim) => {
             visit_classic_parameters(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
         }
-        ObjectBody::Pods(_) => visit_claim_templates(object, &mut |at, template| {
-            let spec = template.spec();
+        ObjectBody::Pods(_) => visit_pod_claim_templates(object, &mut |at, template| {
+            let spec = template.nested_or_inlined_spec();
             visit_classic_parameters(
                 driver_of(spec),
                 spec.parameters(),
@@ -66,7 +66,7 @@ fn visit_classic_parameters<'d>(
     at: &Path<'_>,
     visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
 ) {
-    if !value.is_null() {
+    if !value.is_null_or_absent() {
         visit(&at.field("parameters"), DriverParameters { driver, value });
     }
 }

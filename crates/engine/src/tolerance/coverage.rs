@@ -204,7 +204,7 @@ pub struct PolicyEntry {
 
 impl PolicyEntry {
     /// True if the entry includes the value; if `value` is `None`, only if it includes every value.
-    fn contains_values(&self, value: Option<&str>) -> bool {
+    fn contains_value_or_every_value(&self, value: Option<&str>) -> bool {
         match (&self.values, value) {
             (None, _) => true,
             (Some(_), None) => false,
@@ -214,7 +214,7 @@ impl PolicyEntry {
 
     /// Returns the effects for which this entry includes every tolerated taint, for as long as it is tolerated.
     fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> EffectSet {
-        if !self.keys.contains(tolerated.key) || !self.contains_values(tolerated.value) {
+        if !self.keys.contains(tolerated.key) || !self.contains_value_or_every_value(tolerated.value) {
             return EffectSet::EMPTY;
         }
         let effects = self.effects.intersection(tolerated.effects);
@@ -245,7 +245,7 @@ impl PolicyEntry {
             shared.contains(EffectSet::NO_EXECUTE) && !is_long_enough(self.seconds, tolerated.seconds);
         Shortfall {
             keys: !self.keys.contains(tolerated.key),
-            values: !self.contains_values(tolerated.value),
+            values: !self.contains_value_or_every_value(tolerated.value),
             effects: effects.difference(self.effects),
             seconds: self.seconds.filter(|_| limited),
         }

@@ -10,7 +10,7 @@ use super::{NOW, diff, load};
 use tollgate_document::doc;
 use tollgate_engine::engine::Verdict;
 use tollgate_engine::policy::{ChangeEffect, PolicySet};
-use tollgate_engine::{Attributes, Engine, FindingLevel, Labels, Operation, Profile, RuleSet};
+use tollgate_engine::{Attributes, Engine, FindingLevel, LabelsIfKnown, Operation, Profile, RuleSet};
 
 /// SplitMix64: the same cases on every run.
 struct Dice(u64);
@@ -221,7 +221,7 @@ fn level(engine: &Engine, request: &Request) -> Option<FindingLevel> {
         user: user.root(),
         now: request.now.as_str().into(),
     };
-    let Verdict::Checked(found) = engine.validate(&attributes, Labels::Known(labels.root())) else {
+    let Verdict::Checked(found) = engine.validate(&attributes, LabelsIfKnown::Known(labels.root())) else {
         panic!("not checked: {}", request.object)
     };
     found.iter().map(|diagnostic| diagnostic.level).max()

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use tollgate_allocator::Candidate;
 use tollgate_api::view::Class;
-use tollgate_cel::evaluate::{Behaviour, Device, Program};
+use tollgate_cel::evaluate::{Device, Program, ReleaseBehaviour};
 
 /// A DeviceClass as the device report lists it.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct CompiledClass<'d> {
 
 impl<'d> CompiledClass<'d> {
     /// Compiles the DeviceClasses of a state, by name.
-    pub(super) fn compile_all(state: &State<'d>, behaviour: &Behaviour) -> Vec<CompiledClass<'d>> {
+    pub(super) fn compile_all(state: &State<'d>, behaviour: &ReleaseBehaviour) -> Vec<CompiledClass<'d>> {
         let classes = state.objects_of_kind(ObjectKind::DeviceClass).iter();
         let compile = |expression: &str| Program::compile(expression, behaviour).map_err(|error| error.0);
         let mut classes: Vec<CompiledClass<'d>> = classes
@@ -50,7 +50,7 @@ type ClassesOfDevice = (Vec<usize>, Vec<(usize, String)>);
 
 /// Caches the classes of devices from one report to the next, because devices change rarely and selectors are slow.
 #[derive(Default, Debug)]
-pub struct ClassCache {
+pub struct ClassMatchCache {
     hasher: RandomState,
     /// Hash of the classes and the CEL behaviour for which the answers are valid. Feature gates can change the
     /// behaviour within a release.
@@ -60,13 +60,13 @@ pub struct ClassCache {
     answers: HashMap<u64, ClassesOfDevice>,
 }
 
-impl ClassCache {
+impl ClassMatchCache {
     /// The classes of each of these devices, in the same order. Evaluates only devices that are not cached, and drops
     /// all others from the cache.
-    pub(super) fn classes_of<'d>(
+    pub(super) fn classes_of_devices_evicting_others<'d>(
         &mut self,
         classes: &[CompiledClass<'d>],
-        behaviour: &Behaviour,
+        behaviour: &ReleaseBehaviour,
         devices: impl Iterator<Item = Candidate<'d>>,
     ) -> Vec<ClassesOfDevice> {
         let names: Vec<(&str, &[&str])> =
@@ -79,7 +79,7 @@ impl ClassCache {
         let answer = |candidate: Candidate<'d>| {
             let mut hasher = self.hasher.build_hasher();
             candidate.driver.hash(&mut hasher);
-            for part in candidate.body.0.descendants() {
+            for part in candidate.body.0.self_and_descendants() {
                 (part.kind() as u8, part.node_count(), part.text()).hash(&mut hasher);
             }
             let key = hasher.finish();
@@ -117,7 +117,7 @@ fn all_selectors_match(selectors: &[Program], device: Option<&Device>) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::ClassCache;
+    use super::ClassMatchCache;
     use crate::{State, report_devices_cached};
     use tollgate_api::profile::Profile;
     use tollgate_document::doc::parse;
@@ -125,7 +125,7 @@ mod tests {
     /// The model of a device, a feature gate and the expression of a class change one after the other.
     #[test]
     fn classes_are_remembered_as_long_as_nothing_changes() {
-        let mut memory = ClassCache::default();
+        let mut memory = ClassMatchCache::default();
         for (lists, model, wanted, answers) in [
             (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
             (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
@@ -145,7 +145,7 @@ mod tests {
                 state.add(object);
             }
             let mut profile = *Profile::named("1.36").expect("a release");
-            profile.selectors = profile.selectors.with_list_attributes(lists);
+            profile.selectors = profile.selectors.with_list_attributes_feature_gate(lists);
             let report = report_devices_cached(&state, &profile, &mut memory);
             let found: Vec<usize> = report.devices.iter().map(|device| device.classes.len()).collect();
             assert_eq!(found, [answers], "{lists} {model} {wanted}");

@@ -115,7 +115,7 @@ pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimU
             }
             "podgroups" => {
                 let before = users.len();
-                let pods = pods_of_group(state, claim, user.name);
+                let pods = pods_of_group_using_claim(state, claim, user.name);
                 users.extend(pods.map(|pod| ClaimUser { pod: Some(pod), ..user }));
                 if users.len() == before {
                     users.push(user);
@@ -182,7 +182,7 @@ fn pod_of_consumer<'d>(
 }
 
 /// The pods of a group that use the claim.
-fn pods_of_group<'s, 'd>(
+fn pods_of_group_using_claim<'s, 'd>(
     state: &'s State<'d>,
     claim: StoredObject<'d>,
     group: &'d str,

@@ -6,7 +6,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "domains are places in the list that was made for them")]
 
-use super::catalog::{Catalog, PodClass, PodClassId, TopologyId};
+use super::catalog::{PodCatalog, PodClass, PodClassId, TopologyKeyId};
 use super::cycle::SchedulingCycle;
 use super::fit::NodeFitCache;
 use super::node::NodeIndex;
@@ -26,7 +26,7 @@ pub(super) struct AffinityTerm<'d> {
     selector: Selector<'d>,
     namespaces: Vec<&'d str>,
     namespace_selector: Selector<'d>,
-    topology: TopologyId,
+    topology: TopologyKeyId,
 }
 
 /// The affinity terms of a pod.
@@ -40,7 +40,7 @@ pub(super) struct PodAffinityTerms<'d> {
 
 impl<'d> PodAffinityTerms<'d> {
     pub(super) fn read(
-        catalog: &mut Catalog<'d>,
+        catalog: &mut PodCatalog<'d>,
         namespace: &'d str,
         affinity: Value<'d>,
         labels: &Labels<'d>,
@@ -68,13 +68,13 @@ impl<'d> PodAffinityTerms<'d> {
 
 impl<'d> AffinityTerm<'d> {
     fn read(
-        catalog: &mut Catalog<'d>,
+        catalog: &mut PodCatalog<'d>,
         namespace: &'d str,
         term: Value<'d>,
         labels: &Labels<'d>,
     ) -> AffinityTerm<'d> {
         let (namespaces, namespace_selector) = (term.get("namespaces"), term.get("namespaceSelector"));
-        let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null();
+        let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null_or_absent();
         // The API server adds these requirements when the pod is created, so a stored pod has them twice.
         let keys = |field| term.get(field).items().map(Value::str);
         let same = keys("matchLabelKeys")
@@ -98,7 +98,7 @@ impl<'d> AffinityTerm<'d> {
     /// True if a term of the pod that is being scheduled selects the existing pods of a class. Differs from
     /// [`AffinityTerm::matches_class`] in one release.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
-    fn matches_existing_pods(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
+    fn matches_existing_pods(&self, catalog: &PodCatalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
             && self.namespace_selector.matches(&Labels::default());
         self.matches_class(catalog, class) || (applies_everywhere && self.selector.matches(&class.labels))
@@ -106,7 +106,7 @@ impl<'d> AffinityTerm<'d> {
 
     /// True if the term selects the pods of a class.
     // upstream v1.37 AffinityTerm.Matches
-    fn matches_class(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
+    fn matches_class(&self, catalog: &PodCatalog<'d>, class: &PodClass<'d>) -> bool {
         let in_namespace = || {
             self.namespaces.contains(&class.namespace)
                 || self.namespace_selector.matches(&catalog.namespace_labels(class.namespace))
@@ -119,19 +119,19 @@ impl<'d> AffinityTerm<'d> {
 #[derive(Default, Debug)]
 pub(super) struct AffinityPlan {
     /// The topologies of the required affinity terms.
-    affinity: Vec<TopologyId>,
+    affinity: Vec<TopologyKeyId>,
     affinity_classes: Vec<PodClassId>,
     /// True if all required terms also select the pod itself.
     selects_itself: bool,
     /// Anti-affinity: classes of pods that the pod must not run next to, by topology.
-    anti_affinity: Vec<(TopologyId, Vec<PodClassId>)>,
+    anti_affinity: Vec<(TopologyKeyId, Vec<PodClassId>)>,
     /// Classes of pods whose own anti-affinity excludes this pod, by topology.
-    existing_anti_affinity: Vec<(TopologyId, Vec<PodClassId>)>,
-    preferred: Vec<(TopologyId, PodClassId, i64)>,
+    existing_anti_affinity: Vec<(TopologyKeyId, Vec<PodClassId>)>,
+    preferred: Vec<(TopologyKeyId, PodClassId, i64)>,
 }
 
 impl AffinityPlan {
-    pub(super) fn new(catalog: &Catalog<'_>, class: PodClassId) -> AffinityPlan {
+    pub(super) fn new(catalog: &PodCatalog<'_>, class: PodClassId) -> AffinityPlan {
         let own = catalog.class(class);
         let mut plan = AffinityPlan::default();
         let PodAffinityTerms { affinity, anti_affinity, preferred } = &own.terms;
@@ -167,7 +167,7 @@ impl AffinityPlan {
 }
 
 /// For each topology, whether each domain contains at least one pod of certain classes.
-type OccupiedDomains = Vec<(TopologyId, Vec<bool>)>;
+type OccupiedDomains = Vec<(TopologyKeyId, Vec<bool>)>;
 
 /// The required terms, evaluated for the current placement of pods.
 #[derive(Default, Debug)]
@@ -186,7 +186,7 @@ impl AffinityState {
         fits: &NodeFitCache<'_, '_>,
         occupancy: &Occupancy<'_, '_>,
     ) -> AffinityState {
-        let occupied = |topology: TopologyId, classes: &[PodClassId]| {
+        let occupied = |topology: TopologyKeyId, classes: &[PodClassId]| {
             let domains = fits.domains(topology);
             let mut occupied = vec![false; domains.count];
             for bound in classes.iter().flat_map(|&class| occupancy.pods_of_class(class)) {
@@ -196,7 +196,7 @@ impl AffinityState {
             }
             (topology, occupied)
         };
-        let all = |list: &[(TopologyId, Vec<PodClassId>)]| -> OccupiedDomains {
+        let all = |list: &[(TopologyKeyId, Vec<PodClassId>)]| -> OccupiedDomains {
             let occupied = list.iter().map(|(topology, classes)| occupied(*topology, classes));
             occupied.filter(|(_, occupied)| occupied.contains(&true)).collect()
         };
@@ -227,9 +227,9 @@ fn merged_by_topology(list: OccupiedDomains) -> OccupiedDomains {
 impl SchedulingCycle<'_, '_, '_> {
     /// Checks the required affinity terms for a node.
     // upstream v1.37 InterPodAffinity.Filter
-    pub(super) fn check_affinity(&self, node: NodeIndex) -> Result<(), Rejection> {
+    pub(super) fn check_required_pod_affinity(&self, node: NodeIndex) -> Result<(), Rejection> {
         let (state, fits) = (&self.affinity, self.fits);
-        let is_occupied = |(topology, occupied): &(TopologyId, Vec<bool>)| {
+        let is_occupied = |(topology, occupied): &(TopologyKeyId, Vec<bool>)| {
             fits.domains(*topology).domain_of_node(node).is_some_and(|domain| occupied[domain])
         };
         let has_labels = || {
@@ -250,9 +250,9 @@ impl SchedulingCycle<'_, '_, '_> {
 
     /// The unweighted scores of the nodes by preferred affinity terms; `None` if no term applies.
     // upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
-    pub(super) fn affinity_scores(&self, nodes: &[NodeIndex]) -> Option<Vec<i64>> {
+    pub(super) fn preferred_pod_affinity_scores(&self, nodes: &[NodeIndex]) -> Option<Vec<i64>> {
         let fits = self.fits;
-        let mut sums: Vec<(TopologyId, Vec<i64>)> = Vec::new();
+        let mut sums: Vec<(TopologyKeyId, Vec<i64>)> = Vec::new();
         for &(topology, class, weight) in &self.plans.affinity.preferred {
             let domains = fits.domains(topology);
             for bound in self.occupancy.pods_of_class(class) {

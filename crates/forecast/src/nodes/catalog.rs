@@ -29,15 +29,15 @@ pub(super) struct PodClassId(pub(super) u32);
 
 /// Index of a kind of pods: pods that differ at most in their resource requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct PodKindId(pub(super) u32);
+pub(super) struct PodKindExceptRequestsId(pub(super) u32);
 
 /// Index of a shape of pods: kinds that differ at most in class and spread constraints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct PodShapeId(pub(super) u32);
+pub(super) struct PodNodeConstraintsId(pub(super) u32);
 
 /// Index of a node label that defines a topology, such as `topology.kubernetes.io/zone`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct TopologyId(pub(super) u32);
+pub(super) struct TopologyKeyId(pub(super) u32);
 
 /// A class of pods with the same namespace, labels and pod affinity.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub(super) struct PodClass<'d> {
 
 /// The scheduling requirements of all pods of a cluster.
 #[derive(Debug)]
-pub struct Catalog<'d> {
+pub struct PodCatalog<'d> {
     semantics: AllocatorSemantics,
     pub(super) resources: ResourceNames<'d>,
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
@@ -61,23 +61,23 @@ pub struct Catalog<'d> {
     classes_in: HashMap<&'d str, Vec<PodClassId>, RandomState>,
     /// The classes whose pods have affinity terms.
     classes_with_terms: Vec<PodClassId>,
-    pub(super) kind_of: HashMap<String, PodKindId, RandomState>,
-    pub(super) shape_of: HashMap<String, PodShapeId, RandomState>,
+    pub(super) kind_of: HashMap<String, PodKindExceptRequestsId, RandomState>,
+    pub(super) shape_of: HashMap<String, PodNodeConstraintsId, RandomState>,
     pub(super) topologies: Vec<&'d str>,
 }
 
-impl<'d> Catalog<'d> {
+impl<'d> PodCatalog<'d> {
     /// Creates an empty catalog for a cluster with these Namespace objects.
     pub fn new(
         semantics: AllocatorSemantics,
         namespaces: impl IntoIterator<Item = Value<'d>>,
-    ) -> Catalog<'d> {
+    ) -> PodCatalog<'d> {
         let labelled = namespaces.into_iter().map(|namespace| {
             let metadata = namespace.get("metadata");
             let name = metadata.get("name").str();
             (name, Labels::read(metadata.get("labels"), &[(NAMESPACE_NAME_LABEL, name)]))
         });
-        Catalog {
+        PodCatalog {
             semantics,
             resources: ResourceNames::default(),
             namespaces: labelled.collect(),
@@ -102,7 +102,7 @@ impl<'d> Catalog<'d> {
 
     /// Adds a second entry for a pod, which replaces the first one while the pod is being deleted: topology spread
     /// constraints ignore it.
-    pub fn add_terminating(&mut self, pod: PodId) -> PodId {
+    pub fn add_terminating_copy_of_pod(&mut self, pod: PodId) -> PodId {
         let needs = self.pod_needs(pod).clone();
         let class = PodClass { terminating: true, ..self.class(needs.class).clone() };
         let class = self.intern_class(format!("{}\0deleted", needs.class.0), |_| class);
@@ -177,24 +177,24 @@ impl<'d> Catalog<'d> {
         self.classes_with_terms.iter().map(|&class| (class, self.class(class)))
     }
 
-    pub(super) fn topology_key(&self, topology: TopologyId) -> &'d str {
+    pub(super) fn topology_key(&self, topology: TopologyKeyId) -> &'d str {
         self.topologies[topology.0 as usize]
     }
 
     /// The index of a topology label, which is added if new. A linear search suffices because there are few.
-    pub(super) fn intern_topology(&mut self, key: &'d str) -> TopologyId {
+    pub(super) fn intern_topology(&mut self, key: &'d str) -> TopologyKeyId {
         let place = self.topologies.iter().position(|&known| known == key).unwrap_or_else(|| {
             self.topologies.push(key);
             self.topologies.len() - 1
         });
-        TopologyId(next_index(place))
+        TopologyKeyId(next_index(place))
     }
 
     /// The index of the class with this key, which is added if new.
     pub(super) fn intern_class(
         &mut self,
         key: String,
-        class: impl FnOnce(&mut Catalog<'d>) -> PodClass<'d>,
+        class: impl FnOnce(&mut PodCatalog<'d>) -> PodClass<'d>,
     ) -> PodClassId {
         if let Some(&known) = self.class_of.get(&key) {
             return known;
@@ -211,14 +211,14 @@ impl<'d> Catalog<'d> {
     }
 
     /// The index of the shape with this key, which is added if new.
-    pub(super) fn intern_shape(&mut self, key: String) -> PodShapeId {
-        let id = PodShapeId(next_index(self.shape_of.len()));
+    pub(super) fn intern_node_constraints(&mut self, key: String) -> PodNodeConstraintsId {
+        let id = PodNodeConstraintsId(next_index(self.shape_of.len()));
         *self.shape_of.entry(key).or_insert(id)
     }
 
     /// The index of the kind with this key, which is added if new.
-    pub(super) fn intern_kind(&mut self, key: String) -> PodKindId {
-        let id = PodKindId(next_index(self.kind_of.len()));
+    pub(super) fn intern_pod_kind_except_requests(&mut self, key: String) -> PodKindExceptRequestsId {
+        let id = PodKindExceptRequestsId(next_index(self.kind_of.len()));
         *self.kind_of.entry(key).or_insert(id)
     }
 }

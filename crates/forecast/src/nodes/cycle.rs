@@ -2,7 +2,7 @@
 
 use super::affinity::AffinityState;
 use super::catalog::PodId;
-use super::fit::{CandidateNodes, NodeFit, NodeFitCache, PodKindPlans};
+use super::fit::{AffinityAndSpreadPlans, CandidateNodes, NodeFitCache, NodeFitResults};
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::pod::PodNeeds;
@@ -32,8 +32,8 @@ pub struct SchedulingCycle<'a, 'c, 'd> {
     pub(super) delegated: &'a ResourcesDelegatedToDevices,
     pub(super) id: PodId,
     pub(super) pod: &'c PodNeeds<'d>,
-    pub(super) fit: &'a NodeFit,
-    pub(super) plans: &'a PodKindPlans,
+    pub(super) fit: &'a NodeFitResults,
+    pub(super) plans: &'a AffinityAndSpreadPlans,
     pub(super) affinity: AffinityState,
     pub(super) spread: SpreadState,
     /// The nodes on which a host port of the pod is in use, sorted.
@@ -63,7 +63,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
             plans,
             affinity: AffinityState::new(&plans.affinity, fits, occupancy),
             spread: SpreadState::new(&plans.spread, fits, occupancy),
-            busy: occupancy.nodes_with_ports(&needs.host_ports),
+            busy: occupancy.nodes_where_ports_are_in_use(&needs.host_ports),
         })
     }
 
@@ -116,7 +116,7 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
         }
         self.check_resources(node)?;
         self.check_spread(node)?;
-        self.check_affinity(node)
+        self.check_required_pod_affinity(node)
     }
 
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass

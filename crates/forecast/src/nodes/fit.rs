@@ -7,7 +7,7 @@
 )]
 
 use super::affinity::AffinityPlan;
-use super::catalog::{Catalog, PodId, TopologyId};
+use super::catalog::{PodCatalog, PodId, TopologyKeyId};
 use super::images;
 use super::node::{NodeIndex, NodeInfo, Nodes, TopologyDomains};
 use super::pod::PodNeeds;
@@ -25,24 +25,24 @@ const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.k
 /// Cached results of the filters that do not depend on other pods, for each kind of pod.
 #[derive(Debug)]
 pub struct NodeFitCache<'c, 'd> {
-    catalog: &'c Catalog<'d>,
+    catalog: &'c PodCatalog<'d>,
     nodes: &'c Nodes<'d>,
-    of_shape: Vec<OnceLock<NodeFit>>,
-    of_kind: Vec<OnceLock<PodKindPlans>>,
+    of_shape: Vec<OnceLock<NodeFitResults>>,
+    of_kind: Vec<OnceLock<AffinityAndSpreadPlans>>,
     domains: Vec<OnceLock<TopologyDomains>>,
 }
 
 /// The affinity and topology spread constraints of pods that differ at most in their resource requests, prepared
 /// for the nodes.
 #[derive(Debug)]
-pub(super) struct PodKindPlans {
+pub(super) struct AffinityAndSpreadPlans {
     pub(super) affinity: AffinityPlan,
     pub(super) spread: SpreadPlan,
 }
 
 impl<'c, 'd> NodeFitCache<'c, 'd> {
     /// Creates an empty cache. The catalog must already contain all pods.
-    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> NodeFitCache<'c, 'd> {
+    pub fn new(catalog: &'c PodCatalog<'d>, nodes: &'c Nodes<'d>) -> NodeFitCache<'c, 'd> {
         fn empty_cells<T>(count: usize) -> Vec<OnceLock<T>> {
             (0..count).map(|_| OnceLock::new()).collect()
         }
@@ -55,7 +55,7 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
         }
     }
 
-    pub(super) fn catalog(&self) -> &'c Catalog<'d> {
+    pub(super) fn catalog(&self) -> &'c PodCatalog<'d> {
         self.catalog
     }
 
@@ -63,21 +63,21 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
         self.nodes
     }
 
-    pub(super) fn node_fit(&self, pod: PodId) -> &NodeFit {
+    pub(super) fn node_fit(&self, pod: PodId) -> &NodeFitResults {
         let pod = self.catalog.pod_needs(pod);
-        self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
+        self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFitResults::new(self.nodes, pod))
     }
 
     /// The prepared affinity and topology spread constraints of a pod, computed on first use for each kind of pod.
-    pub(super) fn affinity_and_spread_plans(&self, pod: PodId) -> &PodKindPlans {
+    pub(super) fn affinity_and_spread_plans(&self, pod: PodId) -> &AffinityAndSpreadPlans {
         let needs = self.catalog.pod_needs(pod);
-        self.of_kind[needs.kind.0 as usize].get_or_init(|| PodKindPlans {
+        self.of_kind[needs.kind.0 as usize].get_or_init(|| AffinityAndSpreadPlans {
             affinity: AffinityPlan::new(self.catalog, needs.class),
             spread: SpreadPlan::new(self, self.node_fit(pod), needs),
         })
     }
 
-    pub(super) fn domains(&self, topology: TopologyId) -> &TopologyDomains {
+    pub(super) fn domains(&self, topology: TopologyKeyId) -> &TopologyDomains {
         let domains = &self.domains[topology.0 as usize];
         domains.get_or_init(|| self.nodes.group_by_label(self.catalog.topology_key(topology)))
     }
@@ -85,28 +85,31 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
 
 /// One bit for each filter that does not depend on other pods: set if the node passes the filter for a kind of pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct NodeFilterFlags(u8);
+struct PassedNodeFilters(u8);
 
-impl NodeFilterFlags {
+impl PassedNodeFilters {
     const NODE_NAME_MATCHES: u8 = 1;
     const SCHEDULABLE: u8 = 2;
     const TAINTS_TOLERATED: u8 = 4;
     const AFFINITY_MATCHES: u8 = 8;
-    const ALL: NodeFilterFlags = NodeFilterFlags(15);
+    const ALL: PassedNodeFilters = PassedNodeFilters(15);
 
-    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> NodeFilterFlags {
+    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> PassedNodeFilters {
         let mut flags = 0;
         let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
-        set(NodeFilterFlags::NODE_NAME_MATCHES, pod.node_name.is_empty() || pod.node_name == info.node.name);
+        set(
+            PassedNodeFilters::NODE_NAME_MATCHES,
+            pod.node_name.is_empty() || pod.node_name == info.node.name,
+        );
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
-        set(NodeFilterFlags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
+        set(PassedNodeFilters::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
         set(
-            NodeFilterFlags::TAINTS_TOLERATED,
+            PassedNodeFilters::TAINTS_TOLERATED,
             untolerated_taints(info, pod, &["NoSchedule", "NoExecute"]).next().is_none(),
         );
-        set(NodeFilterFlags::AFFINITY_MATCHES, matches_affinity(info, pod));
-        NodeFilterFlags(flags)
+        set(PassedNodeFilters::AFFINITY_MATCHES, matches_node_selector_and_affinity(info, pod));
+        PassedNodeFilters(flags)
     }
 }
 
@@ -125,7 +128,7 @@ fn untolerated_taints<'a>(
 }
 
 // upstream v1.37 nodeaffinity.RequiredNodeAffinity.Match
-fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
+fn matches_node_selector_and_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
     let mut selected = pod.node_selector.members();
     selected.all(|(key, value)| info.label(key.text()) == Some(value.str()))
         && pod.node_affinity.is_none_or(|selector| info.node.matches(selector))
@@ -143,8 +146,8 @@ pub(super) enum CandidateNodes {
 
 /// Filter and score results for all nodes that do not depend on other pods.
 #[derive(Debug)]
-pub(super) struct NodeFit {
-    flags: Vec<NodeFilterFlags>,
+pub(super) struct NodeFitResults {
+    flags: Vec<PassedNodeFilters>,
     pub(super) candidates: CandidateNodes,
     /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
     /// terms.
@@ -155,9 +158,9 @@ pub(super) struct NodeFit {
     pub(super) images: Option<Vec<i64>>,
 }
 
-impl NodeFit {
-    fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFit {
-        let flags = nodes.iter().map(|(_, info)| NodeFilterFlags::for_pod(info, pod)).collect();
+impl NodeFitResults {
+    fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFitResults {
+        let flags = nodes.iter().map(|(_, info)| PassedNodeFilters::for_pod(info, pod)).collect();
         let preference = |info: &NodeInfo<'_>| -> i64 {
             let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
                 let (labels, fields) = (term.match_expressions(), term.match_fields());
@@ -172,9 +175,9 @@ impl NodeFit {
                 i64::try_from(untolerated_taints(info, pod, &["PreferNoSchedule"]).count()).unwrap_or(0)
             })
             .collect();
-        NodeFit {
+        NodeFitResults {
             flags,
-            candidates: candidates(nodes, pod),
+            candidates: candidates_named_by_node_affinity(nodes, pod),
             preferred: (!pod.preferred_nodes.is_empty())
                 .then(|| nodes.iter().map(|(_, info)| preference(info)).collect()),
             soft_taints: soft.iter().any(|&count| count > 0).then_some(soft),
@@ -185,30 +188,30 @@ impl NodeFit {
     /// The reason of the first filter, of those before host ports and resources, that rejects the node.
     pub(super) fn rejection(&self, node: NodeIndex) -> Option<RejectionReason> {
         let flags = self.flags[node.get()];
-        if flags == NodeFilterFlags::ALL {
+        if flags == PassedNodeFilters::ALL {
             return None;
         }
         let reasons = [
-            (NodeFilterFlags::NODE_NAME_MATCHES, RejectionReason::NodeName),
-            (NodeFilterFlags::SCHEDULABLE, RejectionReason::Unschedulable),
-            (NodeFilterFlags::TAINTS_TOLERATED, RejectionReason::Taints),
-            (NodeFilterFlags::AFFINITY_MATCHES, RejectionReason::NodeAffinity),
+            (PassedNodeFilters::NODE_NAME_MATCHES, RejectionReason::NodeName),
+            (PassedNodeFilters::SCHEDULABLE, RejectionReason::Unschedulable),
+            (PassedNodeFilters::TAINTS_TOLERATED, RejectionReason::Taints),
+            (PassedNodeFilters::AFFINITY_MATCHES, RejectionReason::NodeAffinity),
         ];
         reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
     }
 
     pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & NodeFilterFlags::AFFINITY_MATCHES != 0
+        self.flags[node.get()].0 & PassedNodeFilters::AFFINITY_MATCHES != 0
     }
 
     pub(super) fn tolerates_taints(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & NodeFilterFlags::TAINTS_TOLERATED != 0
+        self.flags[node.get()].0 & PassedNodeFilters::TAINTS_TOLERATED != 0
     }
 }
 
 /// The nodes named by the required node affinity, if every term names nodes.
 // upstream v1.37 NodeAffinity.PreFilter
-fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> CandidateNodes {
+fn candidates_named_by_node_affinity(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> CandidateNodes {
     let Some(selector) = pod.node_affinity else { return CandidateNodes::All };
     let mut named: Vec<&str> = Vec::new();
     for term in selector.terms().iter() {

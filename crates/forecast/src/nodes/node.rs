@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
 use super::images;
-use super::resources::{Requests, ResourceAmounts, ResourceId, ResourceNames};
+use super::resources::{ResourceAmounts, ResourceId, ResourceNames, ResourceVector};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_allocator::Node;
@@ -29,7 +29,7 @@ pub struct NodeInfo<'d> {
     pub taints: Vec<Taint<'d>>,
     /// `spec.unschedulable`: the node is cordoned.
     pub unschedulable: bool,
-    pub allocatable: Requests,
+    pub allocatable: ResourceVector,
     /// Maximum number of pods on the node.
     pub max_pods: i64,
     /// Names and sizes of the images on the node.
@@ -46,7 +46,7 @@ impl<'d> NodeInfo<'d> {
             unschedulable: spec.get("unschedulable").bool() == Some(true),
             max_pods: allocatable.whole_units("pods"),
             images: images::images_on_node(object.get("status")),
-            allocatable: Requests::from_amounts(&allocatable, names),
+            allocatable: ResourceVector::from_amounts(&allocatable, names),
         }
     }
 

@@ -8,7 +8,7 @@
     reason = "pods and nodes are numbered by the catalog and the nodes of the occupancy"
 )]
 
-use super::catalog::{Catalog, PodClassId, PodId};
+use super::catalog::{PodCatalog, PodClassId, PodId};
 use super::node::{NodeIndex, Nodes};
 use super::pod::HostPort;
 use super::resources::ResourceId;
@@ -33,7 +33,7 @@ pub(super) struct BoundPod {
 
 /// A bound pod, linked to the previous one of its class.
 #[derive(Clone, Copy, Debug)]
-struct BoundPodEntry {
+struct LinkedBoundPod {
     bound: BoundPod,
     before: u32,
     is_removed: bool,
@@ -45,7 +45,7 @@ const END_OF_LIST: u32 = u32::MAX;
 /// The pods bound to each node, and the resources and ports that they use.
 #[derive(Clone, Debug)]
 pub struct Occupancy<'c, 'd> {
-    catalog: &'c Catalog<'d>,
+    catalog: &'c PodCatalog<'d>,
     nodes: &'c Nodes<'d>,
     usage: Vec<NodeUsage>,
     /// Used amounts of other resources, by [`Nodes::resource_cell_index`].
@@ -53,13 +53,13 @@ pub struct Occupancy<'c, 'd> {
     /// For each class, the index of its last bound pod, which links to the others. A flat list, because there
     /// can be as many classes as pods.
     last_of_class: Vec<u32>,
-    bound: Vec<BoundPodEntry>,
+    bound: Vec<LinkedBoundPod>,
     ports: Vec<(NodeIndex, HostPort<'d>)>,
 }
 
 impl<'c, 'd> Occupancy<'c, 'd> {
     /// Creates an occupancy without pods.
-    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
+    pub fn new(catalog: &'c PodCatalog<'d>, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         Occupancy {
             catalog,
             nodes,
@@ -82,7 +82,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         moved
     }
 
-    pub fn catalog(&self) -> &'c Catalog<'d> {
+    pub fn catalog(&self) -> &'c PodCatalog<'d> {
         self.catalog
     }
 
@@ -95,7 +95,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.count_pod(node, pod, 1);
         let needs = self.catalog.pod_needs(pod);
         let last = &mut self.last_of_class[needs.class.0 as usize];
-        self.bound.push(BoundPodEntry { bound: BoundPod { node, pod }, before: *last, is_removed: false });
+        self.bound.push(LinkedBoundPod { bound: BoundPod { node, pod }, before: *last, is_removed: false });
         *last = u32::try_from(self.bound.len() - 1).unwrap_or(END_OF_LIST);
         self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
     }
@@ -170,7 +170,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     }
 
     /// The nodes on which one of the host ports is in use, sorted.
-    pub(super) fn nodes_with_ports(&self, ports: &[HostPort<'_>]) -> Vec<NodeIndex> {
+    pub(super) fn nodes_where_ports_are_in_use(&self, ports: &[HostPort<'_>]) -> Vec<NodeIndex> {
         if ports.is_empty() {
             return Vec::new();
         }

@@ -1,7 +1,7 @@
 //! The scheduling requirements of a pod, read once.
 
 use super::affinity::PodAffinityTerms;
-use super::catalog::{Catalog, PodClass, PodClassId, PodKindId, PodShapeId};
+use super::catalog::{PodCatalog, PodClass, PodClassId, PodKindExceptRequestsId, PodNodeConstraintsId};
 use super::images;
 use super::resources::{PodRequests, is_sidecar};
 use super::selector::{Labels, Selector};
@@ -43,7 +43,7 @@ impl<'d> PodSource<'d> {
     }
 
     /// A new, unbound copy of a pod, as a controller creates it to replace the pod.
-    pub fn from_replaced_pod(pod: Value<'d>) -> PodSource<'d> {
+    pub fn for_replacement_of_pod(pod: Value<'d>) -> PodSource<'d> {
         PodSource { status: Value::absent(), is_new: true, ..PodSource::from_object(pod) }
     }
 
@@ -85,8 +85,8 @@ const ANY_ADDRESS: &str = "0.0.0.0";
 #[derive(Clone, Debug)]
 pub struct PodNeeds<'d> {
     pub(super) class: PodClassId,
-    pub(super) kind: PodKindId,
-    pub(super) shape: PodShapeId,
+    pub(super) kind: PodKindExceptRequestsId,
+    pub(super) shape: PodNodeConstraintsId,
     pub(crate) resources: PodRequests,
     pub host_ports: Vec<HostPort<'d>>,
     /// `spec.nodeName`. Set if the pod is bound.
@@ -111,7 +111,7 @@ pub struct PodNeeds<'d> {
 }
 
 impl<'d> PodNeeds<'d> {
-    pub(super) fn read(catalog: &mut Catalog<'d>, source: &PodSource<'d>) -> PodNeeds<'d> {
+    pub(super) fn read(catalog: &mut PodCatalog<'d>, source: &PodSource<'d>) -> PodNeeds<'d> {
         let &PodSource { metadata, spec, status, .. } = source;
         let labels = Labels::read(metadata.get("labels"), &[]);
         let node_affinity = spec.get("affinity").get("nodeAffinity");
@@ -123,7 +123,7 @@ impl<'d> PodNeeds<'d> {
         let resources = PodRequests::read(spec, status, &mut catalog.resources);
         let class = intern_pod_class(catalog, source, &labels);
         let images = images::images_of_pod(spec);
-        let (shape, kind) = intern_shape_and_kind(catalog, source, class, &images);
+        let (shape, kind) = intern_node_constraints_and_kind(catalog, source, class, &images);
         PodNeeds {
             class,
             kind,
@@ -136,9 +136,9 @@ impl<'d> PodNeeds<'d> {
             preferred_nodes,
             tolerations: List::from_json(spec.get("tolerations")),
             images,
-            spread: spread_constraints(catalog, source, &labels),
+            spread: own_or_default_spread_constraints(catalog, source, &labels),
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
-            priority: priority(spec),
+            priority: priority_if_known(spec),
             preempts: spec.get("preemptionPolicy").str() != "Never",
             scheduling_gates: spec
                 .get("schedulingGates")
@@ -156,7 +156,7 @@ impl<'d> PodNeeds<'d> {
 }
 
 fn intern_pod_class<'d>(
-    catalog: &mut Catalog<'d>,
+    catalog: &mut PodCatalog<'d>,
     source: &PodSource<'d>,
     labels: &Labels<'d>,
 ) -> PodClassId {
@@ -175,12 +175,12 @@ fn intern_pod_class<'d>(
     })
 }
 
-fn intern_shape_and_kind<'d>(
-    catalog: &mut Catalog<'d>,
+fn intern_node_constraints_and_kind<'d>(
+    catalog: &mut PodCatalog<'d>,
     source: &PodSource<'d>,
     class: PodClassId,
     images: &[Cow<'_, str>],
-) -> (PodShapeId, PodKindId) {
+) -> (PodNodeConstraintsId, PodKindExceptRequestsId) {
     let spec = source.spec;
     let mut key = format!("{}\0{}", source.is_new, spec.get("affinity").get("nodeAffinity").raw_json());
     for field in ["nodeName", "nodeSelector", "tolerations"] {
@@ -189,16 +189,16 @@ fn intern_shape_and_kind<'d>(
     for image in images {
         let _ = write!(key, "\0{image}");
     }
-    let shape = catalog.intern_shape(key);
+    let shape = catalog.intern_node_constraints(key);
     let constraints = spec.get("topologySpreadConstraints").raw_json();
     let controller = source.controller_selector.unwrap_or(Value::absent()).raw_json();
     let key = format!("{}\0{}\0{constraints}\0{controller}", class.0, shape.0);
-    (shape, catalog.intern_kind(key))
+    (shape, catalog.intern_pod_kind_except_requests(key))
 }
 
 /// The pod's topology spread constraints, or the scheduler's defaults for pods of a controller.
-fn spread_constraints<'d>(
-    catalog: &mut Catalog<'d>,
+fn own_or_default_spread_constraints<'d>(
+    catalog: &mut PodCatalog<'d>,
     source: &PodSource<'d>,
     labels: &Labels<'d>,
 ) -> Vec<SpreadConstraint<'d>> {
@@ -233,7 +233,7 @@ fn or_if_empty<'d>(text: &'d str, default: &'d str) -> &'d str {
 }
 
 /// The priority, if it is known without PriorityClasses.
-fn priority(spec: Value<'_>) -> Option<i64> {
+fn priority_if_known(spec: Value<'_>) -> Option<i64> {
     spec.get("priority").int().or(match spec.get("priorityClassName").str() {
         "" => Some(0),
         "system-cluster-critical" => Some(2_000_000_000),

@@ -1,6 +1,6 @@
 //! Reasons why nodes are rejected, with the scheduler's messages, and how often each occurred.
 
-use super::catalog::Catalog;
+use super::catalog::PodCatalog;
 use super::node::NodeIndex;
 use super::resources::ResourceId;
 use std::borrow::Cow;
@@ -30,7 +30,7 @@ pub enum RejectionReason {
 
 impl RejectionReason {
     /// The scheduler's message for the reason, as in the condition of a pod.
-    pub fn scheduler_message(self, catalog: &Catalog<'_>) -> Cow<'static, str> {
+    pub fn scheduler_message(self, catalog: &PodCatalog<'_>) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             RejectionReason::NodeName => "node(s) didn't match the requested node name",
             RejectionReason::Unschedulable => "node(s) were unschedulable",
@@ -122,7 +122,7 @@ impl Diagnosis {
     }
 
     /// Counts a node rejected by another filter, with its message. Preemption cannot help there.
-    pub fn add_message(&mut self, text: Cow<'static, str>) {
+    pub fn add_node_rejected_with_message(&mut self, text: Cow<'static, str>) {
         *self.texts.entry(text).or_insert(0) += 1;
     }
 
@@ -135,7 +135,7 @@ impl Diagnosis {
     /// number of the nodes that were not checked ([`super::SchedulingCycle::excluded_nodes_message`]).
     pub fn message_counts(
         &self,
-        catalog: &Catalog<'_>,
+        catalog: &PodCatalog<'_>,
         not_looked_at: Option<(String, usize)>,
     ) -> BTreeMap<String, usize> {
         let own = self

@@ -47,7 +47,7 @@ impl<'d> ResourceNames<'d> {
 
 /// Resource amounts: cpu in thousandths, everything else in whole units (bytes for memory and storage).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Requests {
+pub struct ResourceVector {
     pub milli_cpu: i64,
     pub memory: i64,
     pub ephemeral_storage: i64,
@@ -55,9 +55,12 @@ pub struct Requests {
     pub scalars: Vec<(ResourceId, i64)>,
 }
 
-impl Requests {
-    pub(super) fn from_amounts<'d>(amounts: &ResourceAmounts<'d>, names: &mut ResourceNames<'d>) -> Requests {
-        let mut requests = Requests::default();
+impl ResourceVector {
+    pub(super) fn from_amounts<'d>(
+        amounts: &ResourceAmounts<'d>,
+        names: &mut ResourceNames<'d>,
+    ) -> ResourceVector {
+        let mut requests = ResourceVector::default();
         for &(name, amount) in &amounts.0 {
             match name {
                 "cpu" => requests.milli_cpu = clamp_to_i64(amount).max(0),
@@ -182,9 +185,9 @@ enum RequestSource {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct PodRequests {
     /// The amounts that filters compare with the free resources of a node.
-    pub(crate) requested: Requests,
+    pub(crate) requested: ResourceVector,
     /// The amounts used on the node. During a resize, the larger of the old and new requests.
-    pub(crate) taken: Requests,
+    pub(crate) taken: ResourceVector,
     /// Milli-cpu and bytes of memory, including the scheduler's defaults for containers without requests.
     /// Used for scoring nodes and for the usage of the node.
     pub(crate) scored: [i64; 2],
@@ -205,7 +208,7 @@ impl PodRequests {
         let pair =
             |amounts: &ResourceAmounts<'_>| [amounts.thousandths("cpu"), amounts.whole_units("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
-            let requested = Requests::from_amounts(&plain, names);
+            let requested = ResourceVector::from_amounts(&plain, names);
             let scored = pair(&scored);
             return PodRequests { taken: requested.clone(), requested, scored, counted: scored };
         }
@@ -216,8 +219,8 @@ impl PodRequests {
         let taken = requests_of_bound_pod(spec, status, &[], &pod_level);
         let counted = requests_of_bound_pod(spec, status, &assumed, &pod_level);
         PodRequests {
-            requested: Requests::from_amounts(&plain, names),
-            taken: Requests::from_amounts(&taken, names),
+            requested: ResourceVector::from_amounts(&plain, names),
+            taken: ResourceVector::from_amounts(&taken, names),
             scored: pair(&scored),
             counted: pair(&counted),
         }

@@ -44,7 +44,7 @@ impl SchedulingCycle<'_, '_, '_> {
         if let Some(scores) = self.spread_scores(nodes) {
             add(weight::POD_TOPOLOGY_SPREAD, scores);
         }
-        if let Some(scores) = self.affinity_scores(nodes) {
+        if let Some(scores) = self.preferred_pod_affinity_scores(nodes) {
             add(weight::INTER_POD_AFFINITY, scores);
         }
         if let Some(devices) = devices {

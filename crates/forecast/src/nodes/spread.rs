@@ -9,9 +9,9 @@
     reason = "domains and nodes are places in the lists that were made for them"
 )]
 
-use super::catalog::{Catalog, PodClassId, TopologyId};
+use super::catalog::{PodCatalog, PodClassId, TopologyKeyId};
 use super::cycle::SchedulingCycle;
-use super::fit::{NodeFit, NodeFitCache};
+use super::fit::{NodeFitCache, NodeFitResults};
 use super::node::{NodeIndex, TopologyDomains};
 use super::occupancy::{BoundPod, Occupancy};
 use super::pod::PodNeeds;
@@ -26,7 +26,7 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 /// A topology spread constraint of a pod.
 #[derive(Clone, Debug)]
 pub(super) struct SpreadConstraint<'d> {
-    topology: TopologyId,
+    topology: TopologyKeyId,
     max_skew: i64,
     min_domains: usize,
     selector: Selector<'d>,
@@ -40,7 +40,7 @@ pub(super) struct SpreadConstraint<'d> {
 
 impl<'d> SpreadConstraint<'d> {
     pub(super) fn read(
-        catalog: &mut Catalog<'d>,
+        catalog: &mut PodCatalog<'d>,
         constraint: Value<'d>,
         labels: &Labels<'d>,
     ) -> SpreadConstraint<'d> {
@@ -65,7 +65,7 @@ impl<'d> SpreadConstraint<'d> {
     /// and zones.
     // upstream v1.37 systemDefaultConstraints
     pub(super) fn default_constraints(
-        catalog: &mut Catalog<'d>,
+        catalog: &mut PodCatalog<'d>,
         selector: &Selector<'d>,
     ) -> Vec<SpreadConstraint<'d>> {
         let constraint = |(topology, max_skew)| SpreadConstraint {
@@ -85,7 +85,7 @@ impl<'d> SpreadConstraint<'d> {
 /// a cluster.
 #[derive(Debug)]
 pub(super) struct SpreadConstraintPlan {
-    topology: TopologyId,
+    topology: TopologyKeyId,
     is_hostname: bool,
     max_skew: i64,
     min_domains: usize,
@@ -110,12 +110,12 @@ pub(super) struct SpreadPlan {
 }
 
 impl SpreadPlan {
-    pub(super) fn new(fits: &NodeFitCache<'_, '_>, fit: &NodeFit, pod: &PodNeeds<'_>) -> SpreadPlan {
+    pub(super) fn new(fits: &NodeFitCache<'_, '_>, fit: &NodeFitResults, pod: &PodNeeds<'_>) -> SpreadPlan {
         let needs_all_labels = !pod.has_default_spread;
         let plan = |is_required| {
             let constraints: Vec<&SpreadConstraint<'_>> =
                 pod.spread.iter().filter(|constraint| constraint.is_required == is_required).collect();
-            let topologies: Vec<TopologyId> =
+            let topologies: Vec<TopologyKeyId> =
                 constraints.iter().map(|constraint| constraint.topology).collect();
             let has_labels = |node: NodeIndex| {
                 topologies.iter().all(|&topology| fits.domains(topology).domain_of_node(node).is_some())
@@ -136,7 +136,7 @@ impl SpreadConstraint<'_> {
     fn prepare_plan(
         &self,
         fits: &NodeFitCache<'_, '_>,
-        fit: &NodeFit,
+        fit: &NodeFitResults,
         pod: &PodNeeds<'_>,
         eligible: &[bool],
     ) -> SpreadConstraintPlan {

@@ -6,12 +6,13 @@ use tollgate_document::doc::{Value, parse};
 
 /// Calls `look` with the scheduling cycle of `pod` in a cluster given as JSON: `nodes`, `classes`, bound
 /// `pods`, and the `pod` to schedule.
-fn with_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &Catalog<'_>)) {
+fn with_scheduling_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &PodCatalog<'_>)) {
     let doc = parse(cluster).expect("the cluster is JSON");
     let root = doc.root();
-    let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
-    let bound: Vec<_> = root.get("pods").items().map(|pod| (pod, read(&mut catalog, pod))).collect();
-    let pod = read(&mut catalog, root.get("pod"));
+    let mut catalog = PodCatalog::new(AllocatorSemantics::V1_37_0, []);
+    let bound: Vec<_> =
+        root.get("pods").items().map(|pod| (pod, add_pod_object(&mut catalog, pod))).collect();
+    let pod = add_pod_object(&mut catalog, root.get("pod"));
     let nodes = Nodes::new(root.get("nodes").items().map(|node| catalog.read_node(node)).collect::<Vec<_>>());
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     for (object, pod) in bound {
@@ -24,7 +25,7 @@ fn with_cycle(cluster: &str, look: impl FnOnce(&SchedulingCycle<'_, '_, '_>, &Ca
     look(&cycle, &catalog);
 }
 
-fn read<'d>(catalog: &mut Catalog<'d>, pod: Value<'d>) -> PodId {
+fn add_pod_object<'d>(catalog: &mut PodCatalog<'d>, pod: Value<'d>) -> PodId {
     catalog.add_pod(&PodSource::from_object(pod))
 }
 
@@ -49,7 +50,7 @@ fn zones_take_turns() {
         )
     };
     let list = [node("a", "1"), node("b", "1"), node("c", "2"), node("d", "1"), node("e", "3")].join(",");
-    with_cycle(&format!(r#"{{"nodes": [{list}], "pod": {{}}}}"#), |cycle, _| {
+    with_scheduling_cycle(&format!(r#"{{"nodes": [{list}], "pod": {{}}}}"#), |cycle, _| {
         let names = cycle.occupancy.nodes().iter().map(|(_, info)| info.node.name);
         assert_eq!(names.collect::<Vec<_>>(), ["a", "c", "e", "b", "d"]);
         let from_third = cycle.candidates(3).map(NodeIndex::get).collect::<Vec<_>>();
@@ -69,7 +70,7 @@ const EXTENDED: &str = r#"{
 
 #[test]
 fn devices_provide_extended_resources_that_the_node_does_not_offer() {
-    with_cycle(EXTENDED, |cycle, catalog| {
+    with_scheduling_cycle(EXTENDED, |cycle, catalog| {
         let (plugin, devices) = (node(cycle, "plugin"), node(cycle, "devices"));
         let rejection = cycle.check_node_without_devices(plugin).expect_err("the only one is taken");
         let texts: Vec<_> =
@@ -83,7 +84,7 @@ fn devices_provide_extended_resources_that_the_node_does_not_offer() {
     });
 }
 
-fn preemption(priority: i64, rest: &str) -> Vec<String> {
+fn names_of_preemption_candidates(priority: i64, rest: &str) -> Vec<String> {
     let cluster = format!(
         r#"{{"nodes": [
             {{"metadata": {{"name": "low"}}, "status": {{"allocatable": {{"pods": 9, "cpu": 2}}}}}},
@@ -98,7 +99,7 @@ fn preemption(priority: i64, rest: &str) -> Vec<String> {
             "containers": [{{"resources": {{"requests": {{"cpu": 2}}}}}}]}}}}}}"#
     );
     let mut names = Vec::new();
-    with_cycle(&cluster, |cycle, _| {
+    with_scheduling_cycle(&cluster, |cycle, _| {
         let mut diagnosis = Diagnosis::default();
         for node in cycle.candidates(0) {
             diagnosis.add(node, &cycle.check_node_without_devices(node).expect_err("every node is full"));
@@ -112,10 +113,10 @@ fn preemption(priority: i64, rest: &str) -> Vec<String> {
 
 #[test]
 fn pods_of_lower_priority_could_make_room() {
-    assert_eq!(preemption(5, ""), ["low"]);
-    assert_eq!(preemption(6, ""), ["low", "equal"]);
-    assert!(preemption(0, "").is_empty());
-    assert!(preemption(5, r#""preemptionPolicy": "Never","#).is_empty());
+    assert_eq!(names_of_preemption_candidates(5, ""), ["low"]);
+    assert_eq!(names_of_preemption_candidates(6, ""), ["low", "equal"]);
+    assert!(names_of_preemption_candidates(0, "").is_empty());
+    assert!(names_of_preemption_candidates(5, r#""preemptionPolicy": "Never","#).is_empty());
 }
 
 #[test]
@@ -129,8 +130,9 @@ fn a_removed_pod_leaves_nothing_behind() {
         r#"{"metadata": {"name": "n"}, "status": {"allocatable": {"pods": 1, "cpu": 1, "example.com/x": 1}}}"#,
     )
     .expect("the node is JSON");
-    let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
-    let (first, second) = (read(&mut catalog, pod.root()), read(&mut catalog, pod.root()));
+    let mut catalog = PodCatalog::new(AllocatorSemantics::V1_37_0, []);
+    let (first, second) =
+        (add_pod_object(&mut catalog, pod.root()), add_pod_object(&mut catalog, pod.root()));
     let nodes = Nodes::new([catalog.read_node(object.root())]);
     let node = nodes.find("n").expect("the node exists");
     let (fits, delegated) = (NodeFitCache::new(&catalog, &nodes), catalog.resources_delegated_to_devices([]));
@@ -153,8 +155,8 @@ fn what_is_not_modelled_is_named() {
     let spec = |spec: &str| -> Vec<&'static str> {
         let pod = format!(r#"{{"spec": {{{spec}}}}}"#);
         let pod = parse(&pod).expect("the pod is JSON");
-        let mut catalog = Catalog::new(AllocatorSemantics::V1_37_0, []);
-        let id = read(&mut catalog, pod.root());
+        let mut catalog = PodCatalog::new(AllocatorSemantics::V1_37_0, []);
+        let id = add_pod_object(&mut catalog, pod.root());
         catalog.pod_needs(id).unmodelled.clone()
     };
     assert!(

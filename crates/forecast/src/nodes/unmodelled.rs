@@ -1,6 +1,6 @@
 //! Names of features of a pod that are not simulated.
 
-use super::catalog::Catalog;
+use super::catalog::PodCatalog;
 use super::pod::PodSource;
 use tollgate_document::doc::Value;
 
@@ -19,7 +19,7 @@ const VOLUMES_WITHOUT_FILTER: [&str; 10] = [
 ];
 
 /// Short names of the features of a pod that make its scheduling unpredictable.
-pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
+pub(super) fn unmodelled_features(catalog: &PodCatalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
     let spec = source.spec;
     let mut names = Vec::new();
     let mut add = |uses: bool, name| {
@@ -34,13 +34,13 @@ pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>)
     add(!scheduler.is_empty() && scheduler != super::DEFAULT_SCHEDULER, "schedulerName");
     let compares = |toleration: Value<'_>| matches!(toleration.get("operator").str(), "Gt" | "Lt");
     add(spec.get("tolerations").items().any(compares), "tolerations with operator Gt or Lt");
-    add(needs_declared_features(spec), "features that nodes declare");
+    add(needs_node_declared_features(spec), "features that nodes declare");
     add(spec.get("schedulingGroup").exists(), "schedulingGroup");
     add(spec.get("workloadRef").exists(), "workloadRef");
     // Admission adds the overhead, the node selector and the tolerations of the runtime class to stored pods.
     let is_stored = source.metadata.get("uid").exists();
     add(!is_stored && spec.get("runtimeClassName").exists(), "runtimeClassName");
-    let needs_namespaces = spec.get("affinity").descendants().any(|value| {
+    let needs_namespaces = spec.get("affinity").self_and_descendants().any(|value| {
         let selector = value.get("namespaceSelector");
         selector.exists() && !selector.is_empty()
     });
@@ -50,7 +50,7 @@ pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>)
 
 /// True if the scheduler requires nodes that declare a feature that the pod uses.
 // upstream v1.37 nodedeclaredfeatures.InferForScheduling
-fn needs_declared_features(spec: Value<'_>) -> bool {
+fn needs_node_declared_features(spec: Value<'_>) -> bool {
     let containers = || spec.get("containers").items().chain(spec.get("initContainers").items());
     let restarts_all = |container: Value<'_>| {
         let mut rules = container.get("restartPolicyRules").items();

@@ -15,7 +15,7 @@ fn pod(name: &str, owner: &str, labels: &str) -> String {
     )
 }
 
-fn owned(api_version: &str, kind: &str, name: &str, owner: &str, rest: &str) -> String {
+fn object_with_owner(api_version: &str, kind: &str, name: &str, owner: &str, rest: &str) -> String {
     let owner = match owner {
         "" => String::new(),
         "js" => r#"{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"js","controller":true}"#
@@ -31,7 +31,7 @@ fn owned(api_version: &str, kind: &str, name: &str, owner: &str, rest: &str) -> 
 }
 
 /// For each group that loses one of these pods: the reported text, and the number of restarted pods.
-fn said(objects: &[String], lost: &[&str]) -> Vec<(String, usize)> {
+fn reported_effects_and_restart_counts(objects: &[String], lost: &[&str]) -> Vec<(String, usize)> {
     let docs: Vec<_> = objects.iter().map(|text| doc::parse(text).expect("JSON")).collect();
     let mut state = State::default();
     for doc in &docs {
@@ -58,8 +58,8 @@ fn a_leader_worker_set_recreates_the_group() {
     };
     let state = |policy: &str| {
         let mut objects = vec![
-            owned("apps/v1", "StatefulSet", "set", "lws", r#""spec":{}"#),
-            owned(
+            object_with_owner("apps/v1", "StatefulSet", "set", "lws", r#""spec":{}"#),
+            object_with_owner(
                 "leaderworkerset.x-k8s.io/v1",
                 "LeaderWorkerSet",
                 "lws",
@@ -92,20 +92,20 @@ fn a_leader_worker_set_recreates_the_group() {
             2,
         ),
     ] {
-        let found = said(&state(policy), lost);
+        let found = reported_effects_and_restart_counts(&state(policy), lost);
         let [(text, count)] = found.as_slice() else { panic!("{found:?}") };
         assert!(text.starts_with("LeaderWorkerSet lws (") && text.contains(expected), "{text}");
         assert_eq!(*count, restarted, "{text}");
     }
-    assert!(said(&state(""), &["other"]).is_empty());
+    assert!(reported_effects_and_restart_counts(&state(""), &["other"]).is_empty());
 }
 
 #[test]
 fn a_job_set_follows_its_failure_policy() {
     let state = |job: &str, set: &str| {
-        let mut objects = vec![owned("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set)];
+        let mut objects = vec![object_with_owner("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set)];
         for number in 0..2 {
-            objects.push(owned("batch/v1", "Job", &format!("job-{number}"), "js", job));
+            objects.push(object_with_owner("batch/v1", "Job", &format!("job-{number}"), "js", job));
             objects
                 .extend((0..3).map(|index| pod(&format!("p{number}-{index}"), &format!("job-{number}"), "")));
         }
@@ -168,7 +168,7 @@ fn a_job_set_follows_its_failure_policy() {
             5,
         ),
     ] {
-        let found = said(&state(job, set), &["p0-1"]);
+        let found = reported_effects_and_restart_counts(&state(job, set), &["p0-1"]);
         let [(text, count)] = found.as_slice() else { panic!("{found:?}") };
         assert!(text.starts_with("JobSet js (") && text.contains(expected), "{text}");
         assert_eq!(text.contains(failed), !expected.contains("keep running"), "{text}");
@@ -189,11 +189,17 @@ fn a_job_with_a_limit_for_each_index_fails_after_too_many_indexes() {
         (r#""backoffLimitPerIndex":0"#, &["p0", "p1"], continues),
     ] {
         let mut objects = vec![
-            owned("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set),
-            owned("batch/v1", "Job", "job-0", "js", &format!(r#""spec":{{"backoffLimit":0,{limits}}}"#)),
+            object_with_owner("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set),
+            object_with_owner(
+                "batch/v1",
+                "Job",
+                "job-0",
+                "js",
+                &format!(r#""spec":{{"backoffLimit":0,{limits}}}"#),
+            ),
         ];
         objects.extend((0..5).map(|index| pod(&format!("p{index}"), "job-0", "")));
-        let found = said(&objects, lost);
+        let found = reported_effects_and_restart_counts(&objects, lost);
         let [(text, _)] = found.as_slice() else { panic!("{found:?}") };
         assert!(text.contains(expected), "{limits} without {lost:?}: {text}");
     }
@@ -203,13 +209,13 @@ fn a_job_with_a_limit_for_each_index_fails_after_too_many_indexes() {
 fn a_pod_group_does_nothing_to_pods_that_run() {
     let group = |spec: &str| {
         vec![
-            owned("scheduling.k8s.io/v1beta1", "PodGroup", "gang", "", spec),
+            object_with_owner("scheduling.k8s.io/v1beta1", "PodGroup", "gang", "", spec),
             pod("a", "set", ""),
             pod("b", "set", ""),
         ]
     };
     assert_eq!(
-        said(&group(r#""spec":{"schedulingPolicy":{"gang":{"minCount":2}}}"#), &["a"]),
+        reported_effects_and_restart_counts(&group(r#""spec":{"schedulingPolicy":{"gang":{"minCount":2}}}"#), &["a"]),
         [(
             "PodGroup gang (gang.minCount: 2): the other pod keeps running; new pods are scheduled only if 2 pods of the \
              group can run together"
@@ -217,7 +223,8 @@ fn a_pod_group_does_nothing_to_pods_that_run() {
             0
         )]
     );
-    let basic = said(&group(r#""spec":{"schedulingPolicy":{"basic":{}}}"#), &["a"]);
+    let basic =
+        reported_effects_and_restart_counts(&group(r#""spec":{"schedulingPolicy":{"basic":{}}}"#), &["a"]);
     assert!(
         basic[0].0.starts_with("PodGroup gang (schedulingPolicy: basic): the other pod keeps running"),
         "{basic:?}"

@@ -57,7 +57,7 @@ fn drain(nodes: usize, drained: usize, samples: u32) -> Forecast {
     let plan = Plan::new(state, steps, release(), settings());
     println!("planned: {:?}", started.elapsed());
     let half = |first: u32| -> Vec<RunOutcome> {
-        let mut player = plan.run_simulator();
+        let mut player = plan.create_run_simulator();
         (first..samples).step_by(2).map(|course| player.simulate_run(course)).collect()
     };
     let (one, other) = std::thread::scope(|scope| {

@@ -52,7 +52,7 @@ fn play(release: SimulatedRelease, state: &str, given: &str, samples: u32) -> Fo
     }
     let steps = given_docs.iter().map(|doc| step(doc)).collect();
     let plan = Plan::new(objects, steps, release, settings());
-    let mut player = plan.run_simulator();
+    let mut player = plan.create_run_simulator();
     let courses: Vec<_> = (0..samples).map(|course| player.simulate_run(course)).collect();
     Forecast::from_runs(&plan, courses)
 }

@@ -10,7 +10,7 @@ use std::io::Read as _;
 use tollgate_allocator::{AllocatorSemantics, condition};
 use tollgate_document::doc::{Value, parse};
 use tollgate_forecast::nodes::{
-    Catalog, Diagnosis, NodeFitCache, NodeIndex, Nodes, Occupancy, PodSource, SchedulingCycle,
+    Diagnosis, NodeFitCache, NodeIndex, Nodes, Occupancy, PodCatalog, PodSource, SchedulingCycle,
 };
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
@@ -67,7 +67,7 @@ fn expectation(result: Value<'_>) -> Outcome {
 }
 
 fn outcome(case: Value<'_>, semantics: AllocatorSemantics) -> Outcome {
-    let mut catalog = Catalog::new(semantics, case.get("namespaces").items());
+    let mut catalog = PodCatalog::new(semantics, case.get("namespaces").items());
     let bound: Vec<_> = case
         .get("pods")
         .items()

@@ -21,14 +21,14 @@ fn courses_do_not_depend_on_each_other() {
         let doc = parse(line).expect("JSON");
         for (_, release) in releases() {
             let plan = plan_of(doc.root(), release, 7);
-            let (mut one, mut other) = (plan.run_simulator(), plan.run_simulator());
+            let (mut one, mut other) = (plan.create_run_simulator(), plan.create_run_simulator());
             let forward: Vec<RunOutcome> = (0..6).map(|course| one.simulate_run(course)).collect();
             let mut backward: Vec<RunOutcome> =
                 (0..6).rev().map(|course| other.simulate_run(course)).collect();
             let forward = Forecast::from_runs(&plan, forward);
             assert_eq!(forward, Forecast::from_runs(&plan, std::mem::take(&mut backward)));
             let again = plan_of(doc.root(), release, 7);
-            let mut player = again.run_simulator();
+            let mut player = again.create_run_simulator();
             let again = Forecast::from_runs(&again, (0..6).map(|course| player.simulate_run(course)));
             assert_eq!(forward, again, "{}", doc.root().get("id").text());
         }
@@ -48,7 +48,7 @@ fn no_device_is_given_twice() {
         for (_, release) in releases() {
             for seed in 0..8 {
                 let plan = plan_of(scenario, release, seed);
-                let forecast = Forecast::from_runs(&plan, [plan.run_simulator().simulate_run(0)]);
+                let forecast = Forecast::from_runs(&plan, [plan.create_run_simulator().simulate_run(0)]);
                 let mut holders: BTreeMap<(String, String, String), String> = BTreeMap::new();
                 for pod in
                     forecast.pods.iter().filter(|pod| pod.outcome == PodOutcome::Fits && !pod.evicted_again)
@@ -77,7 +77,7 @@ fn every_pod_has_one_outcome() {
         let doc = parse(line).expect("JSON");
         for (_, release) in releases() {
             let plan = plan_of(doc.root(), release, 3);
-            let mut player = plan.run_simulator();
+            let mut player = plan.create_run_simulator();
             let forecast = Forecast::from_runs(&plan, (0..8).map(|course| player.simulate_run(course)));
             let totals = forecast.totals;
             let sum = totals.fits + totals.sometimes + totals.pending + totals.unknown + totals.not_recreated;

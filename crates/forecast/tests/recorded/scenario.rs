@@ -23,7 +23,7 @@ pub(crate) fn play(
     samples: u32,
 ) -> Forecast {
     let plan = Plan::new(state, steps, release, settings());
-    let mut player = plan.run_simulator();
+    let mut player = plan.create_run_simulator();
     let courses: Vec<_> = (0..samples).map(|course| player.simulate_run(course)).collect();
     Forecast::from_runs(&plan, courses)
 }
@@ -205,7 +205,7 @@ fn compare_pod(
                 found.outcome, found.fits, found.message, found.not_modelled
             ));
         }
-        let is_there = |placement: &tollgate_forecast::Placement| {
+        let is_there = |placement: &tollgate_forecast::PlacementWithRunCount| {
             placement.place.node == look.node && claims_of(&placement.place) == look.claims
         };
         if !look.is_bound || found.placements.iter().any(is_there) {

@@ -12,8 +12,8 @@ pub fn is_semver(value: &str) -> bool {
     let (front, build) = split_optional(value, '+');
     let (core, pre) = split_optional(front, '-');
     core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && pre.is_none_or(|part| part.split('.').all(is_pre_release))
+        && core.split('.').all(is_number_without_leading_zero)
+        && pre.is_none_or(|part| part.split('.').all(is_pre_release_identifier))
         && build.is_none_or(|part| part.split('.').all(is_identifier))
 }
 
@@ -26,14 +26,15 @@ pub fn split_optional(value: &str, at: char) -> (&str, Option<&str>) {
 }
 
 /// True for digits without a leading zero.
-fn is_number(part: &str) -> bool {
+fn is_number_without_leading_zero(part: &str) -> bool {
     let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     digits && (part.len() == 1 || !part.starts_with('0'))
 }
 
 /// True for an identifier that has no leading zero if it is a number.
-fn is_pre_release(part: &str) -> bool {
-    is_identifier(part) && (is_number(part) || !part.bytes().all(|byte| byte.is_ascii_digit()))
+fn is_pre_release_identifier(part: &str) -> bool {
+    is_identifier(part)
+        && (is_number_without_leading_zero(part) || !part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// True for letters, digits and hyphens; false if empty.

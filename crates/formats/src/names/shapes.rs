@@ -48,12 +48,12 @@ fn is_good_block(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> bool {
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn has_dns_label_shape(value: &str) -> bool {
-    has_valid_edges(value, is_lower_or_digit, |byte| is_lower_or_digit(byte) || byte == b'-')
+    has_valid_edge_and_inner_bytes(value, is_lower_or_digit, |byte| is_lower_or_digit(byte) || byte == b'-')
 }
 
 /// True if `value` is a DNS-1123 subdomain: labels joined by single dots. Neither they nor the value have a length
 /// limit here.
-pub fn is_subdomain(value: &str) -> bool {
+pub fn has_subdomain_shape(value: &str) -> bool {
     // The empty value and a leading dot fail like a dot after a dot.
     let mut last = b'.';
     for &byte in value.as_bytes() {
@@ -72,7 +72,7 @@ pub fn is_subdomain(value: &str) -> bool {
 
 /// True if the value matches the expression of subdomains under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and
 /// U+017F (long s) onto `s`; no other non-ASCII character folds onto a letter of the class.
-pub(super) fn is_subdomain_caseless(value: &str) -> bool {
+pub(super) fn has_caseless_subdomain_shape(value: &str) -> bool {
     let alphanumeric =
         |letter: char| letter.is_ascii_alphanumeric() || letter == '\u{212a}' || letter == '\u{17f}';
     value.split('.').all(|label| {
@@ -83,8 +83,8 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 }
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
-pub(super) fn is_qualified_name_part(value: &str) -> bool {
-    has_valid_edges(value, |byte| byte.is_ascii_alphanumeric(), is_label_byte)
+pub(super) fn has_qualified_name_part_shape(value: &str) -> bool {
+    has_valid_edge_and_inner_bytes(value, |byte| byte.is_ascii_alphanumeric(), is_label_byte)
 }
 
 /// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
@@ -107,7 +107,11 @@ pub fn is_condition_reason(value: &str) -> bool {
 
 /// True if `value` is not empty, its first and last byte pass `edge`, and all of its bytes pass `inner`.
 #[inline]
-fn has_valid_edges(value: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool + Copy) -> bool {
+fn has_valid_edge_and_inner_bytes(
+    value: &str,
+    edge: impl Fn(u8) -> bool,
+    inner: impl Fn(u8) -> bool + Copy,
+) -> bool {
     let bytes = value.as_bytes();
     let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return false };
     edge(first) && edge(last) && all_bytes(bytes, inner)

@@ -11,7 +11,7 @@ use crate::gofmt;
 /// True if `value` is a UUID in lower case, the only form that 1.37 accepts. The error text is
 /// [`NOT_LOWERCASE_UUID`](super::NOT_LOWERCASE_UUID).
 pub fn is_lowercase_uuid(value: &str) -> bool {
-    is_dashed_hex(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
+    has_hyphenated_uuid_shape(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// The text with which 1.34 to 1.36 refuse a share id; `None` if they accept it.
@@ -20,7 +20,7 @@ pub fn is_lowercase_uuid(value: &str) -> bool {
 pub fn uid_problem(value: &str) -> Option<Problem> {
     let bytes = value.as_bytes();
     let parses = match bytes.len() {
-        36 => is_dashed_hex(bytes),
+        36 => has_hyphenated_uuid_shape(bytes),
         32 => bytes.iter().all(u8::is_ascii_hexdigit),
         45 => {
             let (scheme, rest) = bytes.split_at_checked(9)?;
@@ -28,10 +28,10 @@ pub fn uid_problem(value: &str) -> Option<Problem> {
                 let scheme = gofmt::quote_bytes(scheme);
                 return Some(Cow::Owned(format!("error validating uid: invalid urn prefix: {scheme}")));
             }
-            is_dashed_hex(rest)
+            has_hyphenated_uuid_shape(rest)
         }
         38 => match bytes {
-            [b'{', inner @ .., b'}'] => is_dashed_hex(inner),
+            [b'{', inner @ .., b'}'] => has_hyphenated_uuid_shape(inner),
             _ => return Some(Cow::Borrowed(texts::INVALID_UID_BRACKETS)),
         },
         length => return Some(Cow::Owned(format!("error validating uid: invalid UUID length: {length}"))),
@@ -46,7 +46,7 @@ pub fn uid_problem(value: &str) -> Option<Problem> {
 }
 
 /// True for hexadecimal digits of either case in the form 8-4-4-4-12.
-fn is_dashed_hex(bytes: &[u8]) -> bool {
+fn has_hyphenated_uuid_shape(bytes: &[u8]) -> bool {
     bytes.len() == 36
         && bytes.iter().enumerate().all(|(idx, byte)| match idx {
             8 | 13 | 18 | 23 => *byte == b'-',

@@ -116,7 +116,11 @@ impl<'a> DecimalView<'a> {
         let subtract = large.negative != small.negative;
         let mut carry = 0;
         let mut reversed = Vec::with_capacity(places + 1);
-        for (a, b) in large.digits_from(exponent).zip(small.digits_from(exponent)).take(places) {
+        for (a, b) in large
+            .digits_from_place_upwards(exponent)
+            .zip(small.digits_from_place_upwards(exponent))
+            .take(places)
+        {
             let sum = if subtract {
                 i16::from(a) - i16::from(b) + carry
             } else {
@@ -126,12 +130,12 @@ impl<'a> DecimalView<'a> {
             reversed.push(digit(sum.rem_euclid(10).unsigned_abs()));
         }
         reversed.push(digit(carry.unsigned_abs()));
-        Some(Decimal { negative: large.negative, digits: from_reversed(reversed), exponent })
+        Some(Decimal { negative: large.negative, digits: reversed_without_leading_zeros(reversed), exponent })
     }
 
     /// The digits from `10^place` upwards, lowest first. The iterator is endless and returns zeros beyond the
     /// number.
-    fn digits_from(self, place: i64) -> impl Iterator<Item = u8> {
+    fn digits_from_place_upwards(self, place: i64) -> impl Iterator<Item = u8> {
         let zeros = usize::try_from(self.exponent.saturating_sub(place)).unwrap_or(0);
         std::iter::repeat_n(0, zeros).chain(self.digits.iter().rev().copied()).chain(std::iter::repeat(0))
     }
@@ -161,7 +165,7 @@ pub(super) fn times_power_of_two(digits: &[u8], bits: u32) -> Vec<u8> {
         reversed.push(digit(carry % 10));
         carry /= 10;
     }
-    from_reversed(reversed)
+    reversed_without_leading_zeros(reversed)
 }
 
 /// The digits of the number divided by 1024; `None` if it cannot be divided without a remainder.
@@ -185,7 +189,7 @@ pub(super) fn incremented(digits: &[u8]) -> Vec<u8> {
     let mut above = digits.iter().rev().skip(nines);
     reversed.push(above.next().map_or(1, |&digit| digit + 1));
     reversed.extend(above);
-    from_reversed(reversed)
+    reversed_without_leading_zeros(reversed)
 }
 
 /// The digits without the zeros at their end.
@@ -200,7 +204,7 @@ pub(super) fn push_digits(out: &mut String, digits: &[u8]) {
 }
 
 /// Digits given lowest first, in the usual order and without leading zeros.
-fn from_reversed(mut reversed: Vec<u8>) -> Vec<u8> {
+fn reversed_without_leading_zeros(mut reversed: Vec<u8>) -> Vec<u8> {
     while reversed.last() == Some(&0) {
         reversed.pop();
     }

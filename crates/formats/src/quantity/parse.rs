@@ -29,13 +29,13 @@ pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
     }
     let parts = split_parts(text)?;
     let (format, exponent) = read_suffix(parts.suffix).ok_or(ParseError::Suffix)?;
-    if let Some(quick) = parse_int(text, &parts, format, exponent) {
+    if let Some(quick) = parse_as_scaled_int64(text, &parts, format, exponent) {
         return Ok(quick);
     }
     if !parts.has_digits {
         return Err(ParseError::Numeric);
     }
-    Ok(parse_arbitrary_precision(&parts, format, exponent))
+    Ok(parse_as_rounded_and_capped_decimal(&parts, format, exponent))
 }
 
 /// Splits the text of a quantity into its parts; an error if it does not have the form of one.
@@ -111,7 +111,7 @@ fn read_suffix(suffix: &str) -> Option<(SuffixFormat, i32)> {
 }
 
 /// The quantity with an `int64`, and with its text if that is canonical; `None` if upstream keeps it as a decimal.
-fn parse_int<'a>(
+fn parse_as_scaled_int64<'a>(
     text: &'a str,
     parts: &QuantityParts<'_>,
     format: SuffixFormat,
@@ -147,7 +147,7 @@ fn parse_int<'a>(
 }
 
 /// The quantity with a decimal, rounded up to nano; amounts with a binary suffix are capped at the largest `int64`.
-fn parse_arbitrary_precision(
+fn parse_as_rounded_and_capped_decimal(
     parts: &QuantityParts<'_>,
     mut format: SuffixFormat,
     exponent: i32,

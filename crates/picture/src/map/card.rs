@@ -7,14 +7,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::{CardPlace, Device, Holder, ShownDeviceState, state_counts};
-use crate::bars::{self, ClassCounts};
-use crate::frame::{counted, grouped};
-use crate::text::{Text, breakable, namespaced};
+use super::{CardNodeOrPool, Device, Holder, ShownDeviceState, summarize_devices_by_main_state};
+use crate::bars::{self, DeviceClassCounts};
+use crate::frame::{counted, group_thousands};
+use crate::text::{SafeText, breakable_after_separators, namespaced};
 
 /// The card of a node, or of a pool whose devices do not belong to one node.
 #[derive(Clone, Debug)]
-pub struct Card {
+pub struct NodeOrPoolCard {
     /// The id of the card's HTML element.
     pub id: String,
     /// The digest of its draft.
@@ -22,19 +22,19 @@ pub struct Card {
     pub html: Markup,
     /// True if a device of the card is tainted, blocked or not published.
     pub(super) is_unusual: bool,
-    title: Text,
+    title: SafeText,
     /// The number of devices in each state, in words.
     words: String,
-    counts: ClassCounts,
+    counts: DeviceClassCounts,
 }
 
 /// The data for a card. Its digest shows whether the card has changed, which is faster than drawing it again.
 #[derive(Clone, Debug)]
-pub struct CardDraft<'r> {
+pub struct NodeOrPoolCardDraft<'r> {
     pub id: String,
     /// The digest of the devices. It is only comparable within one process.
     pub digest: u64,
-    place: CardPlace<'r>,
+    place: CardNodeOrPool<'r>,
     devices: Vec<&'r Device>,
     /// For each device, the number of earlier cells of devices with the same driver, pool and name; usually 0.
     repeats: Vec<usize>,
@@ -43,14 +43,14 @@ pub struct CardDraft<'r> {
 /// Maximum number of holders, and of taints, that are written out in a cell; more are counted.
 const MAX_LISTED_PER_CELL: usize = 3;
 
-impl<'r> CardDraft<'r> {
+impl<'r> NodeOrPoolCardDraft<'r> {
     /// Creates the draft of the card of a node or pool. `seen` counts the cells so far by driver, pool and name of the
     /// device.
     pub(super) fn new(
-        place: CardPlace<'r>,
+        place: CardNodeOrPool<'r>,
         devices: Vec<&'r Device>,
         seen: &mut HashMap<[&'r str; 3], usize>,
-    ) -> CardDraft<'r> {
+    ) -> NodeOrPoolCardDraft<'r> {
         let kind = if place.is_pool { "pool" } else { "node" };
         let names = |device: &'r Device| -> [&'r str; 3] { [&device.driver, &device.pool, &device.device] };
         let repeats = devices.iter().map(|device| {
@@ -62,17 +62,17 @@ impl<'r> CardDraft<'r> {
         let mut hasher = DefaultHasher::new();
         (&devices, &repeats).hash(&mut hasher);
         let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
-        CardDraft { id, digest: hasher.finish(), place, devices, repeats }
+        NodeOrPoolCardDraft { id, digest: hasher.finish(), place, devices, repeats }
     }
 
     /// Draws the card.
-    pub fn draw(&self) -> Card {
-        let CardDraft { id, place, devices, .. } = self;
+    pub fn draw(&self) -> NodeOrPoolCard {
+        let NodeOrPoolCardDraft { id, place, devices, .. } = self;
         let title = match place.driver {
-            "" => Text::from(place.name.0),
-            driver => Text::from(format!("{driver}/{}", place.name.0)),
+            "" => SafeText::from(place.name.0),
+            driver => SafeText::from(format!("{driver}/{}", place.name.0)),
         };
-        let words = state_counts(devices.iter().copied());
+        let words = summarize_devices_by_main_state(devices.iter().copied());
         let is_unusual = |state: &ShownDeviceState| {
             matches!(
                 state,
@@ -80,12 +80,12 @@ impl<'r> CardDraft<'r> {
             )
         };
         let is_tainted = devices.iter().any(|device| device.is(ShownDeviceState::Tainted));
-        Card {
+        NodeOrPoolCard {
             html: html! {
                 article.node.marked[is_tainted] id=(id) {
                     (heading(&title, place.is_pool, devices.len(), &words))
                     ul.cells {
-                        @for (device, repeat) in devices.iter().zip(&self.repeats) { (device_cell(device, *repeat)) }
+                        @for (device, repeat) in devices.iter().zip(&self.repeats) { (device_cell_with_unique_id(device, *repeat)) }
                     }
                 }
             },
@@ -102,7 +102,7 @@ impl<'r> CardDraft<'r> {
 /// Approximate size in bytes of a card that shows only numbers.
 pub(super) const COMPACT_CARD_BYTES: usize = 600;
 
-impl Card {
+impl NodeOrPoolCard {
     /// The card with only the numbers of devices by state.
     pub(super) fn compact(&self) -> Markup {
         html! {
@@ -114,29 +114,29 @@ impl Card {
     }
 }
 
-fn heading(title: &Text, is_pool: bool, devices: usize, words: &str) -> Markup {
+fn heading(title: &SafeText, is_pool: bool, devices: usize, words: &str) -> Markup {
     html! {
         h3 { @if is_pool { span.kind { "pool " } } (title) }
         p.sum { (counted(devices, "device")) ": " (words) }
     }
 }
 
-fn count_states(devices: &[&Device]) -> ClassCounts {
+fn count_states(devices: &[&Device]) -> DeviceClassCounts {
     let of = |state: ShownDeviceState| devices.iter().filter(|device| device.is(state)).count();
     let is_held =
         |device: &&&Device| device.is(ShownDeviceState::Allocated) || device.is(ShownDeviceState::Shared);
-    ClassCounts {
+    DeviceClassCounts {
         total: devices.len(),
         allocated: devices.iter().filter(is_held).count(),
         tainted: of(ShownDeviceState::Tainted),
         blocked: of(ShownDeviceState::Blocked),
         free: of(ShownDeviceState::Free),
-        ..ClassCounts::default()
+        ..DeviceClassCounts::default()
     }
 }
 
 /// The cell of a device. Two slices can list a device of the same name; `repeat` is how many cells have it already.
-fn device_cell(device: &Device, repeat: usize) -> Markup {
+fn device_cell_with_unique_id(device: &Device, repeat: usize) -> Markup {
     let classes: Vec<&str> = device.states.iter().map(|state| state.css_class()).collect();
     let states: Vec<&str> = device.states.iter().map(|state| state.name()).collect();
     let left: Vec<String> =
@@ -147,9 +147,9 @@ fn device_cell(device: &Device, repeat: usize) -> Markup {
             i { (states.join(", ")) }
             @if !device.holders.is_empty() { span { (holders(&device.holders)) } }
             @if let Some(why) = &device.blocked_by { em { (why) } }
-            @if !left.is_empty() { em { "left: " (Text::from(left.join(", "))) } }
+            @if !left.is_empty() { em { "left: " (SafeText::from(left.join(", "))) } }
             @for taint in device.taints.iter().take(MAX_LISTED_PER_CELL) {
-                em { (breakable(&taint.label())) " from " (taint.source.name) }
+                em { (breakable_after_separators(&taint.taint_in_kubectl_notation())) " from " (taint.source.name) }
             }
             @if device.taints.len() > MAX_LISTED_PER_CELL {
                 em { "and " (counted(device.taints.len() - MAX_LISTED_PER_CELL, "more taint")) }
@@ -179,7 +179,7 @@ fn holders(holders: &[Holder]) -> Markup {
     names.truncate(MAX_LISTED_PER_CELL);
     html! {
         (PreEscaped(names.join(", ")))
-        @if more > 0 { " and " (grouped(more)) " more" }
+        @if more > 0 { " and " (group_thousands(more)) " more" }
     }
 }
 

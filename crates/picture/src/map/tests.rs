@@ -1,6 +1,9 @@
 //! Ids, digests, the order of cards, and what happens to maps that are too large.
 
-use super::{DevicesReport, Natural, card_drafts, devices_map, state_counts};
+use super::{
+    DevicesReport, NaturallyOrderedName, devices_map_within_bytes, node_and_pool_card_drafts,
+    summarize_devices_by_main_state,
+};
 
 fn report(devices: &str) -> DevicesReport {
     serde_json::from_str(&format!("{{\"devices\":[{devices}]}}")).expect("a report")
@@ -14,8 +17,10 @@ fn device(node: &str, name: &str, state: &str) -> String {
 fn a_card_changes_its_digest_and_keeps_its_id() {
     let before = report(&[device("a", "0", "free"), device("b", "0", "free")].join(","));
     let after = report(&[device("a", "0", "free"), device("b", "0", "allocated")].join(","));
-    let (before, after) = (card_drafts(&before), card_drafts(&after));
-    let ids = |cards: &[super::CardDraft<'_>]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
+    let (before, after) = (node_and_pool_card_drafts(&before), node_and_pool_card_drafts(&after));
+    let ids = |cards: &[super::NodeOrPoolCardDraft<'_>]| {
+        cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(ids(&before), ids(&after));
     let changed: Vec<bool> = before.iter().zip(&after).map(|(one, two)| one.digest != two.digest).collect();
     assert_eq!(changed, [false, true]);
@@ -35,14 +40,18 @@ fn devices_are_counted_once() {
     ] {
         let device = |states: &str| device("a", "0", &states.replace('+', "\",\""));
         let devices: Vec<String> = states.split_whitespace().map(device).collect();
-        assert_eq!(state_counts(report(&devices.join(",")).devices.iter()), expected, "{states}");
+        assert_eq!(
+            summarize_devices_by_main_state(report(&devices.join(",")).devices.iter()),
+            expected,
+            "{states}"
+        );
     }
 }
 
 #[test]
 fn nodes_are_in_the_order_of_people() {
     let mut names = ["node-10", "node-2", "node-2a", "node", "a9", "node-02", "node-99999999999999999999"];
-    names.sort_by_key(|name| Natural(name));
+    names.sort_by_key(|name| NaturallyOrderedName(name));
     assert_eq!(names, ["a9", "node", "node-99999999999999999999", "node-02", "node-2", "node-2a", "node-10"]);
 }
 
@@ -58,9 +67,9 @@ fn what_does_not_fit_is_counted_and_the_page_says_so() {
         })
         .collect();
     let report = report(&devices.join(","));
-    let all = devices_map(&report, 1_000_000).0;
+    let all = devices_map_within_bytes(&report, 1_000_000).0;
     assert!(!all.contains("10 MB") && all.matches("<li class=\"f\"").count() == 399, "{all}");
-    let some = devices_map(&report, 30_000).0;
+    let some = devices_map_within_bytes(&report, 30_000).0;
     assert!(some.len() < 40_000, "{}", some.len());
     assert!(some.contains("10 MB") && some.contains("class=\"node sum\""), "{some}");
     assert!(some.contains("<li class=\"t\""), "what is unusual is shown first");

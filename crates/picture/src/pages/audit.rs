@@ -5,46 +5,46 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{TABLE_BYTE_BUDGET, tile_class, tiles};
-use crate::frame::{Frame, ReportSource, counted, grouped};
+use super::{TABLE_BYTE_BUDGET, tile_class_bad_unless_zero, tiles};
+use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
 use crate::table::{DUE_OR_OVERDUE, FINDING_COUNTS, FINDINGS, Table};
-use crate::text::Text;
+use crate::text::SafeText;
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Report {
-    profiles: Vec<Text>,
+    profiles: Vec<SafeText>,
     results: Vec<Object>,
     summary: Summary,
-    audit: Audit,
+    audit: AuditListingsAndCounts,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Object {
-    kind: Text,
-    namespace: Text,
-    name: Text,
-    verdict: Text,
+    kind: SafeText,
+    namespace: SafeText,
+    name: SafeText,
+    verdict: SafeText,
     findings: Vec<Finding>,
-    error: Option<Unreadable>,
+    error: Option<UnreadableObjectError>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Unreadable {
-    message: Text,
+struct UnreadableObjectError {
+    message: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Finding {
-    rule: Text,
-    level: Text,
-    message: Text,
-    policy: Option<Text>,
-    help: Option<Text>,
-    denied_from: Option<Text>,
+    rule: SafeText,
+    level: SafeText,
+    message: SafeText,
+    policy: Option<SafeText>,
+    help: Option<SafeText>,
+    denied_from: Option<SafeText>,
 }
 
 #[derive(Default, Debug, Deserialize)]
@@ -60,27 +60,27 @@ struct Summary {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Audit {
-    listed: Vec<ListedResource>,
-    not_served: Vec<Text>,
-    by_rule: BTreeMap<Text, FindingsByLevel>,
-    by_namespace: BTreeMap<Text, FindingsByLevel>,
+struct AuditListingsAndCounts {
+    listed: Vec<ListedResourceType>,
+    not_served: Vec<SafeText>,
+    by_rule: BTreeMap<SafeText, FindingCountsByLevel>,
+    by_namespace: BTreeMap<SafeText, FindingCountsByLevel>,
     expiring_entries: Vec<ExpiringAllowEntry>,
-    failing_claims: Vec<FailingClaim>,
+    failing_claims: Vec<ClaimDeniedIfRecreated>,
     forgotten_rules: Vec<ForgottenTaintRule>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ListedResource {
-    resource: Text,
-    api_version: Text,
+struct ListedResourceType {
+    resource: SafeText,
+    api_version: SafeText,
     objects: usize,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct FindingsByLevel {
+struct FindingCountsByLevel {
     denied: usize,
     warned: usize,
     audited: usize,
@@ -90,45 +90,45 @@ struct FindingsByLevel {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct ExpiringAllowEntry {
-    policy: Text,
-    entry: Text,
-    tolerations: Text,
-    expires: Text,
+    policy: SafeText,
+    entry: SafeText,
+    tolerations: SafeText,
+    expires: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct FailingClaim {
-    namespace: Text,
-    name: Text,
-    from: Text,
-    policy: Text,
+struct ClaimDeniedIfRecreated {
+    namespace: SafeText,
+    name: SafeText,
+    from: SafeText,
+    policy: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ForgottenTaintRule {
-    name: Text,
-    expired: Option<Text>,
+    name: SafeText,
+    expired: Option<SafeText>,
     has_owner: bool,
     devices: usize,
 }
 
 /// The page for the report of `audit -o json`. `at` is the time of the audit.
-pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<String> {
+pub fn audit(json: &str, at: &str, page: &ReportProvenance) -> serde_json::Result<String> {
     let report: Report = serde_json::from_str(json)?;
     let Summary { checked, valid, invalid, unreadable, denied, warned } = report.summary;
     // A valid object can have warnings.
     let is_accepted = |object: &&Object| &*object.verdict == "valid" && !object.findings.is_empty();
     let accepted = report.results.iter().filter(is_accepted).count();
     let profiles: Vec<&str> = report.profiles.iter().map(|profile| &**profile).collect();
-    let frame = Frame {
+    let frame = HtmlPage {
         page,
         title: "Audit",
         lead: html! {
             strong { (counted(checked, "object")) " checked" } ": "
-            strong { (grouped(invalid)) " would be denied" } ", "
-            (grouped(accepted)) " would be accepted with findings, " (grouped(valid.saturating_sub(accepted)))
+            strong { (group_thousands(invalid)) " would be denied" } ", "
+            (group_thousands(accepted)) " would be accepted with findings, " (group_thousands(valid.saturating_sub(accepted)))
             " without findings."
             @if unreadable > 0 { " " strong.warn { (counted(unreadable, "object")) " cannot be read." } }
         },
@@ -137,10 +137,10 @@ pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<St
         body: html! {
             (tiles(&[
                 ("calm", checked, "objects checked"),
-                (tile_class(invalid), invalid, "objects that would be denied"),
-                (tile_class(denied), denied, "findings that deny"),
-                (tile_class(warned), warned, "warnings"),
-                (tile_class(unreadable), unreadable, "unreadable objects"),
+                (tile_class_bad_unless_zero(invalid), invalid, "objects that would be denied"),
+                (tile_class_bad_unless_zero(denied), denied, "findings that deny"),
+                (tile_class_bad_unless_zero(warned), warned, "warnings"),
+                (tile_class_bad_unless_zero(unreadable), unreadable, "unreadable objects"),
             ]))
             section {
                 h2 { "Findings" }
@@ -151,7 +151,7 @@ pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<St
                         "allowed, the policy only warns so far."
                     }
                     li { "Next: run " code { "tollgate explain RULE" } " for a rule of the table, correct the objects, and audit again." }
-                    @if has_immutable_object(&report.results) { li {
+                    @if has_finding_on_immutable_object(&report.results) { li {
                         "The specs of ResourceClaims and ResourceClaimTemplates cannot be edited. Create a corrected template with another "
                         "name, and refer to it in the pod templates of the workloads. Existing claims stay as they are: a claim that was "
                         "created from a template is deleted with its pod. Delete other claims when no pod uses them, and create them again."
@@ -166,10 +166,10 @@ pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<St
                 }
                 section {
                     h2 { "Findings by namespace" }
-                    (finding_counts_table(&report.audit.by_namespace, "Findings in each namespace", namespace))
+                    (finding_counts_table(&report.audit.by_namespace, "Findings in each namespace", namespace_or_cluster_scoped))
                 }
             }
-            (due_soon_section(&report.audit))
+            (due_soon_or_overdue_section(&report.audit))
             (listed_resources_section(&report.audit))
         },
         read_more: &[
@@ -178,17 +178,17 @@ pub fn audit(json: &str, at: &str, page: &ReportSource) -> serde_json::Result<St
             ("reference/json.md", "The same report as JSON"),
         ],
     };
-    Ok(frame.render())
+    Ok(frame.render_page_or_part())
 }
 
 /// True if a finding is about an object whose spec the API server does not let anyone edit.
-fn has_immutable_object(objects: &[Object]) -> bool {
+fn has_finding_on_immutable_object(objects: &[Object]) -> bool {
     let is_immutable = |object: &Object| matches!(&*object.kind, "ResourceClaim" | "ResourceClaimTemplate");
     objects.iter().any(|object| is_immutable(object) && !object.findings.is_empty())
 }
 
 /// The name of a rule, with a link to its page.
-fn rule_link(rule: &Text, page: &ReportSource) -> Markup {
+fn rule_link(rule: &SafeText, page: &ReportProvenance) -> Markup {
     // Rules are named by Tollgate; whatever else is in a report is text.
     let is_rule = rule.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     html! {
@@ -196,11 +196,11 @@ fn rule_link(rule: &Text, page: &ReportSource) -> Markup {
     }
 }
 
-fn namespace(name: &Text) -> Markup {
+fn namespace_or_cluster_scoped(name: &SafeText) -> Markup {
     html! { @if name.is_empty() { "(cluster-scoped)" } @else { (name) } }
 }
 
-fn findings(objects: &[Object], page: &ReportSource) -> Markup {
+fn findings(objects: &[Object], page: &ReportProvenance) -> Markup {
     let mut table = Table::new(&FINDINGS, TABLE_BYTE_BUDGET);
     for object in objects {
         let name = || {
@@ -216,7 +216,7 @@ fn findings(objects: &[Object], page: &ReportSource) -> Markup {
                 "warn" => "bad",
                 _ => "calm",
             };
-            table.add([
+            table.add_row_or_count_omitted([
                 name(),
                 html! { span.tag.(class) { (finding.level) } },
                 html! {
@@ -231,7 +231,7 @@ fn findings(objects: &[Object], page: &ReportSource) -> Markup {
             ]);
         }
         if let Some(error) = &object.error {
-            table.add([
+            table.add_row_or_count_omitted([
                 name(),
                 html! { span.tag.deny { "unreadable" } },
                 html! { "–" },
@@ -243,38 +243,38 @@ fn findings(objects: &[Object], page: &ReportSource) -> Markup {
 }
 
 fn finding_counts_table(
-    counts: &BTreeMap<Text, FindingsByLevel>,
+    counts: &BTreeMap<SafeText, FindingCountsByLevel>,
     caption: &str,
-    name: impl Fn(&Text) -> Markup,
+    name: impl Fn(&SafeText) -> Markup,
 ) -> Markup {
     let mut table = Table::new(&FINDING_COUNTS, TABLE_BYTE_BUDGET / 16);
     for (key, count) in counts {
         let [denied, warned, audited, objects] = [count.denied, count.warned, count.audited, count.objects]
-            .map(|count| html! { (grouped(count)) });
-        table.add([name(key), denied, warned, audited, objects]);
+            .map(|count| html! { (group_thousands(count)) });
+        table.add_row_or_count_omitted([name(key), denied, warned, audited, objects]);
     }
     table.finish(caption, "None")
 }
 
 /// Tables of exceptions that end soon, and of rules that should have ended.
-fn due_soon_section(audit: &Audit) -> Markup {
+fn due_soon_or_overdue_section(audit: &AuditListingsAndCounts) -> Markup {
     let mut table = Table::new(&DUE_OR_OVERDUE, TABLE_BYTE_BUDGET / 16);
     for entry in &audit.expiring_entries {
-        table.add([
+        table.add_row_or_count_omitted([
             html! { "allow entry " (entry.entry) " of " b { (entry.policy) } },
             html! { "expires " time { (entry.expires) } },
             html! { (entry.tolerations) },
         ]);
     }
     for claim in &audit.failing_claims {
-        table.add([
+        table.add_row_or_count_omitted([
             html! { "claim " (claim.namespace) "/" b { (claim.name) } },
             html! { "denied from " time { (claim.from) } },
             html! { "by " (claim.policy) " if it is created again" },
         ]);
     }
     for rule in &audit.forgotten_rules {
-        table.add([
+        table.add_row_or_count_omitted([
             html! { "DeviceTaintRule " b { (rule.name) } },
             html! { @if let Some(expired) = &rule.expired { "expired " time { (expired) } } @else { "has no end" } },
             html! { (counted(rule.devices, "device")) @if !rule.has_owner { "; has no owner" } },
@@ -287,7 +287,7 @@ fn due_soon_section(audit: &Audit) -> Markup {
     }
 }
 
-fn listed_resources_section(audit: &Audit) -> Markup {
+fn listed_resources_section(audit: &AuditListingsAndCounts) -> Markup {
     html! {
         @if !audit.listed.is_empty() {
             section {

@@ -6,18 +6,20 @@ use maud::{Markup, html};
 
 use crate::MAX_PAGE_BYTES;
 use crate::bars;
-use crate::frame::{Frame, ReportSource, completeness, counted, grouped};
-use crate::map::{Device, DevicesReport, ShownDeviceState, devices_map, state_counts};
+use crate::frame::{HtmlPage, ReportProvenance, completeness, counted, group_thousands};
+use crate::map::{
+    Device, DevicesReport, ShownDeviceState, devices_map_within_bytes, summarize_devices_by_main_state,
+};
 use crate::table::{NAMESPACES, TAINTS, Table};
-use crate::text::{Text, unbroken};
+use crate::text::{SafeText, unbroken};
 
 /// Bytes reserved for the parts of the page beside the map.
 const BYTES_BESIDE_MAP: usize = 1_500_000;
 
 /// The page for the record of `devices -o json`.
-pub fn devices(json: &str, page: &ReportSource) -> serde_json::Result<String> {
+pub fn devices(json: &str, page: &ReportProvenance) -> serde_json::Result<String> {
     let report: DevicesReport = serde_json::from_str(json)?;
-    let frame = Frame {
+    let frame = HtmlPage {
         page,
         title: "Devices",
         lead: lead(&report),
@@ -30,9 +32,9 @@ pub fn devices(json: &str, page: &ReportSource) -> serde_json::Result<String> {
                     (bars::class_bars(&report.classes))
                 }
             }
-            section { h2 { "Devices by node" } (devices_map(&report, MAX_PAGE_BYTES - BYTES_BESIDE_MAP)) }
+            section { h2 { "Devices by node" } (devices_map_within_bytes(&report, MAX_PAGE_BYTES - BYTES_BESIDE_MAP)) }
             section { h2 { "Taints" } (taints(&report.devices)) }
-            section { h2 { "Devices by namespace" } (namespaces(&report.devices)) }
+            section { h2 { "Devices by namespace" } (held_devices_by_namespace_table(&report.devices)) }
             section { h2 { "Next steps" } (next_steps()) }
         },
         read_more: &[
@@ -40,7 +42,7 @@ pub fn devices(json: &str, page: &ReportSource) -> serde_json::Result<String> {
             ("reference/json.md", "The same report as JSON"),
         ],
     };
-    Ok(frame.render())
+    Ok(frame.render_page_or_part())
 }
 
 /// Commands that answer the questions which a map of devices raises, for the same cluster or dump.
@@ -56,7 +58,7 @@ fn next_steps() -> Markup {
 
 /// The sections of the page of devices beside the map, which a live page replaces one by one.
 #[derive(Clone, Debug)]
-pub struct DevicePageSections {
+pub struct DevicePageSectionsBesideMap {
     pub lead: Markup,
     pub completeness: Markup,
     pub classes: Markup,
@@ -65,13 +67,13 @@ pub struct DevicePageSections {
 }
 
 /// Draws the sections of the page of devices beside the map.
-pub fn device_page_sections(report: &DevicesReport) -> DevicePageSections {
-    DevicePageSections {
+pub fn device_page_sections_beside_map(report: &DevicesReport) -> DevicePageSectionsBesideMap {
+    DevicePageSectionsBesideMap {
         lead: lead(report),
         completeness: completeness(&report.incomplete),
         classes: bars::class_bars(&report.classes),
         taints: taints(&report.devices),
-        namespaces: namespaces(&report.devices),
+        namespaces: held_devices_by_namespace_table(&report.devices),
     }
 }
 
@@ -79,7 +81,7 @@ pub fn device_page_sections(report: &DevicesReport) -> DevicePageSections {
 fn lead(report: &DevicesReport) -> Markup {
     html! {
         strong { (counted(report.devices.len(), "device")) }
-        @if !report.devices.is_empty() { ": " (state_counts(report.devices.iter())) }
+        @if !report.devices.is_empty() { ": " (summarize_devices_by_main_state(report.devices.iter())) }
         "."
     }
 }
@@ -98,11 +100,11 @@ struct TaintedDevices<'d> {
 
 /// A table of all taints, each with its source and the number of devices that have it.
 fn taints(devices: &[Device]) -> Markup {
-    let mut taints: BTreeMap<(String, &Text, &Text), TaintedDevices<'_>> = BTreeMap::new();
+    let mut taints: BTreeMap<(String, &SafeText, &SafeText), TaintedDevices<'_>> = BTreeMap::new();
     for device in devices {
         let is_allocated = device.is(ShownDeviceState::Allocated);
         for taint in &device.taints {
-            let key = (taint.label(), &taint.source.kind, &taint.source.name);
+            let key = (taint.taint_in_kubectl_notation(), &taint.source.kind, &taint.source.name);
             let on = taints.entry(key).or_default();
             on.count += 1;
             on.allocated += usize::from(is_allocated);
@@ -113,17 +115,17 @@ fn taints(devices: &[Device]) -> Markup {
     }
     let mut table = Table::new(&TAINTS, BYTES_BESIDE_MAP / 3);
     for ((label, kind, name), on) in taints {
-        table.add([
-            html! { (Text::from(label)) },
+        table.add_row_or_count_omitted([
+            html! { (SafeText::from(label)) },
             html! { (kind) " " (unbroken(name)) },
-            html! { (grouped(on.count)) },
-            html! { (grouped(on.allocated)) },
+            html! { (group_thousands(on.count)) },
+            html! { (group_thousands(on.allocated)) },
             html! {
                 @for (index, device) in on.named.iter().enumerate() {
                     @if index > 0 { ", " }
                     span.w { (device.pool) "/" (device.device) }
                 }
-                @if on.count > on.named.len() { " and " (grouped(on.count - on.named.len())) " more" }
+                @if on.count > on.named.len() { " and " (group_thousands(on.count - on.named.len())) " more" }
             },
         ]);
     }
@@ -131,10 +133,10 @@ fn taints(devices: &[Device]) -> Markup {
 }
 
 /// A table of namespaces, each with the number of devices that its claims hold.
-fn namespaces(devices: &[Device]) -> Markup {
-    let mut held: BTreeMap<&Text, (usize, BTreeSet<&Text>)> = BTreeMap::new();
+fn held_devices_by_namespace_table(devices: &[Device]) -> Markup {
+    let mut held: BTreeMap<&SafeText, (usize, BTreeSet<&SafeText>)> = BTreeMap::new();
     for device in devices {
-        let namespaces: BTreeSet<&Text> =
+        let namespaces: BTreeSet<&SafeText> =
             device.holders.iter().map(|holder| &holder.claim.namespace).collect();
         for namespace in namespaces {
             held.entry(namespace).or_default().0 += 1;
@@ -145,7 +147,11 @@ fn namespaces(devices: &[Device]) -> Markup {
     }
     let mut table = Table::new(&NAMESPACES, BYTES_BESIDE_MAP / 3);
     for (namespace, (devices, claims)) in held {
-        table.add([html! { (namespace) }, html! { (grouped(devices)) }, html! { (grouped(claims.len())) }]);
+        table.add_row_or_count_omitted([
+            html! { (namespace) },
+            html! { (group_thousands(devices)) },
+            html! { (group_thousands(claims.len())) },
+        ]);
     }
     table.finish("Devices that the claims of each namespace hold", "No claim holds a device.")
 }

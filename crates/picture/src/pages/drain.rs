@@ -4,39 +4,40 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_nodes_per_pod,
-    namespace_and_bold_name, notes, selected_devices, tile_class, tiles, workload,
+    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_listed_nodes_per_pod,
+    namespace_and_bold_name, notes, selector_as_driver_pool_device, tile_class_bad_unless_zero, tiles,
+    workload,
 };
-use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{DRAIN_PODS, Table};
-use crate::text::{Text, first_parts, namespaced, unbroken};
+use crate::text::{SafeText, first_parts_and_number_of_others, namespaced, unbroken};
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Plan {
-    profile: Text,
-    at: Text,
-    targets: Vec<Text>,
-    key: Text,
-    verdict: Text,
-    rules: Vec<Rule>,
+    profile: SafeText,
+    at: SafeText,
+    targets: Vec<SafeText>,
+    key: SafeText,
+    verdict: SafeText,
+    rules: Vec<DrainTaintRule>,
     pods: Vec<Pod>,
     waves: Vec<Wave>,
-    budgets: Vec<Budget>,
-    claims_without_pods: Vec<Claim>,
-    dominated_by: Option<Text>,
-    notes: Vec<Text>,
+    budgets: Vec<DisruptionBudget>,
+    claims_without_pods: Vec<ClaimWithoutPods>,
+    dominated_by: Option<SafeText>,
+    notes: Vec<SafeText>,
     totals: Totals,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Rule {
-    name: Text,
-    driver: Option<Text>,
-    pool: Option<Text>,
-    device: Option<Text>,
+struct DrainTaintRule {
+    name: SafeText,
+    driver: Option<SafeText>,
+    pool: Option<SafeText>,
+    device: Option<SafeText>,
     published: usize,
 }
 
@@ -45,15 +46,15 @@ struct Rule {
 struct Pod {
     #[serde(flatten)]
     name: NamespaceAndName,
-    node: Text,
+    node: SafeText,
     workload: Option<KindAndName>,
     devices: Vec<Device>,
-    budgets: Vec<Text>,
-    fate: Text,
+    budgets: Vec<SafeText>,
+    fate: SafeText,
     wave: usize,
-    nodes: Vec<Text>,
-    why: Text,
-    remedy: Text,
+    nodes: Vec<SafeText>,
+    why: SafeText,
+    remedy: SafeText,
 }
 
 impl Pod {
@@ -66,21 +67,21 @@ impl Pod {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Device {
-    driver: Text,
-    pool: Text,
-    device: Text,
+    driver: SafeText,
+    pool: SafeText,
+    device: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Wave {
-    limited_by: Option<Text>,
-    restarts: Vec<Text>,
+    limited_by: Option<SafeText>,
+    restarts: Vec<SafeText>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Budget {
+struct DisruptionBudget {
     #[serde(flatten)]
     name: NamespaceAndName,
     disruptions_allowed: i64,
@@ -89,9 +90,9 @@ struct Budget {
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Claim {
-    namespace: Text,
-    claim: Text,
+struct ClaimWithoutPods {
+    namespace: SafeText,
+    claim: SafeText,
     devices: Vec<Device>,
 }
 
@@ -119,8 +120,8 @@ const LANES_BYTE_BUDGET: usize = 1_000_000;
 /// The commands to carry out a plan and to undo it, quoted for a shell.
 #[derive(Clone, Default, Debug)]
 pub struct DrainCommands {
-    pub run: Text,
-    pub undo: Text,
+    pub run: SafeText,
+    pub undo: SafeText,
     /// True if the plan is about a dump, so that the commands may act on another cluster.
     pub is_for_dump: bool,
 }
@@ -130,7 +131,7 @@ pub struct DrainCommands {
 pub fn drain(
     record: &ReportJson<'_>,
     commands: Option<&DrainCommands>,
-    page: &ReportSource,
+    page: &ReportProvenance,
 ) -> serde_json::Result<String> {
     let plan: Plan = serde_json::from_str(record.json)?;
     let totals = &plan.totals;
@@ -138,15 +139,19 @@ pub fn drain(
     let mut numbers = vec![
         ("calm", totals.devices, "devices to free"),
         ("good", totals.moving.saturating_sub(lost), "pods move"),
-        (tile_class(totals.staying), totals.staying, "pods stay"),
+        (tile_class_bad_unless_zero(totals.staying), totals.staying, "pods stay"),
         ("calm", totals.waves, "waves"),
-        (tile_class(plan.claims_without_pods.len()), plan.claims_without_pods.len(), "claims without pods"),
+        (
+            tile_class_bad_unless_zero(plan.claims_without_pods.len()),
+            plan.claims_without_pods.len(),
+            "claims without pods",
+        ),
     ];
     if lost > 0 {
-        numbers.insert(2, (tile_class(lost), lost, "pods evicted for good"));
+        numbers.insert(2, (tile_class_bad_unless_zero(lost), lost, "pods evicted for good"));
     }
     let title = format!("Drain of {}", joined(&plan.targets));
-    let frame = Frame {
+    let frame = HtmlPage {
         page,
         title: &title,
         lead: html! { strong { "Plan: nothing is changed yet." } " " (plan.verdict) "." },
@@ -186,7 +191,7 @@ pub fn drain(
             ("reference/json.md", "The same plan as JSON"),
         ],
     };
-    Ok(frame.render())
+    Ok(frame.render_page_or_part())
 }
 
 /// How to carry out the plan, and how to undo it.
@@ -212,7 +217,7 @@ fn how_to_drain(commands: Option<&DrainCommands>) -> Markup {
 }
 
 /// The PodDisruptionBudgets of the pods, and what they allow.
-fn budgets(budgets: &[Budget]) -> Markup {
+fn budgets(budgets: &[DisruptionBudget]) -> Markup {
     html! {
         @if !budgets.is_empty() {
             section {
@@ -222,7 +227,7 @@ fn budgets(budgets: &[Budget]) -> Markup {
                     "moment waits."
                 }
                 ul.notes {
-                    @for Budget { name, disruptions_allowed: now, disruptions_allowed_at_best: best } in budgets.iter().take(MAX_BUDGETS) {
+                    @for DisruptionBudget { name, disruptions_allowed: now, disruptions_allowed_at_best: best } in budgets.iter().take(MAX_BUDGETS) {
                         li {
                             (namespace_and_bold_name(name)) " allows " strong { (evictions(*now)) " at once" }
                             @if best > now { " now, and " (evictions(*best)) " when all of its pods are healthy" }
@@ -240,7 +245,7 @@ fn evictions(count: i64) -> String {
     counted(usize::try_from(count).unwrap_or_default(), "eviction")
 }
 
-fn joined(texts: &[Text]) -> String {
+fn joined(texts: &[SafeText]) -> String {
     let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
     texts.join(", ")
 }
@@ -263,11 +268,11 @@ fn lanes(plan: &Plan) -> Markup {
                 div { h3 { "Close" } p.hint { (counted(plan.rules.len(), "DeviceTaintRule")) } }
                 ul.chips {
                     @for rule in plan.rules.iter().take(MAX_ITEMS_PER_LANE) {
-                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selected_devices([&rule.driver, &rule.pool, &rule.device])) ", "
+                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selector_as_driver_pool_device([&rule.driver, &rule.pool, &rule.device])) ", "
                             (counted(rule.published, "device")) } }
                     }
                 }
-                (omitted_items_note(plan.rules.len(), "rule"))
+                (note_of_items_beyond_lane_limit(plan.rules.len(), "rule"))
             }
             (maud::PreEscaped(lanes))
             @if shown < plan.waves.len() {
@@ -285,7 +290,7 @@ fn lanes(plan: &Plan) -> Markup {
                                 span { "no pod uses this claim, so no eviction frees " (devices(&claim.devices)) } }
                         }
                     }
-                    (omitted_items_note(staying.len(), "pod"))
+                    (note_of_items_beyond_lane_limit(staying.len(), "pod"))
                 }
             }
         }
@@ -297,7 +302,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
     let pods: Vec<&Pod> = plan.pods.iter().filter(is_of_wave).collect();
     html! {
         li.lane {
-            div { h3 { "Wave " (grouped(number)) } p.hint { (counted(pods.len(), "pod")) } }
+            div { h3 { "Wave " (group_thousands(number)) } p.hint { (counted(pods.len(), "pod")) } }
             ul.chips {
                 @for pod in pods.iter().take(MAX_ITEMS_PER_LANE) {
                     li {
@@ -306,7 +311,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
                     }
                 }
             }
-            (omitted_items_note(pods.len(), "pod"))
+            (note_of_items_beyond_lane_limit(pods.len(), "pod"))
             @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
             @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed_up_to(&wave.restarts, MAX_NODES)) } }
         }
@@ -321,27 +326,27 @@ fn destination(pod: &Pod, most: usize) -> Markup {
         } @else if pod.nodes.is_empty() {
             "not known"
         } @else {
-            (first_parts(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
+            (first_parts_and_number_of_others(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
         }
     }
 }
 
 /// `and 3 more pods` if `total` pods or rules are more than a lane lists; else nothing.
-fn omitted_items_note(total: usize, noun: &str) -> Markup {
+fn note_of_items_beyond_lane_limit(total: usize, noun: &str) -> Markup {
     html! { @if total > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(total - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }
 
 fn devices(devices: &[Device]) -> Markup {
     let name = |device: &Device| html! { (device.driver) "/" span.w { (device.pool) "/" (device.device) } };
-    first_parts(devices.iter().map(name), MAX_NODES, [", ", " and "])
+    first_parts_and_number_of_others(devices.iter().map(name), MAX_NODES, [", ", " and "])
 }
 
 fn pods(plan: &Plan) -> Markup {
     let mut table = Table::new(&DRAIN_PODS, TABLE_BYTE_BUDGET);
-    let most = max_nodes_per_pod(plan.pods.len(), MAX_NODES);
+    let most = max_listed_nodes_per_pod(plan.pods.len(), MAX_NODES);
     for pod in &plan.pods {
         let moves = &*pod.fate == "moves";
-        table.add([
+        table.add_row_or_count_omitted([
             html! {
                 (namespace_and_bold_name(&pod.name))
                 @if !pod.budgets.is_empty() { p.hint { "PDB " (listed_up_to(&pod.budgets, MAX_NODES)) } }
@@ -349,7 +354,7 @@ fn pods(plan: &Plan) -> Markup {
             workload(pod.workload.as_ref()),
             unbroken(&pod.node),
             devices(&pod.devices),
-            html! { @if moves { (grouped(pod.wave)) } @else { span.tag.bad { "stays" } } },
+            html! { @if moves { (group_thousands(pod.wave)) } @else { span.tag.bad { "stays" } } },
             html! { @if moves { (destination(pod, most)) } @else { p { (pod.why) } p { (pod.remedy) } } },
         ]);
     }
@@ -358,7 +363,7 @@ fn pods(plan: &Plan) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use crate::frame::ReportSource;
+    use crate::frame::ReportProvenance;
     use crate::pages::ReportJson;
 
     #[test]
@@ -368,7 +373,8 @@ mod tests {
             {"namespace": "a", "name": "notebook", "workload": null, "fate": "moves", "wave": 2}],
             "waves": [{}, {}], "totals": {"moving": 2, "waves": 2}}"#;
         let record = ReportJson { json, capacity: None };
-        let page = super::drain(&record, None, &ReportSource { is_part: true, ..ReportSource::default() });
+        let page =
+            super::drain(&record, None, &ReportProvenance { is_part: true, ..ReportProvenance::default() });
         let page = page.expect("a page");
         for part in [
             "<strong>1</strong>pods move",

@@ -7,50 +7,51 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    COURSES_NOTE, PodsByOutcome, ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to,
-    max_nodes_per_pod, namespace_and_bold_name, selected_devices, tile_class, tiles, workload,
+    COURSES_NOTE, PodCountsByOutcome, ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to,
+    max_listed_nodes_per_pod, namespace_and_bold_name, selector_as_driver_pool_device,
+    tile_class_bad_unless_zero, tiles, workload,
 };
-use crate::bars::ClassChange;
-use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::bars::DeviceClassBeforeAndAfter;
+use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED_OBJECTS, Table};
-use crate::text::{Text, first_parts, unbroken};
-use crate::timeline::Timeline;
+use crate::text::{SafeText, first_parts_and_number_of_others, unbroken};
+use crate::timeline::EvictionTimeline;
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Forecast {
-    profile: Text,
-    at: Text,
+    profile: SafeText,
+    at: SafeText,
     samples: usize,
     applied: Vec<AppliedObjectRecord>,
     evicted: Vec<EvictedPodRecord>,
     pods: Vec<Pod>,
     refused: Vec<RefusedObjectRecord>,
-    totals: PodsByOutcome,
+    totals: PodCountsByOutcome,
     #[serde(skip)]
-    capacity: Vec<ClassChange>,
+    capacity: Vec<DeviceClassBeforeAndAfter>,
 }
 
 /// An object that the forecast applies.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AppliedObjectRecord {
-    kind: Text,
-    namespace: Text,
-    name: Option<Text>,
-    device_selector: Option<Selector>,
+    kind: SafeText,
+    namespace: SafeText,
+    name: Option<SafeText>,
+    device_selector: Option<TaintRuleDeviceSelector>,
     taint: Option<Taint>,
 }
 
 /// The devices that an applied DeviceTaintRule selects.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Selector {
-    driver: Option<Text>,
-    pool: Option<Text>,
-    device: Option<Text>,
-    device_class_name: Option<Text>,
+struct TaintRuleDeviceSelector {
+    driver: Option<SafeText>,
+    pool: Option<SafeText>,
+    device: Option<SafeText>,
+    device_class_name: Option<SafeText>,
     /// Number of CEL expressions.
     selectors: usize,
 }
@@ -58,9 +59,9 @@ struct Selector {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Taint {
-    key: Text,
-    value: Text,
-    effect: Text,
+    key: SafeText,
+    value: SafeText,
+    effect: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
@@ -68,48 +69,48 @@ struct Taint {
 struct EvictedPodRecord {
     #[serde(flatten)]
     name: NamespaceAndName,
-    at: Text,
+    at: SafeText,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Pod {
-    namespace: Text,
-    name: Option<Text>,
-    origin: Text,
-    replaces: Option<Text>,
+    namespace: SafeText,
+    name: Option<SafeText>,
+    origin: SafeText,
+    replaces: Option<SafeText>,
     workload: Option<KindAndName>,
-    outcome: Text,
+    outcome: SafeText,
     fits: usize,
     evicted_again: bool,
-    placements: Vec<Placement>,
+    placements: Vec<PlacementFrequency>,
     placements_omitted: usize,
-    message: Option<Text>,
-    explanation: Option<Text>,
-    not_modelled: Vec<Text>,
+    message: Option<SafeText>,
+    explanation: Option<SafeText>,
+    not_modelled: Vec<SafeText>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Placement {
-    node: Text,
+struct PlacementFrequency {
+    node: SafeText,
     courses: usize,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct RefusedObjectRecord {
-    file: Text,
-    kind: Text,
-    namespace: Text,
-    name: Text,
+    file: SafeText,
+    kind: SafeText,
+    namespace: SafeText,
+    name: SafeText,
     findings: Vec<Finding>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct Finding {
-    message: Text,
+    message: SafeText,
 }
 
 /// Maximum number of nodes of a pod that are written out.
@@ -118,7 +119,7 @@ const MAX_NODES: usize = 4;
 const MAX_APPLIED: usize = 40;
 
 /// The page for the records of `forecast -o json`, one for each profile.
-pub fn forecast(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Result<String> {
+pub fn forecast(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_json::Result<String> {
     let mut forecasts = Vec::new();
     for record in records {
         let mut forecast: Forecast = serde_json::from_str(record.json)?;
@@ -127,7 +128,7 @@ pub fn forecast(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::
     }
     let first = forecasts.first();
     let budget = TABLE_BYTE_BUDGET / forecasts.len().max(1);
-    let frame = Frame {
+    let frame = HtmlPage {
         page,
         title: &first.map_or_else(String::new, title),
         lead: first.map(lead).unwrap_or_default(),
@@ -146,20 +147,20 @@ pub fn forecast(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::
             ("reference/json.md", "The same report as JSON"),
         ],
     };
-    Ok(frame.render())
+    Ok(frame.render_page_or_part())
 }
 
 fn title(forecast: &Forecast) -> String {
     match forecast.applied.as_slice() {
         [] => "Forecast for waiting pods".to_owned(),
-        [only] => format!("Forecast for {}", only.label()),
+        [only] => format!("Forecast for {}", only.kind_and_qualified_name()),
         several => format!("Forecast for {}", counted(several.len(), "object")),
     }
 }
 
 impl AppliedObjectRecord {
     /// Kind and name of the object, such as `DeviceTaintRule maintenance` or `Job batch/render`.
-    fn label(&self) -> String {
+    fn kind_and_qualified_name(&self) -> String {
         let namespace =
             if self.namespace.is_empty() { String::new() } else { format!("{}/", &*self.namespace) };
         format!("{} {namespace}{}", &*self.kind, self.name.as_deref().unwrap_or("(generated name)"))
@@ -172,7 +173,7 @@ fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
     html! {
         ": taints "
         @if let Some(selector) = &object.device_selector {
-            "devices " (selected_devices([&selector.driver, &selector.pool, &selector.device]))
+            "devices " (selector_as_driver_pool_device([&selector.driver, &selector.pool, &selector.device]))
             @if let Some(class) = &selector.device_class_name { " of class " (unbroken(class)) }
             @if selector.selectors > 0 { " that match " (counted(selector.selectors, "expression")) }
         } @else {
@@ -186,12 +187,12 @@ fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
 const MAX_REASONS: usize = 8;
 
 /// The pods that stay Pending or fit only sometimes, by the reason; nothing if there are none.
-fn pods_pending_by_reason(forecast: &Forecast) -> Markup {
+fn not_always_fitting_pods_by_reason(forecast: &Forecast) -> Markup {
     let mut by_reason: BTreeMap<&str, Vec<Markup>> = BTreeMap::new();
-    for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
+    for (pod, place) in forecast.pods.iter().zip(unnamed_pod_numbers_in_workload(&forecast.pods)) {
         if matches!(&*pod.outcome, "pending" | "sometimes") {
             let reason = pod.explanation.as_ref().or(pod.message.as_ref()).map_or("", |reason| &**reason);
-            by_reason.entry(reason).or_default().push(short_name(pod, place));
+            by_reason.entry(reason).or_default().push(pod_description_in_sentence(pod, place));
         }
     }
     html! {
@@ -204,7 +205,7 @@ fn pods_pending_by_reason(forecast: &Forecast) -> Markup {
                 @for (reason, pods) in by_reason.iter().take(MAX_REASONS) {
                     li {
                         strong { (counted(pods.len(), "pod")) } " ("
-                        (first_parts(pods.iter().cloned(), MAX_REASONS, ["; ", "; and "]))
+                        (first_parts_and_number_of_others(pods.iter().cloned(), MAX_REASONS, ["; ", "; and "]))
                         ")"
                         @if !reason.is_empty() { ": " (reason) }
                     }
@@ -216,7 +217,7 @@ fn pods_pending_by_reason(forecast: &Forecast) -> Markup {
 }
 
 /// The number of each pod without a name among those of its workload, and how many there are; `None` for other pods.
-fn pod_numbers_in_workload(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
+fn unnamed_pod_numbers_in_workload(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
     let key = |pod: &Pod| {
         let workload = pod.workload.as_ref();
         (pod.namespace.clone(), workload.map(|workload| (workload.kind.clone(), workload.name.clone())))
@@ -238,14 +239,14 @@ fn pod_numbers_in_workload(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
 }
 
 /// A pod in a sentence: `batch/render-1`, `replacement of batch/render-1`, or `pod 2 of 10 of Job batch/render`.
-fn short_name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
+fn pod_description_in_sentence(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
     html! {
         @if let Some(replaces) = &pod.replaces {
             "replacement of " (pod.namespace) "/" (unbroken(replaces))
         } @else if let Some(name) = &pod.name {
             (pod.namespace) "/" (unbroken(name))
         } @else {
-            @if let Some((number, count)) = place { "pod " (grouped(number)) " of " (grouped(count)) " of " }
+            @if let Some((number, count)) = place { "pod " (group_thousands(number)) " of " (group_thousands(count)) " of " }
             @if let Some(workload) = &pod.workload { (workload.kind) " " (pod.namespace) "/" (unbroken(&workload.name)) }
             @else { (pod.namespace) }
         }
@@ -256,7 +257,8 @@ fn lead(forecast: &Forecast) -> Markup {
     let totals = forecast.totals;
     let parts = [("free", "fit", totals.fits)].into_iter().chain(totals.unfitting_parts());
     let parts = parts.filter(|(_, _, count)| *count > 0);
-    let parts: Vec<String> = parts.map(|(_, what, count)| format!("{} {what}", grouped(count))).collect();
+    let parts: Vec<String> =
+        parts.map(|(_, what, count)| format!("{} {what}", group_thousands(count))).collect();
     html! {
         strong {
             (counted(forecast.evicted.len(), "pod")) @if forecast.evicted.len() == 1 { " is" } @else { " are" } " evicted"
@@ -273,23 +275,24 @@ fn lead(forecast: &Forecast) -> Markup {
 }
 
 fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
-    let timeline = Timeline::new(&forecast.at, forecast.evicted.iter().map(|pod| (&pod.at, &pod.name)));
+    let timeline =
+        EvictionTimeline::new(&forecast.at, forecast.evicted.iter().map(|pod| (&pod.at, &pod.name)));
     let totals = forecast.totals;
     html! {
         (tiles(&[
-            (tile_class(forecast.evicted.len()), forecast.evicted.len(), "pods evicted"),
+            (tile_class_bad_unless_zero(forecast.evicted.len()), forecast.evicted.len(), "pods evicted"),
             ("good", totals.fits, "pods fit"),
-            (tile_class(totals.sometimes), totals.sometimes, "pods fit only sometimes"),
-            (tile_class(totals.pending), totals.pending, "pods stay Pending"),
-            (tile_class(totals.unknown), totals.unknown, "pods with an unknown outcome"),
-            (tile_class(totals.not_recreated), totals.not_recreated, "pods not recreated"),
+            (tile_class_bad_unless_zero(totals.sometimes), totals.sometimes, "pods fit only sometimes"),
+            (tile_class_bad_unless_zero(totals.pending), totals.pending, "pods stay Pending"),
+            (tile_class_bad_unless_zero(totals.unknown), totals.unknown, "pods with an unknown outcome"),
+            (tile_class_bad_unless_zero(totals.not_recreated), totals.not_recreated, "pods not recreated"),
         ]))
         @if !forecast.applied.is_empty() {
             section {
                 h2 { "What is applied" }
                 ul.notes {
                     @for object in forecast.applied.iter().take(MAX_APPLIED) {
-                        li { (Text::from(object.label())) (tainted_devices(object)) }
+                        li { (SafeText::from(object.kind_and_qualified_name())) (tainted_devices(object)) }
                     }
                     @if forecast.applied.len() > MAX_APPLIED {
                         li { "and " (counted(forecast.applied.len() - MAX_APPLIED, "more object")) }
@@ -298,7 +301,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             }
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render(&[("free", "fit", totals.fits)])) (pods_pending_by_reason(forecast)) }
+        section { h2 { "What becomes of pods" } (totals.render_outcome_bar_and_numbers(&[("free", "fit", totals.fits)])) (not_always_fitting_pods_by_reason(forecast)) }
         (class_changes_section(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {
@@ -312,19 +315,19 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
-    let most = max_nodes_per_pod(forecast.pods.len(), MAX_NODES);
-    for (pod, place) in forecast.pods.iter().zip(pod_numbers_in_workload(&forecast.pods)) {
+    let most = max_listed_nodes_per_pod(forecast.pods.len(), MAX_NODES);
+    for (pod, place) in forecast.pods.iter().zip(unnamed_pod_numbers_in_workload(&forecast.pods)) {
         let cells = [
             name(pod, place),
             workload(pod.workload.as_ref()),
             outcome(pod, forecast.samples),
-            nodes(pod, forecast.samples, most),
+            nodes_with_percentages(pod, forecast.samples, most),
         ];
         if has_reasons {
             let [name, workload, outcome, nodes] = cells;
-            table.add([name, workload, outcome, nodes, pending_reason(pod)]);
+            table.add_row_or_count_omitted([name, workload, outcome, nodes, pending_reason(pod)]);
         } else {
-            table.add(cells);
+            table.add_row_or_count_omitted(cells);
         }
     }
     html! {
@@ -341,7 +344,7 @@ fn name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
         (pod.namespace) "/"
         @if let Some(name) = &pod.name { b { (name) } } @else { "(generated name)" }
         @if let Some(replaces) = &pod.replaces { p.hint { "replaces " (unbroken(replaces)) } }
-        @else if let Some((number, count)) = place { p.hint { "pod " (grouped(number)) " of " (grouped(count)) } }
+        @else if let Some((number, count)) = place { p.hint { "pod " (group_thousands(number)) " of " (group_thousands(count)) } }
         @else if &*pod.origin == "waiting" { p.hint { "is waiting already" } }
     }
 }
@@ -356,23 +359,23 @@ fn outcome(pod: &Pod, samples: usize) -> Markup {
     html! {
         span.tag.(class) { (outcome) }
         @if &*pod.outcome == "sometimes" {
-            p.hint { "in " (grouped(pod.fits)) " of " (counted(samples, "course")) }
+            p.hint { "in " (group_thousands(pod.fits)) " of " (counted(samples, "course")) }
         }
         @if pod.evicted_again { p.hint { "evicted again" } }
     }
 }
 
-fn nodes(pod: &Pod, samples: usize, most: usize) -> Markup {
+fn nodes_with_percentages(pod: &Pod, samples: usize, most: usize) -> Markup {
     // A node has a placement for each choice of devices.
-    let mut courses: BTreeMap<&Text, usize> = BTreeMap::new();
+    let mut courses: BTreeMap<&SafeText, usize> = BTreeMap::new();
     for placement in &pod.placements {
         *courses.entry(&placement.node).or_default() += placement.courses;
     }
-    let mut nodes: Vec<(&Text, usize)> = courses.into_iter().collect();
+    let mut nodes: Vec<(&SafeText, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
-    let share = |(node, courses): (&Text, usize)| html! { span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" } };
+    let share = |(node, courses): (&SafeText, usize)| html! { span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" } };
     html! {
-        (first_parts(nodes.into_iter().map(share), most, [", ", " and "]))
+        (first_parts_and_number_of_others(nodes.into_iter().map(share), most, [", ", " and "]))
         @if pod.placements_omitted > 0 { ", and other placements" }
         @if pod.placements.is_empty() { "–" }
     }
@@ -390,7 +393,7 @@ fn refused(objects: &[RefusedObjectRecord]) -> Markup {
     let mut table = Table::new(&REFUSED_OBJECTS, TABLE_BYTE_BUDGET / 8);
     for object in objects {
         let name = NamespaceAndName { namespace: object.namespace.clone(), name: object.name.clone() };
-        table.add([
+        table.add_row_or_count_omitted([
             html! {
                 (object.kind) " "
                 @if name.namespace.is_empty() { b { (name.name) } } @else { (namespace_and_bold_name(&name)) }

@@ -6,41 +6,41 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    PodsByOutcome, ReportJson, TABLE_BYTE_BUDGET, namespace_and_bold_name, notes, tile_class, tiles,
-    titled_class_changes_section, workload,
+    PodCountsByOutcome, ReportJson, TABLE_BYTE_BUDGET, namespace_and_bold_name, notes,
+    tile_class_bad_unless_zero, tiles, titled_class_changes_section, workload,
 };
-use crate::bars::{BarPart, ClassChange};
-use crate::frame::{Frame, ReportSource, counted, grouped};
+use crate::bars::{BarPart, DeviceClassBeforeAndAfter};
+use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
 use crate::map::{KindAndName, NamespaceAndName};
 use crate::table::{COMBINED_CHANGES, IMPACT_PODS, RESTARTED_GROUPS, Table};
-use crate::text::Text;
-use crate::timeline::Timeline;
+use crate::text::SafeText;
+use crate::timeline::EvictionTimeline;
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Impact {
     /// Name of the rule, for the impact of one rule.
-    rule: Text,
+    rule: SafeText,
     /// Names of the rules, for the combined impact of several.
-    together: Vec<Text>,
-    profile: Text,
-    at: Text,
+    together: Vec<SafeText>,
+    profile: SafeText,
+    at: SafeText,
     devices: SelectedDeviceCounts,
     totals: Totals,
-    no_effect: Option<Text>,
-    depends_on: Option<Text>,
+    no_effect: Option<SafeText>,
+    depends_on: Option<SafeText>,
     upper_bound: bool,
-    partitions: Partitions,
+    partitions: StillAllocatablePartitions,
     pods: Vec<Pod>,
     pods_omitted: usize,
-    budgets: Vec<ViolatedBudget>,
+    budgets: Vec<ViolatedDisruptionBudget>,
     restarts: Vec<RestartedGroup>,
-    replacements: Option<PodsByOutcome>,
-    differences: Vec<Text>,
+    replacements: Option<PodCountsByOutcome>,
+    differences: Vec<SafeText>,
     sum: CombinedTotals,
-    parts: Vec<ChangeShare>,
+    parts: Vec<SingleChangeImpact>,
     #[serde(skip)]
-    capacity: Vec<ClassChange>,
+    capacity: Vec<DeviceClassBeforeAndAfter>,
 }
 
 #[derive(Default, Debug, Deserialize)]
@@ -60,12 +60,12 @@ struct Totals {
     unaffected: usize,
     evicted_again: usize,
     namespaces: usize,
-    last_eviction: Option<Text>,
+    last_eviction: Option<SafeText>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
-struct Partitions {
+struct StillAllocatablePartitions {
     count: usize,
 }
 
@@ -75,14 +75,14 @@ struct Pod {
     #[serde(flatten)]
     name: NamespaceAndName,
     owner: Option<KindAndName>,
-    outcome: Text,
-    at: Option<Text>,
-    because: Vec<Text>,
+    outcome: SafeText,
+    at: Option<SafeText>,
+    because: Vec<SafeText>,
 }
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ViolatedBudget {
+struct ViolatedDisruptionBudget {
     #[serde(flatten)]
     name: NamespaceAndName,
     violated_by: usize,
@@ -91,12 +91,12 @@ struct ViolatedBudget {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default)]
 struct RestartedGroup {
-    kind: Text,
+    kind: SafeText,
     #[serde(flatten)]
     name: NamespaceAndName,
     lost: usize,
     restarted: usize,
-    effect: Text,
+    effect: SafeText,
 }
 
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
@@ -110,15 +110,15 @@ struct CombinedTotals {
 /// The part of one change in a combined impact.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ChangeShare {
-    rule: Text,
+struct SingleChangeImpact {
+    rule: SafeText,
     devices: usize,
     evicted: usize,
     evicted_only_by_it: usize,
 }
 
 /// The page for the records of `impact -o json`: those of rules and slices, and those of their sums.
-pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Result<String> {
+pub fn impact(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_json::Result<String> {
     let mut impacts = Vec::new();
     for record in records {
         let mut impact: Impact = serde_json::from_str(record.json)?;
@@ -134,8 +134,8 @@ pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Re
         [only] => format!("Impact of {}", &*only.rule),
         _ => format!("Impact of {}", counted(rules.len(), "change")),
     };
-    let lead = sums.first().map(sum_lead).or(first.map(lead)).unwrap_or_default();
-    let frame = Frame {
+    let lead = sums.first().map(combined_impact_lead).or(first.map(lead)).unwrap_or_default();
+    let frame = HtmlPage {
         page,
         title: &title,
         lead,
@@ -146,11 +146,11 @@ pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Re
                 section {
                     h2 { "All changes together (Kubernetes " (sum.profile) ")" }
                     p.hint { "A pod that several changes evict counts once here, and once for each of them below." }
-                    p { (sum_lead(sum)) }
+                    p { (combined_impact_lead(sum)) }
                     (changes_table(&sum.parts))
-                    (evictions_of_all(sum, &rules).render())
+                    (earliest_eviction_of_each_pod(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements {
-                        (outcomes.render(&FittingReplacements::of(outcomes, sum.sum.evicted_again, sum.sum.evicted).bar_parts()))
+                        (outcomes.render_outcome_bar_and_numbers(&FittingReplacements::split_by_second_eviction_if_certain(outcomes, sum.sum.evicted_again, sum.sum.evicted).bar_parts()))
                         (evicted_again_note(sum.sum.evicted_again, sum.sum.evicted))
                     }
                 }
@@ -166,7 +166,7 @@ pub fn impact(records: &[ReportJson<'_>], page: &ReportSource) -> serde_json::Re
             ("reference/json.md", "The same report as JSON"),
         ],
     };
-    Ok(frame.render())
+    Ok(frame.render_page_or_part())
 }
 
 const DEVICES_AFTER_CHANGES_NOTE: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
@@ -181,7 +181,7 @@ fn evicted_again_note(again: usize, evicted: usize) -> Markup {
     html! {
         @if again > 0 {
             p.omitted {
-                strong { "Replacements of " (grouped(again)) " of the " (counted(evicted, "evicted pod")) " can be evicted again" }
+                strong { "Replacements of " (group_thousands(again)) " of the " (counted(evicted, "evicted pod")) " can be evicted again" }
                 ": they tolerate the taint for a limited time, so the scheduler can place them on tainted devices. To prevent this, "
                 "also create a rule with effect " code { "NoSchedule" } " and a key that these pods do not tolerate."
             }
@@ -202,8 +202,12 @@ impl FittingReplacements {
     /// Computes how many of the replacements that fit can be evicted again. The report only has the number of all pods
     /// whose replacements can be evicted again, so the result is `Apart` only if the counts leave a single possibility,
     /// such as when all replacements fit.
-    fn of(outcomes: PodsByOutcome, again: usize, evicted: usize) -> FittingReplacements {
-        let PodsByOutcome { fits, sometimes, pending, unknown, not_recreated } = outcomes;
+    fn split_by_second_eviction_if_certain(
+        outcomes: PodCountsByOutcome,
+        again: usize,
+        evicted: usize,
+    ) -> FittingReplacements {
+        let PodCountsByOutcome { fits, sometimes, pending, unknown, not_recreated } = outcomes;
         let others = sometimes + pending + unknown + not_recreated;
         let (least, most) = (again.saturating_sub(others), again.min(fits));
         if again == 0 || (fits + others == evicted && least == most) {
@@ -227,21 +231,22 @@ impl FittingReplacements {
 }
 
 /// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
-fn replacements_sentence(replacements: Option<PodsByOutcome>, again: usize, evicted: usize) -> Markup {
+fn replacements_sentence(replacements: Option<PodCountsByOutcome>, again: usize, evicted: usize) -> Markup {
     let Some(outcomes) = replacements else { return html! {} };
-    let (fits, phrase, joined) = match FittingReplacements::of(outcomes, again, evicted) {
-        FittingReplacements::Apart { stay, .. } => (stay, " elsewhere", ", and "),
-        FittingReplacements::Mixed { fits } => (fits, " elsewhere at first", ", but "),
-    };
+    let (fits, phrase, joined) =
+        match FittingReplacements::split_by_second_eviction_if_certain(outcomes, again, evicted) {
+            FittingReplacements::Apart { stay, .. } => (stay, " elsewhere", ", and "),
+            FittingReplacements::Mixed { fits } => (fits, " elsewhere at first", ", but "),
+        };
     html! {
-        " " (grouped(fits)) @if fits == 1 { " fits" } @else { " fit" } (phrase)
-        @if again > 0 { (joined) strong.warn { "replacements of " (grouped(again)) " can be evicted again" } }
+        " " (group_thousands(fits)) @if fits == 1 { " fits" } @else { " fit" } (phrase)
+        @if again > 0 { (joined) strong.warn { "replacements of " (group_thousands(again)) " can be evicted again" } }
         "."
     }
 }
 
 /// The first sentences about a combined impact: `12 pods are evicted in 3 namespaces. 9 fit elsewhere.`
-fn sum_lead(sum: &Impact) -> Markup {
+fn combined_impact_lead(sum: &Impact) -> Markup {
     let CombinedTotals { evicted, namespaces, evicted_again } = sum.sum;
     html! {
         strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
@@ -251,26 +256,26 @@ fn sum_lead(sum: &Impact) -> Markup {
 }
 
 /// A table of the changes, each with its part of a combined impact.
-fn changes_table(parts: &[ChangeShare]) -> Markup {
+fn changes_table(parts: &[SingleChangeImpact]) -> Markup {
     let mut table = Table::new(&COMBINED_CHANGES, TABLE_BYTE_BUDGET / 16);
     for part in parts {
-        let [devices, evicted, only] =
-            [part.devices, part.evicted, part.evicted_only_by_it].map(|number| html! { (grouped(number)) });
-        table.add([html! { (part.rule) }, devices, evicted, only]);
+        let [devices, evicted, only] = [part.devices, part.evicted, part.evicted_only_by_it]
+            .map(|number| html! { (group_thousands(number)) });
+        table.add_row_or_count_omitted([html! { (part.rule) }, devices, evicted, only]);
     }
     table.finish("The changes, each alone", "None")
 }
 
 /// The evictions by all rules of a combined impact: each pod once, at the earliest time.
-fn evictions_of_all<'a>(sum: &Impact, rules: &'a [Impact]) -> Timeline<'a> {
-    let mut first: BTreeMap<&NamespaceAndName, &Text> = BTreeMap::new();
+fn earliest_eviction_of_each_pod<'a>(sum: &Impact, rules: &'a [Impact]) -> EvictionTimeline<'a> {
+    let mut first: BTreeMap<&NamespaceAndName, &SafeText> = BTreeMap::new();
     for pod in rules.iter().filter(|rule| rule.profile == sum.profile).flat_map(|rule| &rule.pods) {
         if let Some(at) = &pod.at {
             let known = first.entry(&pod.name).or_insert(at);
             *known = at.min(known);
         }
     }
-    Timeline::new(&sum.at, first.into_iter().map(|(pod, at)| (at, pod)))
+    EvictionTimeline::new(&sum.at, first.into_iter().map(|(pod, at)| (at, pod)))
 }
 
 /// The first sentence about the impact of one rule.
@@ -282,12 +287,12 @@ fn lead(impact: &Impact) -> Markup {
         strong { (counted(*evicted, "pod")) @if *evicted == 1 { " is" } @else { " are" } " evicted" }
         @if *evicted > 0 {
             " in " (counted(*namespaces, "namespace")) ": "
-            @if *evicted_now > 0 { (grouped(*evicted_now)) " immediately" @if *evicted_later > 0 { ", " } }
-            @if *evicted_later > 0 { (grouped(*evicted_later)) " later" }
+            @if *evicted_now > 0 { (group_thousands(*evicted_now)) " immediately" @if *evicted_later > 0 { ", " } }
+            @if *evicted_later > 0 { (group_thousands(*evicted_later)) " later" }
             @if let Some(last) = last_eviction { ", the last at " time { (last) } }
         }
         ". " (counted(impact.devices.published, "published device")) " selected, "
-        (grouped(impact.devices.allocated)) " allocated."
+        (group_thousands(impact.devices.allocated)) " allocated."
         @if *evicted > 0 { (replacements_sentence(impact.replacements, impact.totals.evicted_again, *evicted)) }
     }
 }
@@ -298,21 +303,21 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
     let alone = if place.is_some() { ALONE } else { "" };
     let mut numbers = vec![
         ("calm", impact.devices.published, "devices selected"),
-        (tile_class(totals.evicted_now), totals.evicted_now, "pods evicted now"),
-        (tile_class(totals.evicted_later), totals.evicted_later, "pods evicted later"),
+        (tile_class_bad_unless_zero(totals.evicted_now), totals.evicted_now, "pods evicted now"),
+        (tile_class_bad_unless_zero(totals.evicted_later), totals.evicted_later, "pods evicted later"),
         ("good", totals.tolerated, "pods tolerate the taint"),
         ("good", totals.unaffected, "pods not affected"),
-        (tile_class(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
+        (tile_class_bad_unless_zero(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
     ];
     if totals.evicted_again > 0 {
         numbers.insert(3, ("bad", totals.evicted_again, "pods can be evicted again"));
     }
     let evicted = impact.pods.iter().filter_map(|pod| Some((pod.at.as_ref()?, &pod.name)));
-    let timeline = Timeline::new(&impact.at, evicted);
+    let timeline = EvictionTimeline::new(&impact.at, evicted);
     html! {
         @if let Some((number, count)) = place {
             section.change {
-                h2 { "Change " (grouped(number)) " of " (grouped(count)) ": " (impact.rule) " (Kubernetes " (impact.profile) ")" }
+                h2 { "Change " (group_thousands(number)) " of " (group_thousands(count)) ": " (impact.rule) " (Kubernetes " (impact.profile) ")" }
                 p { (lead(impact)) }
             }
         }
@@ -324,7 +329,7 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
         @if let Some(outcomes) = impact.replacements {
             section {
                 h2 { "Where evicted pods go" (alone) }
-                (outcomes.render(&FittingReplacements::of(outcomes, totals.evicted_again, totals.evicted).bar_parts()))
+                (outcomes.render_outcome_bar_and_numbers(&FittingReplacements::split_by_second_eviction_if_certain(outcomes, totals.evicted_again, totals.evicted).bar_parts()))
                 (evicted_again_note(totals.evicted_again, totals.evicted))
             }
         }
@@ -355,10 +360,10 @@ fn pods(impact: &Impact, budget: usize) -> Markup {
     let mut table = Table::new(&IMPACT_PODS, budget);
     for pod in &impact.pods {
         let is_evicted = pod.at.is_some();
-        table.add([
+        table.add_row_or_count_omitted([
             namespace_and_bold_name(&pod.name),
             workload(pod.owner.as_ref()),
-            html! { span.tag.(if is_evicted { "bad" } else { "good" }) { (outcome(&pod.outcome)) } },
+            html! { span.tag.(if is_evicted { "bad" } else { "good" }) { (outcome_in_words(&pod.outcome)) } },
             html! { @if let Some(at) = &pod.at { time { (at) } } @else { "–" } },
             html! { @for because in &pod.because { p { (because) } } },
         ]);
@@ -372,7 +377,7 @@ fn pods(impact: &Impact, budget: usize) -> Markup {
 }
 
 /// The outcome of a pod in words, such as `evicted now`.
-fn outcome(name: &str) -> &str {
+fn outcome_in_words(name: &str) -> &str {
     match name {
         "evicted-now" => "evicted now",
         "evicted-at" => "evicted later",
@@ -383,35 +388,35 @@ fn outcome(name: &str) -> &str {
 fn restarts(groups: &[RestartedGroup]) -> Markup {
     let mut table = Table::new(&RESTARTED_GROUPS, TABLE_BYTE_BUDGET / 8);
     for group in groups {
-        table.add([
+        table.add_row_or_count_omitted([
             html! { (group.kind) " " (namespace_and_bold_name(&group.name)) },
-            html! { (grouped(group.lost + group.restarted)) },
-            html! { (grouped(group.lost)) },
-            html! { (grouped(group.restarted)) },
+            html! { (group_thousands(group.lost + group.restarted)) },
+            html! { (group_thousands(group.lost)) },
+            html! { (group_thousands(group.restarted)) },
             html! { (group.effect) },
         ]);
     }
     table.finish("Groups whose other pods restart", "None")
 }
 
-fn all_notes(impact: &Impact) -> Vec<Text> {
+fn all_notes(impact: &Impact) -> Vec<SafeText> {
     let mut notes = impact.differences.clone();
     notes.extend(impact.depends_on.clone());
     if impact.partitions.count > 0 {
         let partitions = counted(impact.partitions.count, "partition");
-        notes.push(Text::from(format!("{partitions} of the selected devices can still be allocated")));
+        notes.push(SafeText::from(format!("{partitions} of the selected devices can still be allocated")));
     }
     notes
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FittingReplacements, PodsByOutcome};
+    use super::{FittingReplacements, PodCountsByOutcome};
 
     /// Pods are told apart only if the counts leave one possibility.
     #[test]
     fn pods_that_can_be_evicted_again_do_not_count_as_fitting() {
-        let outcomes = |fits, pending| PodsByOutcome { fits, pending, ..PodsByOutcome::default() };
+        let outcomes = |fits, pending| PodCountsByOutcome { fits, pending, ..PodCountsByOutcome::default() };
         for (outcomes, again, evicted, expected) in [
             (outcomes(15, 0), 8, 15, FittingReplacements::Apart { stay: 7, again: 8 }),
             (outcomes(8, 0), 8, 8, FittingReplacements::Apart { stay: 0, again: 8 }),
@@ -422,7 +427,7 @@ mod tests {
             (outcomes(5, 0), 3, 7, FittingReplacements::Mixed { fits: 5 }),
         ] {
             assert_eq!(
-                FittingReplacements::of(outcomes, again, evicted),
+                FittingReplacements::split_by_second_eviction_if_certain(outcomes, again, evicted),
                 expected,
                 "{outcomes:?}, {again} of {evicted}"
             );

@@ -316,7 +316,7 @@ pub(crate) fn hostile_names(stage: &mut Stage) {
         let text = text.as_str().unwrap_or_default();
         let hidden: Vec<&str> = hostile::NAMES
             .into_iter()
-            .filter(|name| !text.contains(&*tollgate_picture::Text::from(*name)))
+            .filter(|name| !text.contains(&*tollgate_picture::SafeText::from(*name)))
             .collect();
         stage.checks.that(
             &format!("{name} shows all {} names", hostile::NAMES.len()),

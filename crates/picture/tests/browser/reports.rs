@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tollgate_picture::pages::{self, DrainCommands, ReportJson};
-use tollgate_picture::{ReportSource, Text};
+use tollgate_picture::{ReportProvenance, SafeText};
 
 use crate::hostile;
 
@@ -12,14 +12,14 @@ use crate::hostile;
 pub(crate) const DOCS: &str = "https://docs.example.com/tollgate";
 
 /// What pages say besides the report.
-pub(crate) fn page(command: &str, incomplete: &[&str]) -> ReportSource {
-    ReportSource {
-        source: Text::from("context production (https://production.example.com:6443)"),
-        taken: Some(Text::from("2026-11-16T08:50:00Z")),
-        incomplete: incomplete.iter().map(|what| Text::from(*what)).collect(),
-        command: Text::from(command),
-        version: Text::from("0.1.0"),
-        docs: Text::from(DOCS),
+pub(crate) fn page(command: &str, incomplete: &[&str]) -> ReportProvenance {
+    ReportProvenance {
+        source: SafeText::from("context production (https://production.example.com:6443)"),
+        taken: Some(SafeText::from("2026-11-16T08:50:00Z")),
+        incomplete: incomplete.iter().map(|what| SafeText::from(*what)).collect(),
+        command: SafeText::from(command),
+        version: SafeText::from("0.1.0"),
+        docs: SafeText::from(DOCS),
         is_part: false,
     }
 }
@@ -39,8 +39,8 @@ pub(crate) fn recorded_pages() -> Vec<(&'static str, String)> {
     let (forecast, drain) = (recorded("forecast.json"), recorded("drain.json"));
     let record = |json| ReportJson { json, capacity: Some(capacity.as_str()) };
     let commands = DrainCommands {
-        run: Text::from("tollgate drain node/gpu-node-03 --context production"),
-        undo: Text::from("tollgate undrain node/gpu-node-03 --context production"),
+        run: SafeText::from("tollgate drain node/gpu-node-03 --context production"),
+        undo: SafeText::from("tollgate undrain node/gpu-node-03 --context production"),
         is_for_dump: true,
     };
     [
@@ -131,11 +131,11 @@ pub(crate) fn hostile_pages() -> Vec<(&'static str, String)> {
         "notServed": texts}});
     let command = format!("tollgate devices {}", hostile::NAMES.join(" "));
     let mut page = page(&command, &hostile::NAMES);
-    page.source = Text::from(hostile::NAMES.concat());
+    page.source = SafeText::from(hostile::NAMES.concat());
     let (capacity, impact, forecast, drain) =
         (capacity.to_string(), impact.to_string(), forecast.to_string(), drain.to_string());
     let record = |json| ReportJson { json, capacity: Some(capacity.as_str()) };
-    let joined = Text::from(hostile::NAMES.join(" "));
+    let joined = SafeText::from(hostile::NAMES.join(" "));
     let commands = DrainCommands { run: joined.clone(), undo: joined, is_for_dump: true };
     [
         ("devices", pages::devices(&devices.to_string(), &page)),

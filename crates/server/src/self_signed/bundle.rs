@@ -17,7 +17,7 @@ const MAX_OTHER_CAS: usize = 8;
 
 /// The PEM text of the CAs in `own` and of those CAs in `held`, the registered bundle, that other replicas created
 /// and that are valid at `now`, sorted by the start of their validity.
-pub(super) fn merge_ca_bundles(own: &str, held: &str, now: i64) -> String {
+pub(super) fn merge_own_and_replica_ca_bundles(own: &str, held: &str, now: i64) -> String {
     let read = |text: &str| -> Vec<Certificate> {
         pem_sections(text).into_iter().filter_map(Certificate::parse).collect()
     };

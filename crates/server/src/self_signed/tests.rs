@@ -81,12 +81,12 @@ fn renewal_is_planned_with_overlap() {
 /// always signed by a CA that was in the bundle a week ago and is in the bundle now.
 #[test]
 fn nobody_is_locked_out_over_three_years() {
-    let made = SelfSignedCerts::open(None, vec!["localhost".to_owned()], NOW).expect("made");
+    let made = SelfSignedCerts::load_or_create(None, vec!["localhost".to_owned()], NOW).expect("made");
     let mut bundles = vec![pem_sections(&made.ca_bundle())];
     let mut changes = 0;
     for day in 1..3 * 365 {
         let now = NOW + day * DAY_SECONDS;
-        changes += usize::from(made.renew(now).expect("renewed"));
+        changes += usize::from(made.renew_if_needed(now).expect("renewed"));
         let held = made.held.lock().expect("one user").clone();
         let server = held.server.expect("a server certificate");
         let valid = validity_of(&server.certificate).expect("readable");
@@ -106,7 +106,7 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
     let _ = std::fs::remove_dir_all(&directory);
     let open = |names: &[&str], now| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        SelfSignedCerts::open(Some(directory.clone()), names, now).expect("made")
+        SelfSignedCerts::load_or_create(Some(directory.clone()), names, now).expect("made")
     };
     let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
     let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY_SECONDS);
@@ -132,7 +132,7 @@ fn a_directory_that_cannot_be_used_is_an_error() {
     std::fs::write(&file, "").expect("written");
     let refused = |path| {
         let names = vec!["localhost".to_owned()];
-        let error = SelfSignedCerts::open(Some(path), names, NOW).expect_err("not usable");
+        let error = SelfSignedCerts::load_or_create(Some(path), names, NOW).expect_err("not usable");
         format!("{error:#}")
     };
     assert!(refused(file.join("below")).starts_with("cannot read "), "a file is not a directory");
@@ -146,7 +146,7 @@ fn a_directory_that_cannot_be_used_is_an_error() {
 
 #[test]
 fn the_bundles_of_replicas_add_up_and_agree() {
-    let made = |now: i64| SelfSignedCerts::open(None, vec!["localhost".to_owned()], now).unwrap();
+    let made = |now: i64| SelfSignedCerts::load_or_create(None, vec!["localhost".to_owned()], now).unwrap();
     let (first, second) = (made(NOW), made(NOW + 1));
     let one = first.merged_bundle("", NOW);
     assert_eq!(one, first.ca_bundle());

@@ -1,15 +1,15 @@
 //! What the board hands to pages: parts that changed, and devices by the ids of their cells.
 
-use super::{Board, DeviceName};
+use super::{DeviceName, LivePageStore};
 use crate::frame::PageFacts;
 
-fn device(node: &str, name: &str, state: &str) -> String {
+fn device_json(node: &str, name: &str, state: &str) -> String {
     format!(
         r#"{{"driver":"gpu.example.com","pool":"{node}","device":"{name}","node":"{node}","states":["{state}"],"taints":[],"holders":[],"classes":[]}}"#
     )
 }
 
-fn publish(board: &Board, devices: &[String]) {
+fn publish(board: &LivePageStore, devices: &[String]) {
     let report =
         format!(r#"{{"profile":"1.37","at":"2026-11-17T00:00:00Z","devices":[{}]}}"#, devices.join(","));
     board.publish(serde_json::from_str(&report).expect("a report"), "2026-11-17T00:00:00Z", None);
@@ -21,13 +21,16 @@ fn text(answer: &crate::Answer) -> String {
 
 #[test]
 fn a_page_gets_the_cards_that_changed() {
-    let board = Board::new(PageFacts::default());
-    publish(&board, &[device("a", "0", "free"), device("b", "0", "free")]);
+    let board = LivePageStore::new(PageFacts::default());
+    publish(&board, &[device_json("a", "0", "free"), device_json("b", "0", "free")]);
     let first = *board.revision().borrow();
     let page = text(&board.get("/").expect("a page"));
     assert!(page.contains(&format!("data-revision=\"{first}\"")), "{page}");
     assert!(text(&board.changes_since(first)).contains(r#""cards":[],"gone":[]"#));
-    publish(&board, &[device("a", "0", "free"), device("b", "0", "allocated"), device("c", "0", "free")]);
+    publish(
+        &board,
+        &[device_json("a", "0", "free"), device_json("b", "0", "allocated"), device_json("c", "0", "free")],
+    );
     let changes = text(&board.changes_since(first));
     assert_eq!(changes.matches("<article").count(), 2, "{changes}");
     assert!(
@@ -36,7 +39,7 @@ fn a_page_gets_the_cards_that_changed() {
     );
     assert!(changes.contains("\"lead\":"), "the totals changed: {changes}");
     assert!(!changes.contains("\"taints\":"), "nothing about taints changed: {changes}");
-    publish(&board, &[device("a", "0", "free"), device("c", "0", "free")]);
+    publish(&board, &[device_json("a", "0", "free"), device_json("c", "0", "free")]);
     let changes = text(&board.changes_since(first + 1));
     assert_eq!(changes.matches("<article").count(), 0);
     assert!(changes.contains("\"gone\":[\"n"), "{changes}");
@@ -45,8 +48,8 @@ fn a_page_gets_the_cards_that_changed() {
 
 #[test]
 fn an_old_state_stays_with_the_reason() {
-    let board = Board::new(PageFacts::default());
-    publish(&board, &[device("a", "0", "free")]);
+    let board = LivePageStore::new(PageFacts::default());
+    publish(&board, &[device_json("a", "0", "free")]);
     let before = *board.revision().borrow();
     let trouble = || "the API server <does> not answer".to_owned();
     board.mark_out_of_date(trouble(), None);
@@ -59,14 +62,14 @@ fn an_old_state_stays_with_the_reason() {
     assert!(
         text(&board.get("/").unwrap()).contains("data-trouble=\"the API server &lt;does&gt; not answer\"")
     );
-    publish(&board, &[device("a", "0", "free")]);
+    publish(&board, &[device_json("a", "0", "free")]);
     assert!(text(&board.changes_since(before)).contains("\"trouble\":null"));
 }
 
 #[test]
 fn cells_lead_to_devices() {
-    let board = Board::new(PageFacts::default());
-    publish(&board, &[device("a", "gpu-0", "free"), device("a", "gpu-1", "tainted")]);
+    let board = LivePageStore::new(PageFacts::default());
+    publish(&board, &[device_json("a", "gpu-0", "free"), device_json("a", "gpu-1", "tainted")]);
     let page = text(&board.get("/").expect("a page"));
     let id = page
         .split("id=\"")
@@ -78,7 +81,8 @@ fn cells_lead_to_devices() {
     let expected = DeviceName { driver: "gpu.example.com".into(), pool: "a".into(), device: "gpu-1".into() };
     assert_eq!(found, expected);
     assert_eq!(found.driver_pool_device(), "gpu.example.com/a/gpu-1");
-    let details = text(&board.device_details(id, &crate::RelatedDevices::default()).expect("details"));
+    let details =
+        text(&board.device_details(id, &crate::DevicesSharingCounters::default()).expect("details"));
     assert!(details.contains("tainted") && details.contains(&format!("/what-if#{id}")), "{details}");
     assert_eq!(board.device_of_cell("d000000000000"), None);
     assert!(board.get("/nowhere").is_none());

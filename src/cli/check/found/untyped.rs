@@ -32,7 +32,7 @@ pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
 /// True if the object has the fields that every object of the kind has.
 fn has_required_fields(root: Value<'_>, kind: ApiKind) -> bool {
     let at = |path: &[&str]| path.iter().fold(root, |value, name| value.get(name));
-    let has = |path: &[&str]| !at(path).is_null();
+    let has = |path: &[&str]| !at(path).is_null_or_absent();
     let has_pods = |path: &[&str]| are_complete_containers(at(path));
     match kind {
         ApiKind::ResourceClaim => has(&["spec", "devices", "requests"]),

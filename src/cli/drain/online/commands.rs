@@ -2,7 +2,7 @@
 //!
 //! Invariant: a printed command names the cluster, so that it does the same wherever it is pasted.
 
-use super::reporter::NextCommands;
+use super::reporter::ContinueAndUndoCommands;
 use crate::cli::console::{Console, quote_for_shell};
 use crate::cli::given::{GivenFlags, flag_or_variable_name};
 use crate::cli::live::ConnectedServer;
@@ -40,7 +40,7 @@ pub(in crate::cli::drain) fn require_context_with_yes(
 }
 
 /// Returns the cluster for messages: `context prod`.
-pub(in crate::cli::drain) fn cluster_name(asked: &ConnectedServer) -> String {
+pub(in crate::cli::drain) fn cluster_name_for_messages(asked: &ConnectedServer) -> String {
     match &asked.endpoint().context {
         Some(context) => format!("context {context}"),
         None => "the cluster of this pod".to_owned(),
@@ -86,17 +86,17 @@ pub(in crate::cli::drain) fn flags_to_paste(given: &GivenFlags, left_out: &[&str
 
 /// Returns the commands that continue and undo the drain of these targets. They name `context`, which this run
 /// uses, because the current context may change; it is `None` in a pod.
-pub(in crate::cli::drain) fn next_commands(
+pub(in crate::cli::drain) fn continue_and_undo_commands(
     typed: &[String],
     given: &GivenFlags,
     context: Option<&str>,
-) -> NextCommands {
-    commands_without(typed, given, context, &FLAGS_NOT_REPEATED)
+) -> ContinueAndUndoCommands {
+    commands_without_flags(typed, given, context, &FLAGS_NOT_REPEATED)
 }
 
 /// Returns the flags with which the command of another drain uses the same cluster, such as `--context prod`. They name
 /// `context`, which this run uses; it is `None` in a pod.
-pub(in crate::cli::drain) fn cluster_flags(given: &GivenFlags, context: Option<&str>) -> String {
+pub(in crate::cli::drain) fn same_cluster_flags(given: &GivenFlags, context: Option<&str>) -> String {
     let others: Vec<&str> = given
         .flags()
         .map(|(name, _)| name)
@@ -109,25 +109,25 @@ pub(in crate::cli::drain) fn cluster_flags(given: &GivenFlags, context: Option<&
 
 /// Returns the commands that carry out and undo the plan on a page. `context` is the one that the plan was made for;
 /// `None` in a pod and for a dump.
-pub(in crate::cli::drain) fn plan_commands(
+pub(in crate::cli::drain) fn plan_page_commands(
     typed: &[String],
     given: &GivenFlags,
     context: Option<&str>,
     is_for_dump: bool,
-) -> NextCommands {
+) -> ContinueAndUndoCommands {
     let mut left_out = [&FLAGS_NOT_REPEATED[..], &FLAGS_LEFT_OUT_ON_PAGES].concat();
     if is_for_dump {
         left_out.extend(FLAGS_LEFT_OUT_FOR_DUMPS);
     }
-    commands_without(typed, given, context, &left_out)
+    commands_without_flags(typed, given, context, &left_out)
 }
 
-fn commands_without(
+fn commands_without_flags(
     typed: &[String],
     given: &GivenFlags,
     context: Option<&str>,
     left_out: &[&str],
-) -> NextCommands {
+) -> ContinueAndUndoCommands {
     let targets: Vec<String> = typed.iter().map(|target| quote_for_shell(target)).collect();
     // The current context may be another one by then.
     let context = context.filter(|_| given.get("context").is_none());
@@ -139,7 +139,7 @@ fn commands_without(
     };
     let others: Vec<&str> =
         given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BY_UNDRAIN.contains(name)).collect();
-    NextCommands {
+    ContinueAndUndoCommands {
         go_on: command("drain", flags_to_paste(given, left_out)),
         go_back: command("undrain", flags_to_paste(given, &others)),
     }
@@ -149,7 +149,10 @@ fn commands_without(
 mod tests {
     use clap::Parser as _;
 
-    use super::{FLAGS_NOT_REPEATED, cluster_flags, flags_to_paste, next_commands, plan_commands};
+    use super::{
+        FLAGS_NOT_REPEATED, continue_and_undo_commands, flags_to_paste, plan_page_commands,
+        same_cluster_flags,
+    };
     use crate::cli::{Arguments, Command};
 
     fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
@@ -168,7 +171,8 @@ mod tests {
             flags_to_paste(&flags, &FLAGS_NOT_REPEATED),
             r"--move-unknown --reason 'it'\''s new' --timeout 1h30m"
         );
-        let next = next_commands(&["node/a".to_owned(), "b/*".to_owned()], &flags, Some("my prod"));
+        let next =
+            continue_and_undo_commands(&["node/a".to_owned(), "b/*".to_owned()], &flags, Some("my prod"));
         assert_eq!(
             (next.go_on.as_str(), next.go_back.as_str()),
             (
@@ -177,7 +181,7 @@ mod tests {
             )
         );
         let flags = given(&["node/a", "--context", "prod", "--key", "example.com/a", "--yes"]);
-        let next = next_commands(&["node/a".to_owned()], &flags, Some("prod"));
+        let next = continue_and_undo_commands(&["node/a".to_owned()], &flags, Some("prod"));
         assert_eq!(
             (next.go_on.as_str(), next.go_back.as_str()),
             (
@@ -190,17 +194,17 @@ mod tests {
     #[test]
     fn the_commands_of_other_drains_name_the_cluster() {
         let flags = given(&["node/a", "--key", "example.com/a", "--force"]);
-        assert_eq!(cluster_flags(&flags, Some("my prod")), "--context 'my prod'");
-        assert_eq!(cluster_flags(&flags, None), "");
+        assert_eq!(same_cluster_flags(&flags, Some("my prod")), "--context 'my prod'");
+        assert_eq!(same_cluster_flags(&flags, None), "");
         let flags = given(&["node/a", "--context", "prod", "--kubeconfig", "a.yaml", "--yes"]);
-        assert_eq!(cluster_flags(&flags, Some("prod")), "--context prod --kubeconfig a.yaml");
+        assert_eq!(same_cluster_flags(&flags, Some("prod")), "--context prod --kubeconfig a.yaml");
     }
 
     #[test]
     fn commands_of_a_page_leave_out_what_made_the_page() {
         let typed = ["node/a".to_owned()];
         let flags = given(&["node/a", "--dry-run", "-o", "html", "--now", "2026-11-16T09:30:00Z", "--force"]);
-        let page = plan_commands(&typed, &flags, Some("prod"), false);
+        let page = plan_page_commands(&typed, &flags, Some("prod"), false);
         assert_eq!(
             (page.go_on.as_str(), page.go_back.as_str()),
             ("tollgate drain node/a --context prod --force", "tollgate undrain node/a --context prod")
@@ -216,7 +220,7 @@ mod tests {
             "-o",
             "html",
         ]);
-        let page = plan_commands(&typed, &flags, None, true);
+        let page = plan_page_commands(&typed, &flags, None, true);
         assert_eq!(
             (page.go_on.as_str(), page.go_back.as_str()),
             ("tollgate drain node/a --key example.com/a", "tollgate undrain node/a --key example.com/a")

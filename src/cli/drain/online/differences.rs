@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cli::drain::plan_text::{pod_name, stay_reason_after_name};
+use crate::cli::drain::plan_text::{namespaced_pod_name, stay_reason_after_name};
 use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, Wave};
 use tollgate_formats::count::count_with_noun;
 
@@ -13,7 +13,7 @@ use tollgate_formats::count::count_with_noun;
 /// were carried out before `new` was made, and are not differences. Neither are the pods that this run `deleted`, by uid.
 pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan, deleted: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
-    add_rule_differences(old, new, &mut found);
+    add_rule_and_device_count_differences(old, new, &mut found);
     let before: BTreeMap<&str, &PlannedPod> = old.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let after: BTreeMap<&str, &PlannedPod> = new.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let is_done = |wave: &&Wave| {
@@ -25,11 +25,11 @@ pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan, deleted: &BTree
         let was_done =
             matches!(pod.fate, PodDecision::Moves { wave, .. } if wave < done) || deleted.contains(&pod.uid);
         if !was_done && !after.contains_key(pod.uid.as_str()) {
-            found.push(format!("pod {} no longer uses these devices", pod_name(pod)));
+            found.push(format!("pod {} no longer uses these devices", namespaced_pod_name(pod)));
         }
     }
     for pod in &new.pods {
-        let name = pod_name(pod);
+        let name = namespaced_pod_name(pod);
         match before.get(pod.uid.as_str()) {
             None => found.push(format!("pod {name} uses these devices now, and {}", pod_outcome_text(pod))),
             Some(known) if !is_same_pod_outcome(&known.fate, &pod.fate) => {
@@ -46,12 +46,12 @@ pub(super) fn plan_differences(old: &DrainPlan, new: &DrainPlan, deleted: &BTree
     if planned != new.waves.len() {
         found.push(format!("{} left, not {planned}", count_with_noun(new.waves.len(), "wave")));
     } else if let Some(pod) = first_pod_in_other_wave(new, &before, done) {
-        found.push(format!("the order changed, from pod {} on", pod_name(pod)));
+        found.push(format!("the order changed, from pod {} on", namespaced_pod_name(pod)));
     }
     found
 }
 
-fn add_rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
+fn add_rule_and_device_count_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
     for rule in &new.rules {
         if !old.rules.iter().any(|known| known.name == rule.name) {
             found.push(format!("rule {} is added", rule.name));

@@ -10,10 +10,10 @@ use crate::cli::clock;
 use crate::cli::live::object_kind;
 use crate::cli::outcome::Failure;
 use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
-use crate::cli::state::StoredDoc;
+use crate::cli::state::OwnedObject;
 use crate::cluster::{
-    ApiError, Cluster, DrainApiRequest, ListEvent, ListOutcome, ListedKind, ObjectWatch, ProjectFn,
-    RESOURCE_CLAIMS, ReadOptions, WatchState, WatchedObject,
+    ApiError, Cluster, DrainApiRequest, KeptFieldsAndSizeLimit, ListEvent, ListOutcome, ListedKind,
+    ObjectWatch, ProjectFn, RESOURCE_CLAIMS, WatchState, WatchedObject,
 };
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
@@ -47,7 +47,9 @@ impl LiveServer {
         let project: ProjectFn =
             Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, drain_projection())));
         let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
-        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::from_unlisted_kinds(&failures))?;
+        watch
+            .wait_until_synced(SYNC_TIMEOUT)
+            .map_err(|failures| Failure::from_kinds_that_cannot_be_listed(&failures))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
             // Of what the user may not list, nothing is known.
@@ -71,12 +73,12 @@ impl LiveServer {
         self.revision = all.revision;
         self.objects.objects.clear();
         for object in &all.objects {
-            self.set_object(object.kind, &object.namespace, &object.name, Some(object));
+            self.set_or_remove_object_and_record(object.kind, &object.namespace, &object.name, Some(object));
         }
     }
 
     /// Adds, replaces or (`None`) removes an object, and records the change.
-    fn set_object(
+    fn set_or_remove_object_and_record(
         &mut self,
         kind: ListedKind,
         namespace: &str,
@@ -85,21 +87,21 @@ impl LiveServer {
     ) {
         let Some(known) = object_kind(&kind) else { return };
         let key: ObjectKey = (known, namespace.to_owned(), name.to_owned());
-        let stored = object.map(|object| StoredDoc::from(&**object));
+        let stored = object.map(|object| OwnedObject::from(&**object));
         if let Some(recorder) = &mut self.recorder {
             recorder.record_change(&key, stored.as_ref());
         }
         self.objects.insert_or_remove(key, stored);
     }
 
-    /// Sets the time that [`Server::now`] returns until the next call.
-    fn update_clock(&mut self) {
+    /// Sets the time that [`Server::time_of_last_exchange`] returns until the next call.
+    fn set_cached_time_to_now(&mut self) {
         self.now = clock::timestamp();
     }
 }
 
 impl Server for LiveServer {
-    fn now(&self) -> Timestamp {
+    fn time_of_last_exchange(&self) -> Timestamp {
         self.now
     }
 
@@ -110,7 +112,7 @@ impl Server for LiveServer {
             std::thread::sleep(part);
             left = left.saturating_sub(part);
         }
-        self.update_clock();
+        self.set_cached_time_to_now();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_call(self.now, "pause", &Ok(()));
         }
@@ -126,7 +128,7 @@ impl Server for LiveServer {
 
     fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
         let answer = self.cluster.send(request.clone()).map(|(code, body)| ServerResponse { code, body });
-        self.update_clock();
+        self.set_cached_time_to_now();
         if let Some(recorder) = &mut self.recorder {
             recorder.record_request(self.now, request, &answer);
         }
@@ -138,13 +140,18 @@ impl Server for LiveServer {
             Some(changes) => {
                 for change in &changes {
                     self.revision = change.revision;
-                    self.set_object(change.kind, &change.namespace, &change.name, change.object.as_ref());
+                    self.set_or_remove_object_and_record(
+                        change.kind,
+                        &change.namespace,
+                        &change.name,
+                        change.object.as_ref(),
+                    );
                 }
             }
             None => self.copy_watched_objects(),
         }
-        self.update_clock();
-        let failures = self.watch.failures();
+        self.set_cached_time_to_now();
+        let failures = self.watch.missing_data_messages();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
         if let Some(recorder) = &mut self.recorder {
             recorder.record_call(self.now, "refresh", &result);
@@ -164,13 +171,13 @@ impl Server for LiveServer {
             &RESOURCE_CLAIMS,
             RESOURCE_CLAIMS.versions,
             None,
-            ReadOptions::WHOLE_OBJECTS,
+            KeptFieldsAndSizeLimit::WHOLE_OBJECTS,
             &mut |event| match event {
                 ListEvent::Object { api_version, object } => {
                     let kept = keep_needed_fields(&RESOURCE_CLAIMS, object, drain_projection());
                     let metadata = object.get("metadata");
                     let name = |field: &str| metadata.get(field).str().to_owned();
-                    let stored = StoredDoc::from_value(api_version, RESOURCE_CLAIMS.kind, kept.root());
+                    let stored = OwnedObject::from_value(api_version, RESOURCE_CLAIMS.kind, kept.root());
                     claims.insert_or_remove(
                         (ObjectKind::ResourceClaim, name("namespace"), name("name")),
                         Some(stored),
@@ -182,7 +189,7 @@ impl Server for LiveServer {
                 ListEvent::Page { .. } => {}
             },
         );
-        self.update_clock();
+        self.set_cached_time_to_now();
         let result = match listed {
             Ok(ListOutcome::All { .. }) if left_out.is_empty() => Ok(claims),
             Ok(ListOutcome::All { .. }) => Err(left_out.join("; ")),

@@ -85,12 +85,12 @@ impl Run<'_> {
 
     /// Takes the Lease. If another drain holds it, waits until that Lease has expired; refuses if it is renewed
     /// or released meanwhile, because the confirmed plan is then out of date.
-    pub(super) fn take_lock(&mut self) -> Result<(), StopReason> {
+    pub(super) fn take_lock_or_wait_for_expiry(&mut self) -> Result<(), StopReason> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(()) };
         let mut seen: Option<(String, String, Timestamp)> = None;
         loop {
             let lease = self.read_lease(&lock)?.map_err(StopReason::Refused)?;
-            let now = self.server.now();
+            let now = self.server.time_of_last_exchange();
             let is_held = !lease.holder.is_empty() && lease.holder != lock.holder;
             match &seen {
                 // The plan that the user has seen is out of date.
@@ -132,12 +132,14 @@ impl Run<'_> {
     pub(super) fn renew_lock_if_due(&mut self) -> Result<(), StopReason> {
         let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
         // A clock that was set back must not keep the Lease from being renewed.
-        if (0..RENEW_AFTER_SECONDS).contains(&seconds_between(held.renewed, self.server.now())) {
+        if (0..RENEW_AFTER_SECONDS)
+            .contains(&seconds_between(held.renewed, self.server.time_of_last_exchange()))
+        {
             return Ok(());
         }
         // A Lease that has expired, because the machine slept, may be someone else's by now.
         let lease = self.read_lease(&lock)?.map_err(StopReason::Stopped)?;
-        let now = self.server.now();
+        let now = self.server.time_of_last_exchange();
         if lease.holder == lock.holder && self.write_lease(&lock, &lease, &lock.holder, now)? {
             return Ok(());
         }
@@ -154,7 +156,7 @@ impl Run<'_> {
         let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock.clone()) else { return };
         let Ok(Ok(lease)) = self.read_lease(&lock) else { return };
         if lease.holder == lock.holder {
-            let now = self.server.now();
+            let now = self.server.time_of_last_exchange();
             _ = self.write_lease(&lock, &lease, "", now);
         }
         self.lock = None;
@@ -171,7 +173,10 @@ impl Run<'_> {
                  --lock-namespace, or add --no-lock"
             )),
             _ if answer.is_success() => LeaseView::parse(&answer.body),
-            _ => Err(format!("cannot read the Lease {namespace}/{LEASE_NAME}: {}", answer.message())),
+            _ => Err(format!(
+                "cannot read the Lease {namespace}/{LEASE_NAME}: {}",
+                answer.status_code_and_message()
+            )),
         })
     }
 
@@ -221,7 +226,7 @@ impl Run<'_> {
             _ => Err(StopReason::Stopped(format!(
                 "cannot write the Lease {}/{LEASE_NAME}: {}",
                 lock.namespace,
-                answer.message()
+                answer.status_code_and_message()
             ))),
         }
     }

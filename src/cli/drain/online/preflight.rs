@@ -23,7 +23,7 @@ impl Run<'_> {
         self.report_preflight("release and feature gates", &problems);
         let access = self.missing_permissions().map_err(into_refusal)?;
         self.report_preflight("permissions", &access);
-        let rules = self.rule_refusals(plan).map_err(into_refusal)?;
+        let rules = self.rule_refusals_by_dry_run(plan).map_err(into_refusal)?;
         self.report_preflight("rules", &rules);
         let lock: Vec<String> = self.lock_read_problem().map_err(into_refusal)?.into_iter().collect();
         self.report_preflight("lock", &lock);
@@ -81,7 +81,7 @@ impl Run<'_> {
                     None => {
                         return Err(StopReason::Stopped(format!(
                             "cannot check permissions: {}",
-                            answer.message()
+                            answer.status_code_and_message()
                         )));
                     }
                 }
@@ -100,7 +100,7 @@ impl Run<'_> {
     }
 
     /// Returns why the API server, its policies or its webhooks refuse the rules of the drain, by dry-run requests.
-    fn rule_refusals(&mut self, plan: &DrainPlan) -> Result<Vec<String>, StopReason> {
+    fn rule_refusals_by_dry_run(&mut self, plan: &DrainPlan) -> Result<Vec<String>, StopReason> {
         let mut problems = Vec::new();
         for planned in &plan.rules {
             if self.rules.iter().any(|rule| rule.name == planned.name) {
@@ -115,7 +115,11 @@ impl Run<'_> {
                     None => format!("rule {} exists already; run the command again", planned.name),
                 });
             } else if !answer.is_success() {
-                problems.push(format!("the API server rejects rule {}: {}", planned.name, answer.message()));
+                problems.push(format!(
+                    "the API server rejects rule {}: {}",
+                    planned.name,
+                    answer.status_code_and_message()
+                ));
                 // The others are rejected for the same reason.
                 break;
             }

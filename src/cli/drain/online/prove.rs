@@ -11,7 +11,7 @@ use super::halt::StopReason;
 use super::run::{Ending, Run, holding_claim};
 use super::time::seconds_between;
 use tollgate_drain::{ClaimHoldingSelectedDevices, holding_claims};
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_formats::gotime::Timestamp;
 
 /// How many times the claims are listed before the devices count as free.
@@ -24,11 +24,14 @@ impl Run<'_> {
     /// `began`.
     pub(super) fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, StopReason> {
         let selectors = self.rule_selectors();
-        let holders = self.list_holding_claims(&selectors)?;
-        self.refresh_objects()?;
-        self.check_lock_and_rules()?;
-        let needed =
-            tollgate_drain::rules_for(&self.server.objects().state(), &self.settings.request, &selectors);
+        let holders = self.find_holding_claims_looking_again_if_none(&selectors)?;
+        self.refresh_objects_with_retries()?;
+        self.check_interrupt_and_rules_and_renew_lock()?;
+        let needed = tollgate_drain::rules_for_targets_and_closed_devices(
+            &self.server.objects().state(),
+            &self.settings.request,
+            &selectors,
+        );
         let needed = needed.map_err(StopReason::Stopped)?;
         if let Some(new) = needed.iter().find(|rule| self.rules.iter().all(|known| known.name != rule.name)) {
             return Err(StopReason::Stopped(format!(
@@ -37,7 +40,7 @@ impl Run<'_> {
             )));
         }
         let devices = self.plan.as_ref().map_or(0, |plan| plan.devices.len());
-        let seconds = seconds_between(began, self.server.now()).unsigned_abs();
+        let seconds = seconds_between(began, self.server.time_of_last_exchange()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
         let (evicted, deleted) = (self.evicted.len(), self.deleted.len());
@@ -45,11 +48,11 @@ impl Run<'_> {
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 
-    /// Lists the claims up to twice, ten seconds apart, and returns those that hold selected devices as soon as
-    /// there are any.
-    pub(super) fn list_holding_claims(
+    /// Returns the claims that hold selected devices. If there are none, looks again ten seconds later, because a pod
+    /// that was being scheduled has its claim by then.
+    pub(super) fn find_holding_claims_looking_again_if_none(
         &mut self,
-        selectors: &[NameSelector],
+        selectors: &[DeviceNameSelector],
     ) -> Result<Vec<ClaimHoldingSelectedDevices>, StopReason> {
         if selectors.is_empty() {
             return Err(StopReason::Stopped(

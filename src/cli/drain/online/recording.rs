@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::server::{ObjectKey, ObjectStore, ServerResponse};
 use super::time::micro_time;
-use crate::cli::state::StoredDoc;
+use crate::cli::state::OwnedObject;
 use crate::cluster::{ApiError, DrainApiRequest};
 use crate::report::record::{Json, record};
 use tollgate_formats::gotime::Timestamp;
@@ -35,7 +35,7 @@ impl Recorder {
     }
 
     /// Records that an object has changed, or was deleted if `object` is `None`.
-    pub(super) fn record_change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
+    pub(super) fn record_change(&mut self, key: &ObjectKey, object: Option<&OwnedObject>) {
         let (kind, namespace, name) = key;
         self.write_json_line(&record! {
             "kind": kind.name(),

@@ -18,7 +18,7 @@ use crate::cli::console::{Console, IgnoreBrokenPipe};
 use crate::cli::drain::PlanReport;
 use crate::cli::drain::plan_json::plan_record;
 use crate::cli::drain::plan_text::{self};
-use crate::cli::to_json;
+use crate::cli::to_safe_json;
 use crate::cli::version::Output;
 use tollgate_drain::{DrainPlan, PodDecision};
 use tollgate_formats::count::count_with_noun;
@@ -28,7 +28,7 @@ use view::TerminalSummary;
 
 /// The commands that a user can run next, to be pasted.
 #[derive(Clone, Debug)]
-pub(in crate::cli::drain) struct NextCommands {
+pub(in crate::cli::drain) struct ContinueAndUndoCommands {
     /// Continues the drain: the same command again.
     pub(in crate::cli::drain) go_on: String,
     /// Undoes the drain: deletes its rules.
@@ -38,7 +38,7 @@ pub(in crate::cli::drain) struct NextCommands {
 /// Prints the plan and the events of a drain as text or JSON, and asks for confirmation.
 pub(in crate::cli::drain) struct Reporter {
     output: Output,
-    next: NextCommands,
+    next: ContinueAndUndoCommands,
     /// The cluster for messages: `context prod`.
     cluster: String,
     /// True with `--yes`: the plan counts as confirmed, and no question is asked.
@@ -52,7 +52,7 @@ impl Reporter {
     /// A reporter that writes events to stdout, and the summary to stderr.
     pub(in crate::cli::drain) fn new(
         output: Output,
-        next: NextCommands,
+        next: ContinueAndUndoCommands,
         cluster: String,
         is_confirmed: bool,
     ) -> Reporter {
@@ -82,7 +82,7 @@ impl Reporter {
     }
 
     fn write_json(&mut self, record: &impl serde::Serialize) {
-        match to_json(record) {
+        match to_safe_json(record) {
             Ok(json) => self.write_lines(&format!("{json}\n")),
             Err(failure) => self.warning(&failure.message()),
         }
@@ -102,9 +102,9 @@ impl Reporter {
 
 impl DrainUserInterface for Reporter {
     /// Prints the plan before anything is changed, and asks whether to start.
-    fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool {
+    fn show_plan_and_confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool {
         if let Some(view) = &mut self.view {
-            view.set_plan(plan);
+            view.set_planned_counts(plan);
         }
         let question = confirmation_question(&self.cluster, settings.force_after, plan);
         let report = PlanReport {
@@ -116,14 +116,16 @@ impl DrainUserInterface for Reporter {
             incomplete: Vec::new(),
         };
         match self.output {
-            Output::Text => self.write_lines(&sanitize::sanitize_text(&plan_text::plan_text(&report))),
+            Output::Text => {
+                self.write_lines(&sanitize::sanitize_multiline_text(&plan_text::plan_text(&report)))
+            }
             Output::Json => self.write_json(&plan_record(&report)),
         }
         self.is_confirmed || Console::open().confirm(&question)
     }
 
     /// Prints an event, and updates the summary.
-    fn tell(&mut self, at: Timestamp, event: &Event) {
+    fn report_event(&mut self, at: Timestamp, event: &Event) {
         let at = gotime::rfc3339(at);
         match self.output {
             Output::Json => self.write_json(&TimedEvent { at, event }),
@@ -133,7 +135,7 @@ impl DrainUserInterface for Reporter {
                 let lines = sentence::event_lines(event, &self.next);
                 let mut text = String::new();
                 for words in &lines {
-                    _ = writeln!(text, "{time} {}", sanitize::sanitize_line(words));
+                    _ = writeln!(text, "{time} {}", sanitize::sanitize_as_line(words));
                 }
                 self.write_lines(&text);
             }
@@ -179,7 +181,7 @@ mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
-    use super::{DrainUserInterface as _, NextCommands, Reporter};
+    use super::{ContinueAndUndoCommands, DrainUserInterface as _, Reporter};
     use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
     use crate::cli::version::Output;
     use tollgate_formats::gotime;
@@ -200,7 +202,7 @@ mod tests {
 
     fn shown(output: Output, events: &[Event]) -> String {
         let written = Written::default();
-        let next = NextCommands {
+        let next = ContinueAndUndoCommands {
             go_on: "tollgate drain node/n-1 --context prod".to_owned(),
             go_back: "tollgate undrain node/n-1 --context prod".to_owned(),
         };
@@ -209,7 +211,7 @@ mod tests {
         let mut reporter =
             Reporter { output, next, cluster: String::new(), is_confirmed: false, out, view: None };
         for event in events {
-            reporter.tell(at, event);
+            reporter.report_event(at, event);
         }
         let bytes = written.0.lock().expect("not poisoned").clone();
         String::from_utf8(bytes).expect("UTF-8")

@@ -18,9 +18,10 @@ use super::time::seconds_between;
 use crate::cluster::DrainApiRequest;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_drain::{
-    DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
+    DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION,
+    drain_id_from_targets_and_key,
 };
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime;
@@ -41,7 +42,7 @@ const MAX_CONFLICTS: usize = 5;
 pub(super) struct DrainRule {
     pub(super) name: String,
     pub(super) uid: String,
-    pub(super) selects: NameSelector,
+    pub(super) selects: DeviceNameSelector,
     pub(super) effect: Effect,
 }
 
@@ -98,18 +99,18 @@ fn parse_rule(body: &str) -> Result<Doc<'_>, StopReason> {
 }
 
 /// Returns the device selector of a stored rule.
-pub(super) fn selector_of_rule(rule: Value<'_>) -> NameSelector {
+pub(super) fn selector_of_rule(rule: Value<'_>) -> DeviceNameSelector {
     let selector = rule.get("spec").get("deviceSelector");
     let name = |field: &str| {
         Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
     };
-    NameSelector { driver: name("driver"), pool: name("pool"), device: name("device") }
+    DeviceNameSelector { driver: name("driver"), pool: name("pool"), device: name("device") }
 }
 
 impl Run<'_> {
     /// Reads the rules of this drain from the cluster.
     pub(super) fn load_own_rules(&mut self) -> Result<(), StopReason> {
-        let id = drain_id(&self.settings.request);
+        let id = drain_id_from_targets_and_key(&self.settings.request);
         let mut found = Vec::new();
         for rule in self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule) {
             let metadata = rule.get("metadata");
@@ -173,15 +174,15 @@ impl Run<'_> {
     fn create_rules_and_set_no_schedule(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for planned in &plan.rules {
             if !self.rules.iter().any(|rule| rule.name == planned.name) {
-                self.create_rule(planned)?;
+                self.create_rule_with_effect_none(planned)?;
             }
         }
-        self.wait_for_conditions(plan)?;
+        self.wait_for_eviction_controller_conditions(plan)?;
         let open: Vec<DrainRule> =
             self.rules.iter().filter(|rule| rule.effect == Effect::None).cloned().collect();
         for is_dry_run in [true, false] {
             for rule in &open {
-                self.check_lock_and_interrupt()?;
+                self.check_interrupt_and_renew_lock()?;
                 let closed = DrainRule { effect: Effect::NoSchedule, ..rule.clone() };
                 self.update_rule(&rule.name, &closed, is_dry_run, |_| {})?;
                 if is_dry_run {
@@ -194,7 +195,7 @@ impl Run<'_> {
             }
         }
         // The plan reads the rules from the watch.
-        self.wait_until_rules_watched()
+        self.wait_until_watch_shows_rules()
     }
 
     /// Returns the request that creates a planned rule with the effect None, and the rule, still without a uid.
@@ -212,7 +213,7 @@ impl Run<'_> {
             effect: Effect::None,
         };
         let metadata = RuleMetadata {
-            labels: BTreeMap::from([(ID_LABEL.to_owned(), drain_id(&settings.request))]),
+            labels: BTreeMap::from([(ID_LABEL.to_owned(), drain_id_from_targets_and_key(&settings.request))]),
             annotations: self.new_rule_annotations(),
             ..RuleMetadata::default()
         };
@@ -220,8 +221,8 @@ impl Run<'_> {
         (DrainApiRequest::CreateRule { version, object, is_dry_run }, rule)
     }
 
-    fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), StopReason> {
-        self.check_lock_and_interrupt()?;
+    fn create_rule_with_effect_none(&mut self, planned: &PlannedRule) -> Result<(), StopReason> {
+        self.check_interrupt_and_renew_lock()?;
         let (request, mut rule) = self.rule_creation_request(planned, false);
         let answer = self.send_with_retries(&request)?;
         let body = if answer.code == 409 {
@@ -233,7 +234,7 @@ impl Run<'_> {
             return Err(StopReason::Stopped(format!(
                 "the API server rejects rule {}: {}",
                 rule.name,
-                answer.message()
+                answer.status_code_and_message()
             )));
         };
         let stored = parse_rule(&body)?;
@@ -250,7 +251,7 @@ impl Run<'_> {
         let notes = &self.settings.notes;
         let mut all = BTreeMap::from([
             (TARGET_ANNOTATION.to_owned(), self.settings.request.typed.join(" ")),
-            (STARTED_ANNOTATION.to_owned(), gotime::rfc3339(self.server.now())),
+            (STARTED_ANNOTATION.to_owned(), gotime::rfc3339(self.server.time_of_last_exchange())),
         ]);
         let flags = Some(&notes.flags).filter(|flags| !flags.is_empty());
         let optional = [
@@ -266,15 +267,15 @@ impl Run<'_> {
 
     /// Waits until the eviction controller has written a condition for every rule with the effect None, which
     /// proves that the cluster acts on rules.
-    fn wait_for_conditions(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
-        let since = self.server.now();
+    fn wait_for_eviction_controller_conditions(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
+        let since = self.server.time_of_last_exchange();
         let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
         let mut left: Vec<String> = open.map(|rule| rule.name.clone()).collect();
         while !left.is_empty() {
-            self.refresh_objects()?;
+            self.refresh_objects_with_retries()?;
             let mut unseen = Vec::new();
             for name in left {
-                let Some(message) = self.condition_message(&name) else {
+                let Some(message) = self.eviction_condition_message(&name) else {
                     unseen.push(name);
                     continue;
                 };
@@ -287,7 +288,7 @@ impl Run<'_> {
             if left.is_empty() {
                 break;
             }
-            if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
+            if seconds_between(since, self.server.time_of_last_exchange()) >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(format!(
                     "the eviction controller has written no condition for rule {} within {MAX_CONDITION_WAIT_SECONDS} s, so it is not \
                      certain that this cluster acts on DeviceTaintRules; check that the feature gate DRADeviceTaintRules is \
@@ -295,7 +296,7 @@ impl Run<'_> {
                     left.join(", ")
                 )));
             }
-            self.check_lock_and_interrupt()?;
+            self.check_interrupt_and_renew_lock()?;
             self.wait_and_refresh_objects(POLL_INTERVAL)?;
         }
         Ok(())
@@ -303,7 +304,7 @@ impl Run<'_> {
 
     /// Returns the message that the eviction controller wrote about the current generation of a rule; `None` if it
     /// wrote none yet.
-    fn condition_message(&self, name: &str) -> Option<String> {
+    fn eviction_condition_message(&self, name: &str) -> Option<String> {
         let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", name)?;
         let generation = rule.get("metadata").get("generation").int();
         let mut conditions = rule.get("status").get("conditions").items();
@@ -313,12 +314,12 @@ impl Run<'_> {
     }
 
     /// Waits until the watch shows the rules as they were written.
-    fn wait_until_rules_watched(&mut self) -> Result<(), StopReason> {
-        let since = self.server.now();
+    fn wait_until_watch_shows_rules(&mut self) -> Result<(), StopReason> {
+        let since = self.server.time_of_last_exchange();
         loop {
-            self.refresh_objects()?;
+            self.refresh_objects_with_retries()?;
             let Err(problem) = self.verify_watched_rules() else { return Ok(()) };
-            if seconds_between(since, self.server.now()) >= MAX_CONDITION_WAIT_SECONDS {
+            if seconds_between(since, self.server.time_of_last_exchange()) >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(problem));
             }
             self.wait_and_refresh_objects(Duration::from_millis(200))?;
@@ -394,7 +395,7 @@ impl Run<'_> {
                     return Err(StopReason::Stopped(format!(
                         "the API server rejects the effect {} for rule {name}: {}",
                         wanted.effect.name(),
-                        answer.message()
+                        answer.status_code_and_message()
                     )));
                 }
             }
@@ -412,11 +413,14 @@ impl Run<'_> {
     fn get_own_rule(&mut self, name: &str) -> Result<String, StopReason> {
         let answer = self.get_rule(name)?;
         if !answer.is_success() {
-            return Err(StopReason::Stopped(format!("cannot read rule {name}: {}", answer.message())));
+            return Err(StopReason::Stopped(format!(
+                "cannot read rule {name}: {}",
+                answer.status_code_and_message()
+            )));
         }
         let stored = parse_rule(&answer.body)?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
-        if id != drain_id(&self.settings.request) {
+        if id != drain_id_from_targets_and_key(&self.settings.request) {
             return Err(StopReason::Stopped(foreign_rule_message(stored.root(), self.settings)));
         }
         Ok(answer.body)
@@ -446,7 +450,7 @@ impl Run<'_> {
                 _ => {
                     return Err(StopReason::Stopped(format!(
                         "cannot delete rule {name}: {}",
-                        answer.message()
+                        answer.status_code_and_message()
                     )));
                 }
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::event::{Event, HoldingClaim, PodRef};
 use super::halt::StopReason;
 use super::lock::HeldLock;
-use super::reporter::NextCommands;
+use super::reporter::ContinueAndUndoCommands;
 use super::rules::DrainRule;
 use super::server::{Server, ServerResponse};
 pub(super) use super::settings::RunSettings;
@@ -52,9 +52,9 @@ pub(super) enum Ending {
 /// Receives the events of a drain, and asks the user for confirmation.
 pub(super) trait DrainUserInterface {
     /// Called for each event.
-    fn tell(&mut self, at: Timestamp, event: &Event);
+    fn report_event(&mut self, at: Timestamp, event: &Event);
     /// Shows the plan before anything is changed. Returns false if the user does not confirm it.
-    fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
+    fn show_plan_and_confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
     /// Redraws the summary. Called about every second while the drain waits.
     fn redraw_summary(&mut self);
 }
@@ -103,8 +103,9 @@ pub(super) fn drain(
         Ok(ending) => ending,
         Err(StopReason::Refused(why)) => Ending::Refused(why),
         Err(StopReason::Stopped(why)) => {
-            let (evicted, deleted, left) = (run.evicted.len(), run.deleted.len(), run.count_pods_left());
-            let NextCommands { go_on, go_back } = settings.next.clone();
+            let (evicted, deleted, left) =
+                (run.evicted.len(), run.deleted.len(), run.count_planned_pods_not_moved());
+            let ContinueAndUndoCommands { go_on, go_back } = settings.next.clone();
             run.notify_observer(&Event::Stopped { why, evicted, deleted, left, go_on, go_back });
             Ending::Stopped
         }
@@ -137,13 +138,13 @@ impl<'r> Run<'r> {
     }
 
     fn run_steps(&mut self) -> Result<Ending, StopReason> {
-        let began = self.server.now();
-        self.refresh_objects().map_err(into_refusal)?;
+        let began = self.server.time_of_last_exchange();
+        self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
         self.has_moved = self.stored_wave().is_some();
         let plan = self.make_plan().map_err(StopReason::Refused)?;
         self.run_preflight_checks(&plan)?;
-        if !self.observer.confirm(self.server.now(), self.settings, &plan) {
+        if !self.observer.show_plan_and_confirm(self.server.time_of_last_exchange(), self.settings, &plan) {
             return Ok(Ending::NotConfirmed);
         }
         let forceable: BTreeSet<String> =
@@ -151,23 +152,28 @@ impl<'r> Run<'r> {
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
         self.server.catch_interrupts();
-        let workloads = PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, began);
-        self.pending_before = workloads.unschedulable_pods();
+        let workloads = PodsByWorkload::from_state_without_daemon_sets(
+            &self.server.objects().state(),
+            self.settings.wait,
+            began,
+        );
+        self.pending_before = workloads.unschedulable_pod_uids();
         let has_rules = !self.rules.is_empty();
-        self.take_lock().map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
+        self.take_lock_or_wait_for_expiry()
+            .map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
         // Another drain may have ended a moment ago.
-        self.refresh_objects().map_err(into_refusal)?;
+        self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
         self.set_no_schedule_or_roll_back()?;
-        self.closed = Some(self.server.now());
-        self.wait_for_earlier_wave()?;
+        self.closed = Some(self.server.time_of_last_exchange());
+        self.wait_for_last_wave_of_earlier_run()?;
         self.move_all_waves(&forceable)?;
         self.prove_devices_free(began)
     }
 
     /// Passes an event to the observer.
     pub(super) fn notify_observer(&mut self, event: &Event) {
-        self.observer.tell(self.server.now(), event);
+        self.observer.report_event(self.server.time_of_last_exchange(), event);
     }
 
     /// Makes a plan for the current state of the cluster.
@@ -181,7 +187,7 @@ impl<'r> Run<'r> {
             settings: Settings {
                 seed: self.settings.seed,
                 assume_complete: true,
-                ..Settings::defaults_at(self.server.now())
+                ..Settings::defaults_at(self.server.time_of_last_exchange())
             },
             play: &|plan| simulate_samples(plan, samples),
             missing: &[],
@@ -191,8 +197,8 @@ impl<'r> Run<'r> {
     }
 
     /// Returns when the devices were closed, by the clock of this machine; now if they are not closed yet.
-    pub(super) fn no_schedule_since(&self) -> Timestamp {
-        self.closed.unwrap_or_else(|| self.server.now())
+    pub(super) fn no_schedule_since_or_now(&self) -> Timestamp {
+        self.closed.unwrap_or_else(|| self.server.time_of_last_exchange())
     }
 
     /// Waits, redraws the summary, and updates the objects. Returns an error if the user interrupts, or if the objects
@@ -201,19 +207,19 @@ impl<'r> Run<'r> {
         self.server.pause(duration);
         self.observer.redraw_summary();
         self.check_interrupt()?;
-        self.refresh_objects()
+        self.refresh_objects_with_retries()
     }
 
     /// Checks before each eviction, and during a wave, that the user has not interrupted, the Lease is held, and
     /// the rules are unchanged.
-    pub(super) fn check_lock_and_rules(&mut self) -> Result<(), StopReason> {
-        self.check_lock_and_interrupt()?;
+    pub(super) fn check_interrupt_and_rules_and_renew_lock(&mut self) -> Result<(), StopReason> {
+        self.check_interrupt_and_renew_lock()?;
         self.check_rules_unchanged()
     }
 
     /// Checks that the user has not interrupted and the Lease is held. Enough while rules are being written,
     /// because the watch shows them a moment later.
-    pub(super) fn check_lock_and_interrupt(&mut self) -> Result<(), StopReason> {
+    pub(super) fn check_interrupt_and_renew_lock(&mut self) -> Result<(), StopReason> {
         self.check_interrupt()?;
         self.renew_lock_if_due()
     }
@@ -223,13 +229,13 @@ impl<'r> Run<'r> {
     }
 
     /// Updates the objects from the watches. Outdated objects are accepted for at most [`MAX_STALE_SECONDS`].
-    pub(super) fn refresh_objects(&mut self) -> Result<(), StopReason> {
+    pub(super) fn refresh_objects_with_retries(&mut self) -> Result<(), StopReason> {
         loop {
             let Err(why) = self.server.refresh() else {
                 self.stale_since = None;
                 return Ok(());
             };
-            let now = self.server.now();
+            let now = self.server.time_of_last_exchange();
             let since = *self.stale_since.get_or_insert(now);
             if seconds_between(since, now) > MAX_STALE_SECONDS {
                 return Err(StopReason::Stopped(format!("the state of the cluster cannot be read: {why}")));
@@ -248,7 +254,7 @@ impl<'r> Run<'r> {
         let mut pause = Duration::from_secs(1);
         for tries in 1.. {
             // Somebody else may have taken the Lease or opened the devices meanwhile.
-            if tries > 1 && request.changes_cluster() {
+            if tries > 1 && request.changes_rules_or_pods() {
                 self.renew_lock_if_due()?;
             }
             if tries > 1
@@ -258,7 +264,7 @@ impl<'r> Run<'r> {
             }
             let problem = match self.server.send(request) {
                 Ok(answer) if !answer.is_retryable_failure() => return Ok(answer),
-                Ok(answer) => answer.message(),
+                Ok(answer) => answer.status_code_and_message(),
                 Err(error @ (ApiError::Unexpected(_) | ApiError::TooLarge { .. })) => {
                     return Err(StopReason::Stopped(error.to_string()));
                 }
@@ -279,10 +285,12 @@ impl<'r> Run<'r> {
 
     /// Returns the number of pods of the last plan that are neither evicted nor being deleted. The watch may not show the
     /// last evictions and deletions yet.
-    fn count_pods_left(&self) -> usize {
+    fn count_planned_pods_not_moved(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
         let is_left = |pod: &&PlannedPod| {
-            !self.evicted.contains(&pod.uid) && !self.deleted.contains(&pod.uid) && self.is_not_deleted(pod)
+            !self.evicted.contains(&pod.uid)
+                && !self.deleted.contains(&pod.uid)
+                && self.exists_and_is_not_terminating(pod)
         };
         plan.pods.iter().filter(is_left).count()
     }

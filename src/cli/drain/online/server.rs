@@ -1,6 +1,6 @@
 //! The API server as a drain sees it: requests with answers, the objects that are watched, and the time.
 //!
-//! A drain talks to a [`Server`] and to nothing else. [`LiveServer`] is a running cluster; the tests have one that
+//! A drain talks to a [`Server`] and to nothing else. `LiveServer` is a running cluster; the tests have one that
 //! replays what a running cluster answered. The time only moves with an exchange, so that a replay makes the same
 //! decisions.
 //!
@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::cli::state::StoredDoc;
+use crate::cli::state::OwnedObject;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_document::doc::{self, Value};
 use tollgate_forecast::{ObjectKind, State};
@@ -36,12 +36,12 @@ impl ServerResponse {
     /// True if the API server refuses an eviction because of PDBs: one does not allow it now, or several select the
     /// pod.
     pub(super) fn is_refused_by_pdb(&self) -> bool {
-        let message = self.message();
+        let message = self.status_code_and_message();
         message.contains("disruption budget") || message.contains("PodDisruptionBudget")
     }
 
     /// Returns the message of a `Status` with its code; the beginning of the body if it is not a `Status`.
-    pub(super) fn message(&self) -> String {
+    pub(super) fn status_code_and_message(&self) -> String {
         let status = doc::parse(&self.body).ok();
         let message = status.as_ref().map(|status| status.root().get("message").str()).unwrap_or_default();
         let text = if message.is_empty() { self.body.as_str() } else { message };
@@ -53,7 +53,7 @@ impl ServerResponse {
 pub(super) trait Server {
     /// Returns the time at the end of the last request, refresh or pause. It does not change in between, so that a
     /// replay makes the same decisions.
-    fn now(&self) -> Timestamp;
+    fn time_of_last_exchange(&self) -> Timestamp;
     /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);
     /// After this call, Ctrl-C and SIGTERM only set what [`Server::is_interrupted`] returns. Before, they end the process.
@@ -76,14 +76,14 @@ pub(super) type ObjectKey = (ObjectKind, String, String);
 /// Objects of a cluster by name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct ObjectStore {
-    pub(super) objects: BTreeMap<ObjectKey, StoredDoc>,
+    pub(super) objects: BTreeMap<ObjectKey, OwnedObject>,
     /// The kinds of which all objects are stored, even if there are none.
     pub(super) listed: Vec<ObjectKind>,
 }
 
 impl ObjectStore {
     /// Stores an object, or removes it if `object` is `None`.
-    pub(super) fn insert_or_remove(&mut self, key: ObjectKey, object: Option<StoredDoc>) {
+    pub(super) fn insert_or_remove(&mut self, key: ObjectKey, object: Option<OwnedObject>) {
         match object {
             Some(object) => _ = self.objects.insert(key, object),
             None => _ = self.objects.remove(&key),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::lock::LockSettings;
-use super::reporter::NextCommands;
+use super::reporter::ContinueAndUndoCommands;
 use crate::cli::console::quote_for_shell;
 use crate::cli::expiry::RuleExpiryArg;
 use crate::cli::live::ConnectedServer;
@@ -32,7 +32,7 @@ pub(in crate::cli::drain) struct RunArgs {
 
     /// When a replacement counts, so that the next wave can start
     #[arg(long, value_name = "WHEN", default_value = "ready", help_heading = "Run", hide_short_help = true)]
-    pub(in crate::cli::drain) wait: WaitFor,
+    pub(in crate::cli::drain) wait: ReplacementWaitCondition,
 
     /// Maximum time for a wave, in addition to the longest termination grace period of its pods
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration, help_heading = "Run")]
@@ -82,7 +82,7 @@ pub(in crate::cli::drain) struct RunArgs {
 
 /// When a replacement counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(in crate::cli::drain) enum WaitFor {
+pub(in crate::cli::drain) enum ReplacementWaitCondition {
     /// It has been Ready for the minReadySeconds of its workload
     Ready,
     /// It is bound to a node
@@ -99,7 +99,7 @@ pub(in crate::cli::drain) struct RunSettings {
     /// Number of simulated runs of each forecast.
     pub(in crate::cli::drain) samples: NonZeroU32,
     pub(in crate::cli::drain) seed: u64,
-    pub(in crate::cli::drain) wait: WaitFor,
+    pub(in crate::cli::drain) wait: ReplacementWaitCondition,
     /// Maximum time for one wave, in addition to the longest grace period of its pods.
     pub(in crate::cli::drain) timeout: Duration,
     pub(in crate::cli::drain) force_after: Option<Duration>,
@@ -111,7 +111,7 @@ pub(in crate::cli::drain) struct RunSettings {
     /// Problems of the release of the cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
     /// The commands that continue and undo the drain, for messages.
-    pub(in crate::cli::drain) next: NextCommands,
+    pub(in crate::cli::drain) next: ContinueAndUndoCommands,
     /// The flags with which the commands of other drains use the same cluster; empty in a pod.
     pub(in crate::cli::drain) cluster_flags: String,
 }
@@ -159,13 +159,13 @@ impl RunArgs {
 
 /// Returns why a drain may not work in the release of this cluster, as far as it is known: rules have no effect, or
 /// schedulers crash because of a rule.
-pub(in crate::cli::drain) fn release_problems(asked: &ConnectedServer) -> Vec<String> {
+pub(in crate::cli::drain) fn problems_of_kubernetes_release(asked: &ConnectedServer) -> Vec<String> {
     let (profile, release) = (asked.profile, &asked.info.release);
-    let inert = profile.why_rules_do_nothing().map(|why| {
+    let inert = profile.why_device_taint_rules_do_nothing().map(|why| {
         format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")
     });
     let mut problems: Vec<String> =
-        inert.or_else(|| profile.gates_that_rules_may_lack()).into_iter().collect();
+        inert.or_else(|| profile.describe_gates_rules_may_lack()).into_iter().collect();
     if release.minor.trim_end_matches('+') == "36" && ["0", "1", "2"].contains(&release.patch.as_str()) {
         problems.push(format!(
             "the scheduler of Kubernetes {} can crash because of a DeviceTaintRule; upgrade to 1.36.3 or later",

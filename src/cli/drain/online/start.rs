@@ -82,7 +82,7 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
 
 /// Returns the namespace of the Lease and the identity of this process for people: `ann (context prod, process
 /// 4711-1f2e3d4c)`. The last number distinguishes processes of one person on two machines.
-pub(in crate::cli::drain) fn lock_settings(
+pub(in crate::cli::drain) fn lock_settings_with_holder_identity(
     asked: &ConnectedServer,
     namespace: String,
     owner: Option<&str>,

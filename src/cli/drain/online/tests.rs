@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::lock::LockSettings;
-use super::reporter::NextCommands;
+use super::reporter::ContinueAndUndoCommands;
 use super::run::{DrainUserInterface, Ending, RunSettings, drain};
 use super::server::{ObjectStore, ServerResponse};
-use super::settings::{RuleAnnotations, WaitFor};
+use super::settings::{ReplacementWaitCondition, RuleAnnotations};
 use super::time::seconds_between;
 use super::undrain::{check_devices_free, undrain};
-use crate::cli::state::{self, StateObjects, StoredDoc};
+use crate::cli::state::{self, OwnedObject, StateObjects};
 use crate::cluster::{ApiError, DrainApiRequest};
 use simulator::Simulator;
 use std::num::NonZeroU32;
@@ -28,19 +28,19 @@ use tollgate_formats::gotime::Timestamp;
 
 /// Keeps the events, and agrees to every plan.
 #[derive(Default)]
-struct Watcher {
+struct RecordingUserInterface {
     events: Vec<Event>,
     timed: Vec<(Timestamp, Event)>,
     plan: Option<DrainPlan>,
 }
 
-impl DrainUserInterface for Watcher {
-    fn tell(&mut self, at: Timestamp, event: &Event) {
+impl DrainUserInterface for RecordingUserInterface {
+    fn report_event(&mut self, at: Timestamp, event: &Event) {
         self.events.push(event.clone());
         self.timed.push((at, event.clone()));
     }
 
-    fn confirm(&mut self, _: Timestamp, _: &RunSettings, plan: &DrainPlan) -> bool {
+    fn show_plan_and_confirm(&mut self, _: Timestamp, _: &RunSettings, plan: &DrainPlan) -> bool {
         self.plan = Some(plan.clone());
         true
     }
@@ -48,9 +48,9 @@ impl DrainUserInterface for Watcher {
     fn redraw_summary(&mut self) {}
 }
 
-impl Watcher {
+impl RecordingUserInterface {
     /// Why the drain stopped.
-    fn stopped(&self) -> &str {
+    fn stop_reason_or_empty(&self) -> &str {
         let stopped = self.events.iter().find_map(|event| match event {
             Event::Stopped { why, .. } => Some(why.as_str()),
             _ => None,
@@ -59,7 +59,7 @@ impl Watcher {
     }
 
     /// The pods of each wave, in the order of their evictions.
-    fn waves(&self) -> Vec<Vec<String>> {
+    fn evicted_pods_by_wave(&self) -> Vec<Vec<String>> {
         let mut waves: Vec<Vec<String>> = Vec::new();
         for event in &self.events {
             if let Event::PodEvicted { wave, pod } = event {
@@ -72,7 +72,7 @@ impl Watcher {
 }
 
 /// The example cluster with its nodes.
-fn example() -> Simulator {
+fn example_simulator() -> Simulator {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let files = ["examples/cluster.yaml", "examples/forecast/nodes.yaml"].map(|file| root.join(file));
     let texts = state::read_texts(&files).expect("the example");
@@ -86,7 +86,7 @@ fn example() -> Simulator {
         }
         for object in state.objects_of_kind(kind).iter() {
             let key = (kind, object.namespace().to_owned(), object.name().to_owned());
-            let stored = StoredDoc::from_value(&api_version(kind), kind.name(), object.value);
+            let stored = OwnedObject::from_value(&api_version(kind), kind.name(), object.value);
             store.insert_or_remove(key, Some(stored));
         }
     }
@@ -126,14 +126,14 @@ fn settings() -> RunSettings {
         rule_version: Version::V1,
         samples: NonZeroU32::MIN.saturating_add(7),
         seed: 0,
-        wait: WaitFor::Ready,
+        wait: ReplacementWaitCondition::Ready,
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: "ann@laptop".to_owned() }),
         notes: RuleAnnotations::default(),
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
-        next: NextCommands {
+        next: ContinueAndUndoCommands {
             go_on: "tollgate drain node/gpu-node-03".to_owned(),
             go_back: "tollgate undrain node/gpu-node-03".to_owned(),
         },
@@ -141,8 +141,8 @@ fn settings() -> RunSettings {
     }
 }
 
-fn run(sim: &mut Simulator) -> (Ending, Watcher) {
-    let mut watcher = Watcher::default();
+fn run(sim: &mut Simulator) -> (Ending, RecordingUserInterface) {
+    let mut watcher = RecordingUserInterface::default();
     let ending = drain(sim, &settings(), &mut watcher);
     (ending, watcher)
 }
@@ -154,23 +154,23 @@ fn planned_waves(plan: &DrainPlan) -> Vec<Vec<String>> {
     plan.waves.iter().map(names).collect()
 }
 
-fn holder(sim: &Simulator) -> String {
+fn lease_holder(sim: &Simulator) -> String {
     let lease = tollgate_document::doc::parse(sim.lease.as_ref().expect("a Lease")).expect("JSON");
     lease.root().get("spec").get("holderIdentity").str().to_owned()
 }
 
 #[test]
 fn a_node_is_drained_as_planned_and_proven() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
     let plan = watcher.plan.as_ref().expect("a plan");
-    assert_eq!(watcher.waves(), planned_waves(plan), "plan against run");
-    assert_eq!(watcher.waves().first().map(Vec::len), Some(1), "the canary");
-    assert_eq!(watcher.waves().concat().len(), 8);
+    assert_eq!(watcher.evicted_pods_by_wave(), planned_waves(plan), "plan against run");
+    assert_eq!(watcher.evicted_pods_by_wave().first().map(Vec::len), Some(1), "the canary");
+    assert_eq!(watcher.evicted_pods_by_wave().concat().len(), 8);
     let effects: Vec<String> = sim.rules().into_iter().map(|(_, effect)| effect).collect();
     assert_eq!(effects, ["NoSchedule"]);
-    assert_eq!(holder(&sim), "", "the Lease is given back");
+    assert_eq!(lease_holder(&sim), "", "the Lease is given back");
     assert_eq!(sim.sent("LIST resourceclaims"), 2, "two looks");
     let changed = watcher.events.iter().filter(|event| matches!(event, Event::PlanChanged { .. }));
     assert_eq!(changed.count(), 0, "{:#?}", watcher.events);
@@ -178,7 +178,7 @@ fn a_node_is_drained_as_planned_and_proven() {
 
 #[test]
 fn without_a_condition_nothing_is_evicted_and_no_rule_is_left() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.has_controller = false;
     let (ending, _) = run(&mut sim);
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
@@ -188,7 +188,7 @@ fn without_a_condition_nothing_is_evicted_and_no_rule_is_left() {
 
 #[test]
 fn a_policy_that_denies_the_effect_ends_the_drain_before_it_began() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.answer_with(|_, request| match request {
         DrainApiRequest::UpdateRule { object, .. } if object.contains("NoSchedule") => {
             Some(Ok(ServerResponse { code: 403, body: r#"{"message":"denied by policy guard"}"#.to_owned() }))
@@ -232,18 +232,18 @@ fn a_rule_that_others_delete_or_change_stops_the_drain() {
         (Box::new(edit), "was changed by somebody else"),
     ];
     for (action, words) in actions {
-        let mut sim = example();
+        let mut sim = example_simulator();
         after_third_eviction(&mut sim, action);
         let (ending, watcher) = run(&mut sim);
         assert_eq!(ending, Ending::Stopped);
-        assert!(watcher.stopped().contains(words), "{}", watcher.stopped());
+        assert!(watcher.stop_reason_or_empty().contains(words), "{}", watcher.stop_reason_or_empty());
         assert_eq!(sim.sent("/eviction"), 3, "nothing is evicted afterwards");
     }
 }
 
 #[test]
 fn a_lost_lease_stops_the_drain() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     after_third_eviction(&mut sim, |sim| {
         let lease = r#"{"metadata":{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"999"},"spec":{"holderIdentity":"bob@desk"}}"#;
         sim.lease = Some(lease.to_owned());
@@ -251,8 +251,12 @@ fn a_lost_lease_stops_the_drain() {
     });
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Stopped);
-    assert!(watcher.stopped().contains("held by bob@desk"), "{}", watcher.stopped());
-    assert_eq!(holder(&sim), "bob@desk", "it is not given back for him");
+    assert!(
+        watcher.stop_reason_or_empty().contains("held by bob@desk"),
+        "{}",
+        watcher.stop_reason_or_empty()
+    );
+    assert_eq!(lease_holder(&sim), "bob@desk", "it is not given back for him");
 }
 
 #[test]
@@ -262,7 +266,7 @@ fn a_drain_that_runs_keeps_others_out_and_one_that_was_killed_does_not() {
             r#"{{"metadata":{{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"{renewed}"}},"spec":{{"holderIdentity":"bob@desk","leaseDurationSeconds":30,"renewTime":"{renewed}"}}}}"#
         )
     };
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.lease = Some(held(1));
     sim.after(7, move |sim| sim.lease = Some(held(2)));
     let (ending, _) = run(&mut sim);
@@ -270,12 +274,12 @@ fn a_drain_that_runs_keeps_others_out_and_one_that_was_killed_does_not() {
     assert!(why.starts_with("another drain is running: bob@desk holds"), "{why}");
     assert_eq!(sim.rules(), Vec::new(), "nothing was written");
 
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.lease = Some(held(1));
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
 
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.lease = None;
     let (ending, _) = run(&mut sim);
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
@@ -284,7 +288,7 @@ fn a_drain_that_runs_keeps_others_out_and_one_that_was_killed_does_not() {
 
 #[test]
 fn a_budget_is_waited_for() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     let mut left = 3;
     sim.answer_with(move |_, request| {
         let is_eviction = matches!(request, DrainApiRequest::EvictPod { .. });
@@ -303,18 +307,18 @@ fn a_budget_is_waited_for() {
 
 #[test]
 fn a_pod_that_stays_is_deleted_when_announced_and_not_before() {
-    let mut sim = example();
-    let (_, watcher) = run(&mut example());
-    let stays = watcher.waves()[0][0].clone();
+    let mut sim = example_simulator();
+    let (_, watcher) = run(&mut example_simulator());
+    let stays = watcher.evicted_pods_by_wave()[0][0].clone();
     let pods: Vec<String> = sim.objects.objects_of_kind(ObjectKind::Pod).map(Value::to_json).collect();
     let pod = pods.iter().find(|pod| pod.contains(&stays)).expect("the canary");
     let asks = r#""metadata":{"annotations":{"karpenter.sh/do-not-disrupt":"true"},"#;
     sim.set(ObjectKind::Pod, &pod.replacen(r#""metadata":{"#, asks, 1));
-    let mut watcher = Watcher::default();
+    let mut watcher = RecordingUserInterface::default();
     let settings = RunSettings { force_after: Some(Duration::from_mins(30)), ..settings() };
     let ending = drain(&mut sim, &settings, &mut watcher);
     assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
-    assert!(!watcher.waves().concat().contains(&stays), "it is not evicted");
+    assert!(!watcher.evicted_pods_by_wave().concat().contains(&stays), "it is not evicted");
     let is_forced = |event: &Event| matches!(event, Event::DeletionWaits { .. } | Event::PodDeleted { .. });
     let forced: Vec<_> = watcher.timed.iter().filter(|(_, event)| is_forced(event)).collect();
     let [(told, Event::DeletionWaits { pods, seconds }), (done, Event::PodDeleted { pod })] = forced[..]
@@ -334,23 +338,23 @@ fn a_pod_that_stays_is_deleted_when_announced_and_not_before() {
 
 #[test]
 fn a_pod_that_does_not_end_is_named_with_its_node() {
-    let mut sim = example();
-    let (_, watcher) = run(&mut example());
-    let canary = watcher.waves()[0][0].clone();
+    let mut sim = example_simulator();
+    let (_, watcher) = run(&mut example_simulator());
+    let canary = watcher.evicted_pods_by_wave()[0][0].clone();
     sim.stuck.insert(canary.clone());
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Stopped);
-    let why = watcher.stopped();
+    let why = watcher.stop_reason_or_empty();
     assert!(why.contains(&canary) && why.contains("on node gpu-node-03 is still Terminating"), "{why}");
     assert_eq!(sim.sent("/eviction"), 1, "the canary stopped it");
 }
 
 #[test]
 fn an_interrupted_drain_goes_on_where_it_was() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
     let (ending, first) = run(&mut sim);
-    assert_eq!((ending, first.stopped()), (Ending::Stopped, "interrupted"));
+    assert_eq!((ending, first.stop_reason_or_empty()), (Ending::Stopped, "interrupted"));
     let counts = first.events.iter().find_map(|event| match event {
         Event::Stopped { evicted, left, .. } => Some((*evicted, *left)),
         _ => None,
@@ -360,7 +364,8 @@ fn an_interrupted_drain_goes_on_where_it_was() {
     let before = sim.sent("/eviction");
     let (ending, second) = run(&mut sim);
     assert_eq!(ending, Ending::Proven, "{:#?}", second.events);
-    let evictions = first.waves().concat().into_iter().chain(second.waves().concat());
+    let evictions =
+        first.evicted_pods_by_wave().concat().into_iter().chain(second.evicted_pods_by_wave().concat());
     let mut names: Vec<String> = evictions.collect();
     names.sort();
     let count = names.len();
@@ -375,7 +380,7 @@ fn an_interrupted_drain_goes_on_where_it_was() {
 #[test]
 fn a_server_that_fails_for_a_while_is_put_up_with() {
     for (failures, expected) in [(3, Ending::Proven), (100, Ending::Stopped)] {
-        let mut sim = example();
+        let mut sim = example_simulator();
         let mut left = failures;
         sim.answer_with(move |sim, request| {
             let fails =
@@ -390,13 +395,13 @@ fn a_server_that_fails_for_a_while_is_put_up_with() {
 
 #[test]
 fn undrain_deletes_the_rules_of_its_drain_only() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     let (ending, _) = run(&mut sim);
     assert_eq!(ending, Ending::Proven);
     let own = sim.rules();
     let other = r#"{"metadata":{"name":"other","uid":"o","labels":{"tollgate.dev/drain-id":"else"},"annotations":{"tollgate.dev/target":"node/gpu-node-09"}},"spec":{"deviceSelector":{"pool":"gpu-node-09"},"taint":{"key":"tollgate.dev/drain","effect":"NoSchedule"}}}"#;
     sim.set(ObjectKind::DeviceTaintRule, other);
-    let mut watcher = Watcher::default();
+    let mut watcher = RecordingUserInterface::default();
     assert_eq!(undrain(&mut sim, &settings(), &mut watcher, true), Ending::Proven);
     assert_eq!(sim.rules().len(), own.len() + 1, "a dry run deletes nothing");
     let would_delete = own.into_iter().map(|(rule, effect)| Event::RuleWouldBeDeleted { rule, effect });
@@ -410,10 +415,16 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
 
 #[test]
 fn a_check_proves_nothing_away() {
-    let mut sim = example();
-    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
+    let mut sim = example_simulator();
+    assert_eq!(
+        check_devices_free(&mut sim, &settings(), &mut RecordingUserInterface::default()),
+        Ending::Holding
+    );
     assert_eq!(run(&mut sim).0, Ending::Proven);
-    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(
+        check_devices_free(&mut sim, &settings(), &mut RecordingUserInterface::default()),
+        Ending::Proven
+    );
     // The driver restarts: no slice is left, and the rules still know what they select.
     let slices: Vec<String> = (sim.objects.objects_of_kind(ObjectKind::ResourceSlice))
         .map(|slice| slice.get("metadata").get("name").str().to_owned())
@@ -421,10 +432,13 @@ fn a_check_proves_nothing_away() {
     for name in &slices {
         sim.remove(ObjectKind::ResourceSlice, "", name);
     }
-    assert_eq!(check_devices_free(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(
+        check_devices_free(&mut sim, &settings(), &mut RecordingUserInterface::default()),
+        Ending::Proven
+    );
     for (name, _) in sim.rules() {
         sim.remove(ObjectKind::DeviceTaintRule, "", &name);
     }
-    let ending = check_devices_free(&mut sim, &settings(), &mut Watcher::default());
+    let ending = check_devices_free(&mut sim, &settings(), &mut RecordingUserInterface::default());
     assert!(matches!(ending, Ending::Refused(_)), "{ending:?}");
 }

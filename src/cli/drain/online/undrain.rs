@@ -10,7 +10,7 @@ use super::run::{DrainUserInterface, Ending, Run, RunSettings, holding_claim, in
 use super::server::Server;
 use tollgate_document::doc::Value;
 use tollgate_drain::{ID_LABEL, TARGET_ANNOTATION};
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::ObjectKind;
 
 /// Deletes the rules of a drain, and nothing else. With `is_dry_run` it only lists them.
@@ -46,10 +46,10 @@ pub(super) fn check_devices_free(
 
 impl Run<'_> {
     fn undrain(&mut self, is_dry_run: bool) -> Result<(), StopReason> {
-        self.refresh_objects().map_err(into_refusal)?;
+        self.refresh_objects_with_retries().map_err(into_refusal)?;
         let rules = self.own_rule_names_uids_effects();
         if rules.is_empty() {
-            return Err(StopReason::Refused(self.no_rules_message()));
+            return Err(StopReason::Refused(self.no_rules_message_with_undrain_commands()));
         }
         for [rule, _, effect] in rules.clone() {
             self.notify_observer(&if is_dry_run {
@@ -64,7 +64,7 @@ impl Run<'_> {
         self.server.catch_interrupts();
         // Waits for a drain that was killed, and refuses while one runs. Without a Lease, there is nothing to wait for.
         if self.lock_read_problem()?.is_none() {
-            self.take_lock()?;
+            self.take_lock_or_wait_for_expiry()?;
         }
         for [name, uid, _] in rules {
             self.renew_lock_if_due()?;
@@ -75,7 +75,7 @@ impl Run<'_> {
 
     /// Returns name, uid and effect of each rule with the label of this drain.
     fn own_rule_names_uids_effects(&self) -> Vec<[String; 3]> {
-        let id = tollgate_drain::drain_id(&self.settings.request);
+        let id = tollgate_drain::drain_id_from_targets_and_key(&self.settings.request);
         let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let own = rules.filter(|rule| drain_id_label(*rule) == id);
         own.map(|rule| {
@@ -87,7 +87,7 @@ impl Run<'_> {
 
     /// Returns the message that there are no rules of this drain, with the `undrain` commands of the drains that
     /// exist.
-    fn no_rules_message(&self) -> String {
+    fn no_rules_message_with_undrain_commands(&self) -> String {
         let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let drains: BTreeSet<String> = rules
             .filter(|rule| !drain_id_label(*rule).is_empty())
@@ -111,11 +111,11 @@ impl Run<'_> {
     }
 
     fn check_claims_and_rules(&mut self) -> Result<Ending, StopReason> {
-        self.refresh_objects().map_err(into_refusal)?;
+        self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
         let plan = self.make_plan().map_err(StopReason::Refused)?;
-        let selectors: Vec<NameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = self.list_holding_claims(&selectors)?;
+        let selectors: Vec<DeviceNameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
+        let holders = self.find_holding_claims_looking_again_if_none(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
         let closed = plan.rules.iter().all(|rule| {

@@ -10,12 +10,12 @@ use std::time::Duration;
 use super::event::{Event, PodRef};
 use super::halt::StopReason;
 use super::run::{POLL_INTERVAL, Run};
-use super::settings::WaitFor;
+use super::settings::ReplacementWaitCondition;
 use super::time::{add_duration, duration_text, seconds_between};
 use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
 use super::workloads::PodsByWorkload;
 use tollgate_drain::{ClaimHoldingSelectedDevices, PlannedPod, holding_claims};
-use tollgate_engine::impact::target::NameSelector;
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -28,7 +28,7 @@ const MAX_UNSCHEDULABLE_SECONDS: i64 = 30;
 
 impl Run<'_> {
     /// Returns the device selectors of the rules of this drain.
-    pub(super) fn rule_selectors(&self) -> Vec<NameSelector> {
+    pub(super) fn rule_selectors(&self) -> Vec<DeviceNameSelector> {
         self.rules.iter().map(|rule| rule.selects.clone()).collect()
     }
 
@@ -49,17 +49,20 @@ impl Run<'_> {
         record: &WaveRecord,
         deadline: Timestamp,
     ) -> Result<(), StopReason> {
-        let (wave, began) = (record.wave + 1, self.server.now());
+        let (wave, began) = (record.wave + 1, self.server.time_of_last_exchange());
         let mut progress = WaveProgress::default();
         loop {
-            self.refresh_objects()?;
-            self.check_lock_and_rules()?;
-            let now = self.server.now();
-            let workloads =
-                PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, now);
-            let mut waiting = self.describe_awaited_pods(record, &mut progress);
+            self.refresh_objects_with_retries()?;
+            self.check_interrupt_and_rules_and_renew_lock()?;
+            let now = self.server.time_of_last_exchange();
+            let workloads = PodsByWorkload::from_state_without_daemon_sets(
+                &self.server.objects().state(),
+                self.settings.wait,
+                now,
+            );
+            let mut waiting = self.report_released_and_describe_awaited_pods(record, &mut progress);
             waiting.extend(self.describe_awaited_workloads(record, &workloads));
-            self.check_replacements(wave, &workloads, &mut progress)?;
+            self.report_and_check_replacement_pods(wave, &workloads, &mut progress)?;
             if waiting.is_empty() {
                 let seconds = seconds_between(began, now).unsigned_abs();
                 self.notify_observer(&Event::WaveFinished { wave, seconds });
@@ -82,16 +85,16 @@ impl Run<'_> {
         let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
         let pods = pods.iter().map(|pod| MovedPod::from_planned_pod(pod, None)).collect();
         let record = WaveRecord { wave: self.next_wave.saturating_sub(1), pods, ready: Vec::new(), grace };
-        let deadline = add_duration(self.server.now(), self.wave_timeout(grace));
+        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(grace));
         let mut progress = WaveProgress::default();
         loop {
-            self.refresh_objects()?;
-            self.check_lock_and_rules()?;
-            let waiting = self.describe_awaited_pods(&record, &mut progress);
+            self.refresh_objects_with_retries()?;
+            self.check_interrupt_and_rules_and_renew_lock()?;
+            let waiting = self.report_released_and_describe_awaited_pods(&record, &mut progress);
             if waiting.is_empty() {
                 return Ok(());
             }
-            if self.server.now() >= deadline {
+            if self.server.time_of_last_exchange() >= deadline {
                 return Err(StopReason::Stopped(waiting.join("; ")));
             }
             self.wait_and_refresh_objects(POLL_INTERVAL)?;
@@ -99,7 +102,11 @@ impl Run<'_> {
     }
 
     /// Returns the pods and claims that the wave still waits for, as text; reports pods that are gone.
-    fn describe_awaited_pods(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
+    fn report_released_and_describe_awaited_pods(
+        &mut self,
+        record: &WaveRecord,
+        progress: &mut WaveProgress,
+    ) -> Vec<String> {
         let mut waiting = Vec::new();
         let holders = self.watched_holding_claims();
         let evicted: BTreeSet<&str> = record.pods.iter().map(|pod| pod.uid.as_str()).collect();
@@ -141,7 +148,7 @@ impl Run<'_> {
 
     /// Returns the workloads whose replacements the wave still waits for, as text.
     fn describe_awaited_workloads(&self, record: &WaveRecord, workloads: &PodsByWorkload) -> Vec<String> {
-        let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
+        let word = if self.settings.wait == ReplacementWaitCondition::Ready { "Ready" } else { "bound" };
         let mut waiting = Vec::new();
         for ready in &record.ready {
             let ReadyPodsBeforeWave { workload, .. } = ready;
@@ -162,17 +169,17 @@ impl Run<'_> {
 
     /// Reports new pods of the workloads whose pods were evicted. Returns an error if one cannot be scheduled, or
     /// has a selected device.
-    fn check_replacements(
+    fn report_and_check_replacement_pods(
         &mut self,
         wave: usize,
         workloads: &PodsByWorkload,
         progress: &mut WaveProgress,
     ) -> Result<(), StopReason> {
-        let now = self.server.now();
+        let now = self.server.time_of_last_exchange();
         let mut events = Vec::new();
         let mut stuck = Vec::new();
         let is_first = !std::mem::replace(&mut progress.has_looked, true);
-        for pod in self.touched.iter().flat_map(|workload| workloads.pods(workload)) {
+        for pod in self.touched.iter().flat_map(|workload| workloads.non_terminating_pods(workload)) {
             let reference = || pod.reference.clone();
             // Pods that were there when the wave was first looked at are not replacements, unless they are not bound
             // yet.
@@ -205,17 +212,20 @@ impl Run<'_> {
                 stuck.join("; ")
             )));
         }
-        self.check_no_replacement_on_devices(workloads)
+        self.check_replacements_scheduled_before_taint(workloads)
     }
 
-    fn check_no_replacement_on_devices(&mut self, workloads: &PodsByWorkload) -> Result<(), StopReason> {
+    fn check_replacements_scheduled_before_taint(
+        &mut self,
+        workloads: &PodsByWorkload,
+    ) -> Result<(), StopReason> {
         let holders = self.watched_holding_claims();
         let touched = self.touched.clone();
-        for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {
+        for pod in touched.iter().flat_map(|workload| workloads.non_terminating_pods(workload)) {
             if !self.known_pods.contains(&pod.uid)
                 && holders.iter().any(|holder| holder.pods.contains(&pod.uid))
             {
-                self.check_new_pod_predates_closing(&pod.reference)?;
+                self.check_new_pod_scheduled_before_taint(&pod.reference)?;
                 self.known_pods.insert(pod.uid.clone());
             }
         }
@@ -224,10 +234,10 @@ impl Run<'_> {
 
     /// Reports a new pod on the closed devices. Returns an error unless the scheduler may have chosen the device
     /// before they were closed.
-    pub(super) fn check_new_pod_predates_closing(&mut self, pod: &PodRef) -> Result<(), StopReason> {
-        let closed = self.no_schedule_since();
-        let since = seconds_between(closed, self.server.now());
-        if since <= MAX_BINDING_SECONDS_AFTER_CLOSING && !self.is_younger_than_rules(pod) {
+    pub(super) fn check_new_pod_scheduled_before_taint(&mut self, pod: &PodRef) -> Result<(), StopReason> {
+        let closed = self.no_schedule_since_or_now();
+        let since = seconds_between(closed, self.server.time_of_last_exchange());
+        if since <= MAX_BINDING_SECONDS_AFTER_CLOSING && !self.is_pod_created_after_latest_taint(pod) {
             self.notify_observer(&Event::PodJoined { pod: pod.clone() });
             return Ok(());
         }
@@ -249,7 +259,7 @@ impl Run<'_> {
     }
 
     /// True if the pod was created after the last rule got its effect. Both times are those of the API server.
-    fn is_younger_than_rules(&self, pod: &PodRef) -> bool {
+    fn is_pod_created_after_latest_taint(&self, pod: &PodRef) -> bool {
         let objects = self.server.objects();
         let pod = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let created = pod.map(|pod| pod.get("metadata").get("creationTimestamp").str());

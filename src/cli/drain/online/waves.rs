@@ -27,7 +27,7 @@ const FORCE_CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The pods, by uid, whose deletion because of `--force-after` was announced or requested.
 #[derive(Default)]
-struct ForcedPods {
+struct AnnouncedOrForceDeletedPods {
     /// Pods for which the user was told when they will be deleted.
     announced: BTreeSet<String>,
     deleted: BTreeSet<String>,
@@ -35,7 +35,7 @@ struct ForcedPods {
 
 impl Run<'_> {
     /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
-    pub(super) fn wait_for_earlier_wave(&mut self) -> Result<(), StopReason> {
+    pub(super) fn wait_for_last_wave_of_earlier_run(&mut self) -> Result<(), StopReason> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
         self.next_wave = record.wave + 1;
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
@@ -53,19 +53,19 @@ impl Run<'_> {
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
-        let deadline = add_duration(self.server.now(), self.wave_timeout(record.grace));
+        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(record.grace));
         self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
     /// agreed to delete after `--force-after`.
     pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), StopReason> {
-        let mut forced = ForcedPods::default();
+        let mut forced = AnnouncedOrForceDeletedPods::default();
         let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
-            self.refresh_objects()?;
-            self.check_lock_and_rules()?;
-            let plan = self.close_new_devices_and_replan()?;
+            self.refresh_objects_with_retries()?;
+            self.check_interrupt_and_rules_and_renew_lock()?;
+            let plan = self.taint_new_devices_and_replan()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_new_terminating_pods(&plan, &mut awaited)? => continue,
@@ -80,7 +80,7 @@ impl Run<'_> {
     }
 
     /// Makes the plan for the current state of the cluster, after closing devices that have appeared.
-    fn close_new_devices_and_replan(&mut self) -> Result<DrainPlan, StopReason> {
+    fn taint_new_devices_and_replan(&mut self) -> Result<DrainPlan, StopReason> {
         let mut plan = self.make_plan().map_err(StopReason::Stopped)?;
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
@@ -88,7 +88,7 @@ impl Run<'_> {
             self.set_no_schedule_or_roll_back()?;
             plan = self.make_plan().map_err(StopReason::Stopped)?;
         }
-        self.check_new_pods_predate_closing(&plan)?;
+        self.check_new_pods_scheduled_before_taint(&plan)?;
         if let Some(before) = &self.plan {
             let differences = plan_differences(before, &plan, &self.deleted);
             if !differences.is_empty() {
@@ -101,12 +101,12 @@ impl Run<'_> {
 
     /// Reports the pods of a plan that are new on the devices. Returns an error if one got its device after the
     /// devices were closed.
-    fn check_new_pods_predate_closing(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
+    fn check_new_pods_scheduled_before_taint(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
         for pod in &plan.pods {
             if self.known_pods.contains(&pod.uid) {
                 continue;
             }
-            self.check_new_pod_predates_closing(&pod_ref(pod))?;
+            self.check_new_pod_scheduled_before_taint(&pod_ref(pod))?;
             self.known_pods.insert(pod.uid.clone());
         }
         Ok(())
@@ -133,8 +133,11 @@ impl Run<'_> {
     /// Stores the wave on a rule, evicts its pods, and waits until they are replaced.
     fn evict_wave_and_wait(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let wave = self.next_wave;
-        let workloads =
-            PodsByWorkload::from_state(&self.server.objects().state(), self.settings.wait, self.server.now());
+        let workloads = PodsByWorkload::from_state_without_daemon_sets(
+            &self.server.objects().state(),
+            self.settings.wait,
+            self.server.time_of_last_exchange(),
+        );
         let moved = |pod| MovedPod::from_planned_pod(pod, workloads.workload_of(&pod.uid));
         let pods: Vec<(MovedPod, &PlannedPod)> = pods.iter().map(|pod| (moved(pod), pod)).collect();
         let names: BTreeSet<&str> =
@@ -162,7 +165,7 @@ impl Run<'_> {
             wave: wave + 1,
             pods: pods.iter().map(|(_, pod)| pod_ref(pod)).collect(),
         });
-        let deadline = add_duration(self.server.now(), self.wave_timeout(grace));
+        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(grace));
         for (_, pod) in &pods {
             self.evict_pod(wave, pod, deadline)?;
         }
@@ -178,11 +181,12 @@ impl Run<'_> {
         };
         let mut said = String::new();
         loop {
-            self.refresh_objects()?;
-            self.check_lock_and_rules()?;
+            self.refresh_objects_with_retries()?;
+            self.check_interrupt_and_rules_and_renew_lock()?;
             let answer = self.send_with_retries(&request)?;
             // With 409, another pod has the name, or two evictions met at a PDB.
-            let is_gone = answer.code == 404 || answer.code == 409 && !self.is_not_deleted(pod);
+            let is_gone =
+                answer.code == 404 || answer.code == 409 && !self.exists_and_is_not_terminating(pod);
             match answer.code {
                 _ if answer.is_success() => {
                     self.evicted.insert(pod.uid.clone());
@@ -194,8 +198,8 @@ impl Run<'_> {
                     return Ok(());
                 }
                 409 | 429 => {
-                    let why = answer.message();
-                    if self.server.now() >= deadline {
+                    let why = answer.status_code_and_message();
+                    if self.server.time_of_last_exchange() >= deadline {
                         return Err(StopReason::Stopped(format!(
                             "pod {}/{} could not be evicted within {}: {why}",
                             pod.namespace,
@@ -214,7 +218,7 @@ impl Run<'_> {
                         "the API server rejects the eviction of pod {}/{}: {}",
                         pod.namespace,
                         pod.name,
-                        answer.message()
+                        answer.status_code_and_message()
                     )));
                 }
             }
@@ -222,7 +226,7 @@ impl Run<'_> {
     }
 
     /// True if the pod is there and not being deleted.
-    pub(super) fn is_not_deleted(&self, pod: &PlannedPod) -> bool {
+    pub(super) fn exists_and_is_not_terminating(&self, pod: &PlannedPod) -> bool {
         let found = self.server.objects().get(ObjectKind::Pod, &pod.namespace, &pod.name);
         let metadata = found.map(|found| found.get("metadata"));
         metadata.is_some_and(|metadata| {
@@ -236,7 +240,7 @@ impl Run<'_> {
         &mut self,
         plan: &DrainPlan,
         forceable: &BTreeSet<String>,
-        forced: &mut ForcedPods,
+        forced: &mut AnnouncedOrForceDeletedPods,
     ) -> Result<bool, StopReason> {
         let Some(after) = self.settings.force_after else { return Ok(false) };
         let is_left = |pod: &&PlannedPod| {
@@ -246,9 +250,11 @@ impl Run<'_> {
         if pods.is_empty() {
             return Ok(false);
         }
-        let started = self.drain_start().unwrap_or_else(|| self.server.now());
-        if self.server.now() < add_duration(started, after) {
-            let left = seconds_between(self.server.now(), add_duration(started, after)).max(0).unsigned_abs();
+        let started = self.drain_start().unwrap_or_else(|| self.server.time_of_last_exchange());
+        if self.server.time_of_last_exchange() < add_duration(started, after) {
+            let left = seconds_between(self.server.time_of_last_exchange(), add_duration(started, after))
+                .max(0)
+                .unsigned_abs();
             let uids: BTreeSet<String> = pods.iter().map(|pod| pod.uid.clone()).collect();
             if !uids.is_subset(&forced.announced) {
                 let pods = pods.iter().map(pod_ref).collect();
@@ -259,8 +265,8 @@ impl Run<'_> {
             return Ok(true);
         }
         for pod in &pods {
-            self.refresh_objects()?;
-            self.check_lock_and_rules()?;
+            self.refresh_objects_with_retries()?;
+            self.check_interrupt_and_rules_and_renew_lock()?;
             let request = DrainApiRequest::DeletePod {
                 namespace: pod.namespace.clone(),
                 name: pod.name.clone(),
@@ -279,7 +285,7 @@ impl Run<'_> {
                         "the API server rejects the deletion of pod {}/{}: {}",
                         pod.namespace,
                         pod.name,
-                        answer.message()
+                        answer.status_code_and_message()
                     )));
                 }
             }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::event::PodRef;
-use super::settings::WaitFor;
+use super::settings::ReplacementWaitCondition;
 use super::time::seconds_between;
 use super::wave_record::ReadyPodsBeforeWave;
 use tollgate_document::doc::Value;
@@ -44,7 +44,11 @@ pub(super) struct PodsByWorkload {
 
 impl PodsByWorkload {
     /// Reads the pods of all workloads but DaemonSets, and the numbers of pods that the workloads want.
-    pub(super) fn from_state(state: &State<'_>, wait: WaitFor, now: Timestamp) -> PodsByWorkload {
+    pub(super) fn from_state_without_daemon_sets(
+        state: &State<'_>,
+        wait: ReplacementWaitCondition,
+        now: Timestamp,
+    ) -> PodsByWorkload {
         let mut found = PodsByWorkload {
             by_workload: BTreeMap::new(),
             desired: BTreeMap::new(),
@@ -83,36 +87,39 @@ impl PodsByWorkload {
     }
 
     /// The pods of a workload that are not being deleted.
-    pub(super) fn pods(&self, workload: &str) -> &[WorkloadPod] {
+    pub(super) fn non_terminating_pods(&self, workload: &str) -> &[WorkloadPod] {
         self.by_workload.get(workload).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the UIDs of the pods for which the scheduler found no node.
-    pub(super) fn unschedulable_pods(&self) -> BTreeSet<String> {
+    pub(super) fn unschedulable_pod_uids(&self) -> BTreeSet<String> {
         let pods = self.by_workload.values().flatten().filter(|pod| pod.unschedulable.is_some());
         pods.map(|pod| pod.uid.clone()).collect()
     }
 
     /// Returns the number of ready pods of a workload.
     pub(super) fn ready_pod_count(&self, workload: &str) -> i64 {
-        let ready = self.pods(workload).iter().filter(|pod| pod.is_ready).count();
+        let ready = self.non_terminating_pods(workload).iter().filter(|pod| pod.is_ready).count();
         i64::try_from(ready).unwrap_or(i64::MAX)
     }
 
     /// True if that pod of a workload counts as ready, see [`WorkloadPod::is_ready`].
     pub(super) fn is_ready(&self, workload: &str, uid: &str) -> bool {
-        self.pods(workload).iter().any(|pod| pod.uid == uid && pod.is_ready)
+        self.non_terminating_pods(workload).iter().any(|pod| pod.uid == uid && pod.is_ready)
     }
 
     /// Returns when the newest pod of a workload was created; empty if it has none.
     pub(super) fn newest_creation_time(&self, workload: &str) -> String {
-        self.pods(workload).iter().map(|pod| pod.created.clone()).max().unwrap_or_default()
+        self.non_terminating_pods(workload).iter().map(|pod| pod.created.clone()).max().unwrap_or_default()
     }
 
     /// Returns the number of ready pods of a workload that were created after that time.
     pub(super) fn ready_pods_created_after(&self, workload: &str, time: &str) -> i64 {
-        let new =
-            self.pods(workload).iter().filter(|pod| pod.is_ready && pod.created.as_str() > time).count();
+        let new = self
+            .non_terminating_pods(workload)
+            .iter()
+            .filter(|pod| pod.is_ready && pod.created.as_str() > time)
+            .count();
         i64::try_from(new).unwrap_or(i64::MAX)
     }
 
@@ -126,7 +133,8 @@ impl PodsByWorkload {
     /// scaled down.
     pub(super) fn required_new_count(&self, before: &ReadyPodsBeforeWave) -> i64 {
         let workload = &before.workload;
-        let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
+        let old =
+            self.non_terminating_pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
         let wanted =
             self.desired_count(workload).map(|desired| desired - i64::try_from(old).unwrap_or(i64::MAX));
         before.lost.min(wanted.unwrap_or(before.lost)).max(0)
@@ -141,7 +149,12 @@ impl PodsByWorkload {
 }
 
 impl WorkloadPod {
-    fn from_stored_pod(pod: StoredObject<'_>, wait: WaitFor, min_ready: i64, now: Timestamp) -> WorkloadPod {
+    fn from_stored_pod(
+        pod: StoredObject<'_>,
+        wait: ReplacementWaitCondition,
+        min_ready: i64,
+        now: Timestamp,
+    ) -> WorkloadPod {
         let status = pod.value.get("status");
         let node = pod.value.get("spec").get("nodeName").str();
         let condition = |name: &str| {
@@ -164,8 +177,10 @@ impl WorkloadPod {
             node: node.to_owned(),
             is_ready: has_succeeded
                 || match wait {
-                    WaitFor::Ready => is_available,
-                    WaitFor::Bound => !node.is_empty() && status.get("phase").str() != "Failed",
+                    ReplacementWaitCondition::Ready => is_available,
+                    ReplacementWaitCondition::Bound => {
+                        !node.is_empty() && status.get("phase").str() != "Failed"
+                    }
                 },
             unschedulable: is_unschedulable.then(|| scheduled.get("message").str().to_owned()),
         }

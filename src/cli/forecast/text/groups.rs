@@ -13,16 +13,16 @@ pub(super) fn group_table(forecast: &Forecast, by: GroupBy) -> String {
     }
     let table = match by {
         GroupBy::Namespace => outcome_table("NAMESPACE", forecast, |pod| pod.namespace.clone()),
-        GroupBy::Workload => outcome_table("WORKLOAD", forecast, workload_name),
+        GroupBy::Workload => outcome_table("WORKLOAD", forecast, workload_or_pod_name),
         GroupBy::Node if forecast.pods.iter().all(|pod| pod.placements.is_empty()) => {
             "No pod is assigned to a node.\n".to_owned()
         }
-        GroupBy::Node => node_table(forecast),
+        GroupBy::Node => average_pods_per_node_table(forecast),
     };
     format!("\n{table}")
 }
 
-fn workload_name(pod: &PodForecast) -> String {
+fn workload_or_pod_name(pod: &PodForecast) -> String {
     match &pod.workload {
         Some(workload) => format!("{} {}/{}", workload.kind, pod.namespace, workload.name),
         None => format!("Pod {}", super::pod_or_replaced_pod_name(pod)),
@@ -55,7 +55,7 @@ fn outcome_table(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) 
 
 /// A row for each node with the number of pods that go there, on average over all courses. Placements beyond those that
 /// a forecast lists are not in it.
-fn node_table(forecast: &Forecast) -> String {
+fn average_pods_per_node_table(forecast: &Forecast) -> String {
     let mut courses: BTreeMap<&str, u64> = BTreeMap::new();
     for placement in forecast.pods.iter().flat_map(|pod| &pod.placements) {
         *courses.entry(placement.place.node.as_str()).or_default() += u64::from(placement.courses);

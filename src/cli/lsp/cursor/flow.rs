@@ -8,8 +8,9 @@ use super::{CursorPlace, Scanner, Step, unquoted};
 /// An open bracket or brace.
 struct Bracket<'t> {
     is_map: bool,
+    /// The index of the container of this bracket.
     container: usize,
-    /// In a mapping: the key whose value follows, and the index of its container.
+    /// In a mapping: the key whose value follows, and the index of the container for that value.
     key: Option<(&'t str, usize)>,
     /// In a list: the index of the current item.
     item: Option<usize>,
@@ -91,7 +92,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
                     if self.found.is_none() && (at..end).contains(&self.at) {
-                        self.record_cursor_at(
+                        self.record_cursor_place_unless_found(
                             CursorPlace::Comment,
                             at,
                             at + self.slice(at..end).trim_end().len(),
@@ -122,7 +123,7 @@ impl<'t> Scanner<'t> {
             && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
-            self.record_cursor_at(CursorPlace::Comment, comment, at + rest.trim_end().len());
+            self.record_cursor_place_unless_found(CursorPlace::Comment, comment, at + rest.trim_end().len());
         }
         if self.found.is_none() && (at..end).contains(&self.at) {
             self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));

@@ -6,13 +6,13 @@ use super::{Cursor, CursorPlace, Step, find_cursor};
 
 const MARK: char = '‸';
 
-fn at_mark(marked: &str) -> (String, usize) {
+fn remove_cursor_mark(marked: &str) -> (String, usize) {
     let at = marked.find(MARK).expect("a cursor");
     (marked.replace(MARK, ""), at)
 }
 
 /// `a.b[].c key` or `… value of k`, and the word.
-fn shown(text: &str, cursor: &Cursor<'_>) -> String {
+fn describe_cursor(text: &str, cursor: &Cursor<'_>) -> String {
     let mut out = String::new();
     for container in &cursor.containers {
         match container.step {
@@ -70,19 +70,19 @@ fn the_cursor_is_found_in_broken_texts() {
         ("a:\r\n  b: 1\r\n  ‸\r\n", ".a key <>"),
     ];
     for (marked, expected) in table {
-        let (text, at) = at_mark(marked);
-        assert_eq!(shown(&text, &find_cursor(&text, at)), expected, "{marked:?}");
+        let (text, at) = remove_cursor_mark(marked);
+        assert_eq!(describe_cursor(&text, &find_cursor(&text, at)), expected, "{marked:?}");
     }
 }
 
 #[test]
 fn what_an_object_is_and_has_is_known_from_both_sides_of_the_cursor() {
-    let (text, at) = at_mark("apiVersion: \"v1\"\nspec:\n  a: 1\n  ‸\n  b: 2\nkind: X # x\n");
+    let (text, at) = remove_cursor_mark("apiVersion: \"v1\"\nspec:\n  a: 1\n  ‸\n  b: 2\nkind: X # x\n");
     let cursor = find_cursor(&text, at);
     let root = &cursor.containers[0];
     assert_eq!((root.api_version, root.kind), ("v1", "X"));
     assert_eq!(cursor.containers[1].keys, ["a", "b"]);
-    let (text, at) = at_mark("items:\n- {apiVersion: v2, spec: {‸}, kind: Y}\n");
+    let (text, at) = remove_cursor_mark("items:\n- {apiVersion: v2, spec: {‸}, kind: Y}\n");
     let item = &find_cursor(&text, at).containers[2];
     assert_eq!((item.api_version, item.kind), ("v2", "Y"));
     assert_eq!(item.keys, ["apiVersion", "spec", "kind"]);

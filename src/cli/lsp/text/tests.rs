@@ -27,7 +27,7 @@ fn just(text: &'static str) -> impl Strategy<Value = &'static str> {
 }
 
 /// The unit at a position, as an editor that stores UTF-16 has it.
-fn unit(units: &[u16], at: Position) -> usize {
+fn utf16_offset_of_position(units: &[u16], at: Position) -> usize {
     let (mut line, mut start) = (0, 0);
     let is_break =
         |index: usize| units[index] == 10 || units[index] == 13 && units.get(index + 1) != Some(&10);
@@ -65,7 +65,7 @@ proptest! {
         let mut client = encode(&first);
         for (ends, new) in &edits as &[Edit] {
             let [start, end] = ends.map(|(line, character)| Position { line, character });
-            let (low, high) = (unit(&client, start), unit(&client, end));
+            let (low, high) = (utf16_offset_of_position(&client, start), utf16_offset_of_position(&client, end));
             client.splice(low.min(high)..low.max(high), encode(new));
             server.replace(PositionRange { start, end }, Encoding::Utf16, new);
             assert_eq!(server.as_str(), String::from_utf16(&client).expect("no pair is split"));

@@ -12,14 +12,17 @@ fn the_manifests_are_the_generated_definitions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/crds");
     for kind in PolicyKind::ALL {
         let path = folder.join(format!("{}.yaml", kind.plural()));
-        check(&path, &crd_yaml(kind));
+        assert_file_matches_or_overwrite(&path, &crd_yaml(kind));
     }
-    check(&folder.join("../chart/templates/crds.yaml"), &chart_template());
+    assert_file_matches_or_overwrite(
+        &folder.join("../chart/templates/crds.yaml"),
+        &generated_chart_template(),
+    );
 }
 
 /// The definitions in the chart, which cannot read files outside of its folder. Helm must not delete them, because all
 /// policies would go with them.
-fn chart_template() -> String {
+fn generated_chart_template() -> String {
     let labels = "  labels:\n    app.kubernetes.io/name: tollgate\n";
     let kept = format!("{labels}  annotations:\n    helm.sh/resource-policy: keep\n");
     let texts = PolicyKind::ALL.map(|kind| crd_yaml(kind).replacen(labels, &kept, 1));
@@ -28,7 +31,7 @@ fn chart_template() -> String {
 }
 
 #[expect(clippy::disallowed_methods, reason = "reads and writes the manifests")]
-fn check(path: &Path, generated: &str) {
+fn assert_file_matches_or_overwrite(path: &Path, generated: &str) {
     if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
         std::fs::write(path, generated).unwrap();
     }

@@ -5,8 +5,8 @@
 //!
 //! Not here: requests. Invariant: conditions of others are kept, and a status that says the same is not written again.
 
-use tollgate_document::doc::{ChangeValue, Value};
-use tollgate_engine::policy::{Acceptance, FieldError, ResourceState};
+use tollgate_document::doc::{OwnedJsonValue, Value};
+use tollgate_engine::policy::{Acceptance, FieldError, PolicyResourceState};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Condition type: whether the policy is in force as it was accepted.
@@ -71,7 +71,7 @@ impl StoredStatus {
     /// The patch applies only to the resourceVersion `version`.
     pub(super) fn status_patch(
         &self,
-        state: &ResourceState,
+        state: &PolicyResourceState,
         version: &str,
         now: Timestamp,
     ) -> Option<String> {
@@ -95,9 +95,10 @@ impl StoredStatus {
         conditions.push(ready.to_json(READY, self.ready.as_ref(), now));
         conditions.extend(stalled.map(|stalled| stalled.to_json(STALLED, self.stalled.as_ref(), now)));
         // In a merge patch, null removes the field.
-        let text = |text: String| if text.is_empty() { ChangeValue::Null } else { ChangeValue::str(text) };
+        let text =
+            |text: String| if text.is_empty() { OwnedJsonValue::Null } else { OwnedJsonValue::str(text) };
         let (next, entry) = (text(expiry.0).to_json(), text(expiry.1).to_json());
-        let (version, generation) = (ChangeValue::str(version).to_json(), state.generation);
+        let (version, generation) = (OwnedJsonValue::str(version).to_json(), state.generation);
         let conditions = conditions.join(",");
         let status = format!(
             r#""observedGeneration":{generation},"nextExpiry":{next},"expiring":{entry},"conditions":[{conditions}]"#
@@ -112,20 +113,20 @@ impl Condition {
         let unchanged = stored.filter(|(stored, time)| stored.status == self.status && !time.is_empty());
         let since = unchanged.map_or(now, |(_, time)| time.as_str());
         let status = if self.status { "True" } else { "False" };
-        ChangeValue::Object(vec![
-            ("type", ChangeValue::str(name)),
-            ("status", ChangeValue::str(status)),
-            ("observedGeneration", ChangeValue::Int(self.generation)),
-            ("lastTransitionTime", ChangeValue::str(since)),
-            ("reason", ChangeValue::str(self.reason.as_str())),
-            ("message", ChangeValue::str(self.message.as_str())),
+        OwnedJsonValue::Object(vec![
+            ("type", OwnedJsonValue::str(name)),
+            ("status", OwnedJsonValue::str(status)),
+            ("observedGeneration", OwnedJsonValue::Int(self.generation)),
+            ("lastTransitionTime", OwnedJsonValue::str(since)),
+            ("reason", OwnedJsonValue::str(self.reason.as_str())),
+            ("message", OwnedJsonValue::str(self.message.as_str())),
         ])
         .to_json()
     }
 }
 
 /// Returns the condition `Ready` for the state of a policy.
-fn ready_condition(state: &ResourceState) -> Condition {
+fn ready_condition(state: &PolicyResourceState) -> Condition {
     let (status, reason, message) = match &state.acceptance {
         Acceptance::Accepted if state.warnings.is_empty() => (true, "Accepted", "in force".to_owned()),
         Acceptance::Accepted => {
@@ -179,7 +180,7 @@ mod tests {
     fn patched(status: &str, set: &PolicySet) -> Option<String> {
         let parsed = doc::parse(status).expect("JSON");
         let now = Timestamp::parse(NOW).expect("a time");
-        StoredStatus::read(parsed.root()).status_patch(&set.resource_states()[0], "7", now)
+        StoredStatus::read(parsed.root()).status_patch(&set.policy_resource_states()[0], "7", now)
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::PolicySource;
+use super::ClusterPolicySource;
 use super::status::StatusWriter;
 use crate::cli::clock;
 use crate::cli::serve::cluster::watch_samples;
 use crate::cluster::{LeaseHandle, ListedKind, POLICY_KINDS, WatchState, WatchStatus, WatchedKindStatus};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
-use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
+use tollgate_engine::policy::{Acceptance, PolicyResourceState, PolicySet};
 
 /// A deletion is confirmed within this time. A policy that is missing for longer stays in use, because its kind
 /// is gone as well.
@@ -24,7 +24,7 @@ const INSTALL_CRDS_COMMAND: &str =
 
 /// Returns the tasks that report the policies and the Lease in `/readyz` and `/metrics`.
 pub(super) fn readyz_and_metrics_tasks(
-    source: &PolicySource,
+    source: &ClusterPolicySource,
     lease: &LeaseHandle,
     writer: &StatusWriter,
     engine: EngineHandle,
@@ -38,13 +38,14 @@ pub(super) fn readyz_and_metrics_tasks(
     ]
 }
 
-fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatus {
+fn source_status(source: &ClusterPolicySource, engine: &EngineHandle) -> ComponentStatus {
     let statuses = source.0.watch.status();
     let watches: Vec<WatchStatus> =
         POLICY_KINDS.iter().filter_map(|kind| source.0.watch.status_of_kind(kind)).collect();
     let (count, has_missing, kept) = {
         let stored = source.lock();
-        let kept = stored.policies.kinds_missing_for(DELETION_CONFIRMATION_TIME, Instant::now());
+        let kept =
+            stored.policies.kinds_with_policies_missing_for(DELETION_CONFIRMATION_TIME, Instant::now());
         (stored.policies.len(), stored.policies.has_missing(), kept)
     };
     let is_ready = source.revision().is_some() && !engine.awaits_policies();
@@ -78,8 +79,8 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     ));
     for (status, watch) in statuses.iter().zip(watches) {
         let current = status.state == WatchState::Current;
-        let is_of_kind = |state: &&ResourceState| state.kind.name() == status.kind.kind;
-        let count = set.resource_states().iter().filter(is_of_kind).count();
+        let is_of_kind = |state: &&PolicyResourceState| state.kind.name() == status.kind.kind;
+        let count = set.policy_resource_states().iter().filter(is_of_kind).count();
         samples.extend(watch_samples(status.kind.resource, &watch, current, count));
     }
     ComponentStatus {
@@ -118,12 +119,15 @@ fn out_of_date_reasons(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> V
 }
 
 /// Returns the policies of the cluster in a set that are invalid.
-fn rejected_policies(set: &PolicySet) -> Vec<&ResourceState> {
-    set.resource_states().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
+fn rejected_policies(set: &PolicySet) -> Vec<&PolicyResourceState> {
+    set.policy_resource_states()
+        .iter()
+        .filter(|state| matches!(state.acceptance, Acceptance::Rejected(_)))
+        .collect()
 }
 
-fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
-    let error = |state: &&ResourceState| {
+fn rejected_text(count: usize, rejected: &[&PolicyResourceState]) -> String {
+    let error = |state: &&PolicyResourceState| {
         let error = match &state.acceptance {
             Acceptance::Rejected(errors) => errors.first().map(ToString::to_string).unwrap_or_default(),
             Acceptance::Accepted | Acceptance::ReplacedByFile => String::new(),
@@ -145,7 +149,7 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
 fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let of = |is: fn(&Acceptance) -> bool| {
-        set.resource_states().iter().filter(|state| is(&state.acceptance)).count()
+        set.policy_resource_states().iter().filter(|state| is(&state.acceptance)).count()
     };
     let accepted = of(|acceptance| *acceptance == Acceptance::Accepted);
     let rejected = of(|acceptance| matches!(acceptance, Acceptance::Rejected(_)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::PolicySource;
+use super::ClusterPolicySource;
 use crate::cli::clock;
 use crate::cluster::{ApiError, LeaseHandle, ListedKind};
 use crate::server::EngineHandle;
@@ -27,7 +27,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// Writes the status of policies. Clones share the counters.
 #[derive(Clone)]
 pub(super) struct StatusWriter {
-    source: PolicySource,
+    source: ClusterPolicySource,
     lease: LeaseHandle,
     engine: EngineHandle,
     counters: Arc<WriteCounters>,
@@ -48,7 +48,7 @@ struct PendingStatus {
 }
 
 impl StatusWriter {
-    pub(super) fn new(source: PolicySource, lease: LeaseHandle, engine: EngineHandle) -> StatusWriter {
+    pub(super) fn new(source: ClusterPolicySource, lease: LeaseHandle, engine: EngineHandle) -> StatusWriter {
         StatusWriter { source, lease, engine, counters: Arc::default() }
     }
 
@@ -94,11 +94,11 @@ impl StatusWriter {
         for policy in stored.policies.policies_in_watch() {
             let resource = &policy.resource;
             let state = set
-                .resource_states()
+                .policy_resource_states()
                 .binary_search_by(|state| (state.kind, &*state.name).cmp(&(resource.kind, &*resource.name)));
             let state = state
                 .ok()
-                .and_then(|index| set.resource_states().get(index))
+                .and_then(|index| set.policy_resource_states().get(index))
                 .filter(|state| (&*state.uid, state.generation) == (&*resource.uid, resource.generation));
             let patch = state.and_then(|state| policy.status.status_patch(state, &policy.version, now));
             let name = resource.name.to_string();

@@ -91,7 +91,7 @@ impl StoredPolicies {
     }
 
     /// The kinds of the policies that have been missing for this long.
-    pub(super) fn kinds_missing_for(&self, delay: Duration, now: Instant) -> Vec<ListedKind> {
+    pub(super) fn kinds_with_policies_missing_for(&self, delay: Duration, now: Instant) -> Vec<ListedKind> {
         let mut kinds: Vec<ListedKind> = Vec::new();
         for policy in self.all.values().filter(|policy| policy.is_missing_for(delay, now)) {
             if !kinds.contains(&policy.kind) {
@@ -174,10 +174,10 @@ mod tests {
         let start = Instant::now();
         stored.update_from_watch(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], start);
         stored.update_from_watch(&[object(1, "b", "v", 1, "2")], start);
-        assert!(stored.has_missing() && stored.kinds_missing_for(DELAY, start).is_empty());
+        assert!(stored.has_missing() && stored.kinds_with_policies_missing_for(DELAY, start).is_empty());
         assert_eq!((stored.len(), stored.policies_in_watch().count(), stored.revision), (2, 1, 2));
         let later = start + DELAY;
-        assert_eq!(stored.kinds_missing_for(DELAY, later), [POLICY_KINDS[0]]);
+        assert_eq!(stored.kinds_with_policies_missing_for(DELAY, later), [POLICY_KINDS[0]]);
         stored.remove_missing_of_kind(&POLICY_KINDS[1], DELAY, later);
         assert_eq!((stored.len(), stored.revision), (2, 2), "another kind");
         // The watch has it again: it was never gone.

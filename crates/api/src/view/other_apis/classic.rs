@@ -61,15 +61,15 @@ view! {
 impl<'d> ClassicTemplate<'d> {
     /// Returns the spec of the claim to be created: the member `spec`, or the template itself as in the example of
     /// KEP-3063.
-    pub fn spec(self) -> ClassicClaimSpec<'d> {
+    pub fn nested_or_inlined_spec(self) -> ClassicClaimSpec<'d> {
         let spec = self.0.get("spec");
-        ClassicClaimSpec::of(if spec.is_null() { self.0 } else { spec })
+        ClassicClaimSpec::of(if spec.is_null_or_absent() { self.0 } else { spec })
     }
 
-    /// Returns the path of [`ClassicTemplate::spec`]: that of the template itself, which is at `at`, if the fields of the
-    /// spec are inlined.
+    /// Returns the path of [`ClassicTemplate::nested_or_inlined_spec`]: that of the template itself, which is at `at`,
+    /// if the fields of the spec are inlined.
     pub fn nested_or_inlined_spec_path<'p>(self, at: &'p Path<'p>) -> Path<'p> {
-        if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
+        if self.0.get("spec").is_null_or_absent() && !self.0.get("resourceClassName").is_null_or_absent() {
             *at
         } else {
             at.field("spec")

@@ -27,7 +27,8 @@ view! {
 }
 
 impl<'d> FoundationDbCluster<'d> {
-    /// Paths at which replacements can be configured, in the order in which the operator reads them.
+    /// Paths at which users configure replacements. The operator reads only the first; the other two come from its
+    /// design document, and rules report them.
     pub const REPLACEMENT_PATHS: [&'static [&'static str]; 3] = [
         &["spec", "automationOptions", "replacements"],
         &["spec", "automationOptions", "automaticReplacementOptions"],
@@ -35,8 +36,8 @@ impl<'d> FoundationDbCluster<'d> {
     ];
 
     /// The replacements written in `way`, one of [`FoundationDbCluster::REPLACEMENT_PATHS`]; `None` if there are none.
-    pub fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
+    pub fn replacements_at_path(self, way: &[&str]) -> Option<Replacements<'d>> {
         let value: Value<'d> = way.iter().fold(self.0, |value, step| value.get(step));
-        (!value.is_null()).then(|| Replacements::of(value))
+        (!value.is_null_or_absent()).then(|| Replacements::of(value))
     }
 }

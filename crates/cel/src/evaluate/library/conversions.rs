@@ -30,24 +30,28 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
         return Some(Ok(value.clone()));
     }
     let converted = match (function, value) {
-        ("bool", Value::String(text)) => number::parse_bool(text).map(Value::Bool),
+        ("bool", Value::String(text)) => number::parse_bool_like_go(text).map(Value::Bool),
         ("bytes", Value::String(text)) => Some(Value::Bytes(text.as_bytes().into())),
         ("double", Value::Int(value)) => Some(Value::Double(number::double_of_int(*value))),
         ("double", Value::Uint(value)) => Some(Value::Double(number::double_of_uint(*value))),
-        ("double", Value::String(text)) => number::parse_double(text).map(Value::Double),
+        ("double", Value::String(text)) => number::parse_double_like_go(text).map(Value::Double),
         ("int", Value::Uint(value)) => return Some(int_or_overflow(i64::try_from(*value).ok())),
-        ("int", Value::Double(value)) => return Some(int_or_overflow(number::int_of_double(*value))),
+        ("int", Value::Double(value)) => {
+            return Some(int_or_overflow(number::truncate_double_to_int(*value)));
+        }
         ("int", Value::Duration(nanos)) => Some(Value::Int(*nanos)),
         ("int", Value::Timestamp(moment)) => Some(Value::Int(moment.time.seconds)),
         ("int", Value::String(text)) => text.parse().ok().map(Value::Int),
         ("uint", Value::Int(value)) => return Some(uint_or_overflow(u64::try_from(*value).ok())),
-        ("uint", Value::Double(value)) => return Some(uint_or_overflow(number::uint_of_double(*value))),
-        ("uint", Value::String(text)) => number::parse_uint(text).map(Value::Uint),
+        ("uint", Value::Double(value)) => {
+            return Some(uint_or_overflow(number::truncate_double_to_uint(*value)));
+        }
+        ("uint", Value::String(text)) => number::parse_uint_like_go(text).map(Value::Uint),
         ("string", Value::Bytes(bytes)) => match std::str::from_utf8(bytes) {
             Ok(text) => Some(Value::string(text)),
             Err(_) => return Some(eval_error("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        ("string", _) => converted_text(value).map(Value::string),
+        ("string", _) => text_of_non_string_value(value).map(Value::string),
         ("duration", Value::String(text)) => gotime::parse_duration(text).ok().map(Value::Duration),
         ("timestamp", Value::Int(seconds)) => {
             let time = Timestamp { seconds: *seconds, nanos: 0 };
@@ -67,13 +71,13 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
 }
 
 /// Converts a value to a string; `None` if it is a string or has no text.
-pub(super) fn converted_text(value: &Value) -> Option<String> {
+pub(super) fn text_of_non_string_value(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => number::text_of_double(*value),
-        Value::Duration(nanos) => number::text_of_duration(*nanos),
+        Value::Double(value) => number::double_text_like_go(*value),
+        Value::Duration(nanos) => number::duration_text_in_seconds(*nanos),
         Value::Timestamp(moment) => times::rfc3339_text(*moment),
         Value::Type(name) => (*name).to_owned(),
         Value::Ip(address) => address.to_string(),

@@ -4,16 +4,16 @@
 //! name, then the standard ones. Costs of an overload apply only if the checker found no other overload.
 //! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
 
-use crate::evaluate::Behaviour;
+use crate::evaluate::ReleaseBehaviour;
 use crate::evaluate::value::{EvalFailure, Value, go_panic_failure};
 use crate::overload::{DeclaredType, Overload};
-use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_COST, scaled};
+use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_COST, multiply_rounding_up};
 
 /// The value of an argument; `None` if its evaluation failed.
 type TrackedArg = Option<Value>;
 
 /// The size as cel-go counts it; that of an optional value is the size of its content.
-fn optional_content_size(mut value: Option<&Value>) -> u64 {
+fn cost_size_unwrapping_optionals(mut value: Option<&Value>) -> u64 {
     while let Some(Value::Optional(Some(inner))) = value {
         value = Some(inner);
     }
@@ -33,16 +33,19 @@ fn scale_truncating(size: u64, factor: f64) -> u64 {
 
 /// Cost of matching a text with a pattern of the given size.
 fn match_cost(text: u64, pattern: u64) -> u64 {
-    let text = scaled(text.saturating_add(1), COST_PER_CHARACTER);
-    text.wrapping_mul(scaled(pattern, COST_PER_PATTERN_CHARACTER))
+    let text = multiply_rounding_up(text.saturating_add(1), COST_PER_CHARACTER);
+    text.wrapping_mul(multiply_rounding_up(pattern, COST_PER_PATTERN_CHARACTER))
 }
 
 pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[TrackedArg]) -> u64 {
     let (left, right) = (args.first().and_then(Option::as_ref), args.get(1).and_then(Option::as_ref));
-    if left.is_some_and(Value::is_opaque) && !is_negated {
+    if left.is_some_and(Value::is_kubernetes_library_value) && !is_negated {
         return 1;
     }
-    scaled(optional_content_size(left).min(optional_content_size(right)), COST_PER_CHARACTER)
+    multiply_rounding_up(
+        cost_size_unwrapping_optionals(left).min(cost_size_unwrapping_optionals(right)),
+        COST_PER_CHARACTER,
+    )
 }
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
@@ -57,7 +60,7 @@ pub(in crate::evaluate) struct MeteredCall<'c> {
     pub(in crate::evaluate) overload: Option<&'static Overload>,
     pub(in crate::evaluate) args: &'c [TrackedArg],
     pub(in crate::evaluate) result: Option<&'c Value>,
-    pub(in crate::evaluate) behaviour: &'c Behaviour,
+    pub(in crate::evaluate) behaviour: &'c ReleaseBehaviour,
 }
 
 impl MeteredCall<'_> {
@@ -78,7 +81,7 @@ impl MeteredCall<'_> {
     }
 
     fn text_cost(&self, index: usize) -> u64 {
-        scaled(self.arg_size(index), COST_PER_CHARACTER)
+        multiply_rounding_up(self.arg_size(index), COST_PER_CHARACTER)
     }
 
     fn result_size(&self) -> u64 {
@@ -118,7 +121,7 @@ impl MeteredCall<'_> {
     }
 
     fn kubernetes_cost(&self) -> Option<u64> {
-        let copied_cost = |size: u64| scaled(size.saturating_mul(2), COST_PER_CHARACTER);
+        let copied_cost = |size: u64| multiply_rounding_up(size.saturating_mul(2), COST_PER_CHARACTER);
         Some(match self.function {
             "includes" if !self.behaviour.env.includes_is_traversal => return None,
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
@@ -132,9 +135,10 @@ impl MeteredCall<'_> {
             "find" | "findAll" => match_cost(self.arg_size(0), self.arg_size(1)),
             "containsIP" | "containsCIDR" => {
                 let network = self.arg_size(0);
-                let compared = scaled(network + network, COST_PER_CHARACTER);
+                let compared = multiply_rounding_up(network + network, COST_PER_CHARACTER);
                 let is_masked = self.function == "containsCIDR";
-                let masked = if is_masked { scaled(network, COST_PER_CHARACTER) + 1 } else { 0 };
+                let masked =
+                    if is_masked { multiply_rounding_up(network, COST_PER_CHARACTER) + 1 } else { 0 };
                 let second = self.overload.and_then(|overload| overload.params.get(1));
                 let parsed = if second == Some(&DeclaredType::Str) { self.text_cost(1) } else { 0 };
                 compared + masked + parsed
@@ -148,28 +152,28 @@ impl MeteredCall<'_> {
     }
 
     fn standard_cost(&self, overload: &Overload) -> u64 {
-        let (first, second) = (optional_content_size(self.arg(0)), optional_content_size(self.arg(1)));
+        let (first, second) =
+            (cost_size_unwrapping_optionals(self.arg(0)), cost_size_unwrapping_optionals(self.arg(1)));
         match (overload.name, overload.params) {
             ("startsWith" | "endsWith", _) => {
                 let read = if self.behaviour.affix_costs_its_own_size { second } else { first };
-                scaled(read, COST_PER_CHARACTER)
+                multiply_rounding_up(read, COST_PER_CHARACTER)
             }
             ("bytes", [DeclaredType::Str])
             | ("string", [DeclaredType::Bytes])
-            | ("strings.quote" | "format", _) => scaled(first, COST_PER_CHARACTER),
+            | ("strings.quote" | "format", _) => multiply_rounding_up(first, COST_PER_CHARACTER),
             ("@in", [_, DeclaredType::List(_)]) => second,
             ("_<_" | "_<=_" | "_>_" | "_>=_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
-                scaled(first.min(second), COST_PER_CHARACTER)
+                multiply_rounding_up(first.min(second), COST_PER_CHARACTER)
             }
             ("_+_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
-                scaled(first.saturating_add(second), COST_PER_CHARACTER)
+                multiply_rounding_up(first.saturating_add(second), COST_PER_CHARACTER)
             }
             ("matches", _) if overload.is_member() || self.behaviour.env.matches_function_has_cost => {
                 match_cost(first, second)
             }
-            ("contains", _) => {
-                scaled(first, COST_PER_CHARACTER).wrapping_mul(scaled(second, COST_PER_CHARACTER))
-            }
+            ("contains", _) => multiply_rounding_up(first, COST_PER_CHARACTER)
+                .wrapping_mul(multiply_rounding_up(second, COST_PER_CHARACTER)),
             _ => 1,
         }
     }

@@ -40,13 +40,13 @@ static FORMATS: [NamedFormat; 13] = [
     new_format("dns1035Label", "DNS1035Label", 30, check_dns_1035_label),
     new_format("qualifiedName", "QualifiedName", 60, check_qualified_name),
     new_format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, report| {
-        check_dns_label(&name_from_prefix(text), report)
+        check_dns_label(&mask_trailing_dash_of_name_prefix(text), report)
     }),
     new_format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, report| {
-        check_dns_subdomain(&name_from_prefix(text), report)
+        check_dns_subdomain(&mask_trailing_dash_of_name_prefix(text), report)
     }),
     new_format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, report| {
-        check_dns_1035_label(&name_from_prefix(text), report)
+        check_dns_1035_label(&mask_trailing_dash_of_name_prefix(text), report)
     }),
     new_format("labelValue", "LabelValue", 40, |text, report| {
         names::check_label_value(text, LengthUnitWord::Bytes, report)
@@ -95,7 +95,7 @@ fn report_unless(is_valid: bool, problem: &'static str, report: &mut dyn FnMut(P
 
 /// The text to check as a name in place of a name prefix. A prefix may end with a dash, because more is appended: a
 /// letter replaces the dash.
-fn name_from_prefix(text: &str) -> Cow<'_, str> {
+fn mask_trailing_dash_of_name_prefix(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.
         Some(front) if !front.is_empty() => {
@@ -130,20 +130,27 @@ fn check_qualified_name(text: &str, report: &mut dyn FnMut(Problem)) {
 /// A pattern that is compiled when it is first used.
 type Pattern = LazyLock<Result<Regex, String>>;
 
-static DNS_1035_LABEL: Pattern = LazyLock::new(|| patterns::compile("^[a-z]([-a-z0-9]*[a-z0-9])?$"));
+static DNS_1035_LABEL: Pattern =
+    LazyLock::new(|| patterns::compile_go_pattern("^[a-z]([-a-z0-9]*[a-z0-9])?$"));
 
 /// Hexadecimal digits of either case, with or without each of the four dashes of a UUID.
 static UUID: Pattern = LazyLock::new(|| {
-    patterns::compile("^[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}$")
+    patterns::compile_go_pattern(
+        "^[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}$",
+    )
 });
 
 static BASE64: Pattern = LazyLock::new(|| {
-    patterns::compile("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$")
+    patterns::compile_go_pattern(
+        "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$",
+    )
 });
 
 /// The lowercase time of a date and time. The dot before the fraction is any character.
 static TIME: Pattern = LazyLock::new(|| {
-    patterns::compile("^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$")
+    patterns::compile_go_pattern(
+        "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$",
+    )
 });
 
 fn matches(pattern: &Pattern, text: &str) -> bool {

@@ -68,7 +68,9 @@ fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Re
             Err(EvalFailure::Error(problem)) => eval_error(format!("error during formatting: {problem}")),
             other => other,
         },
-        ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::converted_text(arg).unwrap_or_default()),
+        ('d', Value::Int(_) | Value::Uint(_)) => {
+            Ok(conversions::text_of_non_string_value(arg).unwrap_or_default())
+        }
         ('b', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:b}"))),
         ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
         ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
@@ -80,7 +82,7 @@ fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Re
         ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
         ('x' | 'X', Value::String(text)) => Ok(hex_text(text.as_bytes(), verb)),
         ('x' | 'X', Value::Bytes(bytes)) => Ok(hex_text(bytes, verb)),
-        _ => match double_argument(arg).filter(|_| matches!(verb, 'f' | 'e')) {
+        _ => match double_or_non_finite_string_argument(arg).filter(|_| matches!(verb, 'f' | 'e')) {
             Some(value) => format_float(value, precision, verb),
             None => eval_error(format!("error during formatting: {rule}, was given {}", arg.type_name())),
         },
@@ -117,7 +119,7 @@ fn hex_text(bytes: &[u8], verb: char) -> String {
     bytes.iter().map(byte).collect()
 }
 
-fn double_argument(arg: &Value) -> Option<f64> {
+fn double_or_non_finite_string_argument(arg: &Value) -> Option<f64> {
     match arg {
         Value::Double(value) => Some(*value),
         Value::String(text) => match &**text {
@@ -167,7 +169,7 @@ fn string_argument_text(arg: &Value) -> Result<String, EvalFailure> {
         | Value::Double(_)
         | Value::Duration(_)
         | Value::Timestamp(_)
-        | Value::Type(_) => Ok(conversions::converted_text(arg).unwrap_or_default()),
+        | Value::Type(_) => Ok(conversions::text_of_non_string_value(arg).unwrap_or_default()),
         other => {
             let rule = clause_type_requirement('s').unwrap_or_default();
             eval_error(format!("{rule}, was given {}", other.type_name()))
@@ -181,7 +183,7 @@ fn nested_value_text(value: &Value) -> Result<String, EvalFailure> {
         Value::String(text) => gofmt::quote(text),
         Value::Bytes(_) => format!("b{}", gofmt::quote(&string_argument_text(value)?)),
         Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
-        Value::Double(number) => gofmt::quote(&crate::number::text_of_double(*number)),
+        Value::Double(number) => gofmt::quote(&crate::number::double_text_like_go(*number)),
         Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&string_argument_text(value)?)),
         Value::Duration(_) => format!("duration({})", gofmt::quote(&string_argument_text(value)?)),
         Value::Null
@@ -238,15 +240,15 @@ fn format_float(value: f64, precision: Option<usize>, verb: char) -> Result<Stri
         return Err(cost_limit_exceeded());
     }
     if verb == 'e' {
-        let text = format!("{sign}{}", scientific_notation(value));
+        let text = format!("{sign}{}", unsigned_scientific_with_superscripts(value));
         // The precision is taken for a width.
         return Ok(format!("{text:>asked$}"));
     }
-    Ok(format!("{sign}{}", unsigned_fixed_notation(value, asked)))
+    Ok(format!("{sign}{}", unsigned_fixed_with_thousands_commas(value, asked)))
 }
 
 /// Formats the absolute value of a finite number with that many decimals, and with commas between thousands.
-fn unsigned_fixed_notation(value: f64, places: usize) -> String {
+fn unsigned_fixed_with_thousands_commas(value: f64, places: usize) -> String {
     let (digits, point) = shortest_digits(value);
     let keep = i64::from(point) + i64::try_from(places).unwrap_or(i64::MAX);
     let (digits, point) = rounded_digits(digits, point, keep);
@@ -275,7 +277,7 @@ fn unsigned_fixed_notation(value: f64, places: usize) -> String {
     text
 }
 
-fn scientific_notation(value: f64) -> String {
+fn unsigned_scientific_with_superscripts(value: f64) -> String {
     let (digits, point) = shortest_digits(value);
     let (digits, point) = if digits.is_empty() { (vec![0], 1) } else { (digits, point) };
     let (digits, point) = rounded_digits(digits, point, 7);

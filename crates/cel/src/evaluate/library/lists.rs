@@ -37,7 +37,9 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("indexOf", [Value::List(list), item]) => index_of_item(list, item, false, context),
         ("lastIndexOf", [Value::List(list), item]) => index_of_item(list, item, true, context),
         ("includes", [Value::List(list), item]) => includes(list, item, context),
-        ("includes", [target, item]) => compare::is_equal(target, item, &context.work).map(Value::Bool),
+        ("includes", [target, item]) => {
+            compare::is_comparable_and_equal(target, item, &context.work).map(Value::Bool)
+        }
         ("sets.contains" | "sets.equivalent" | "sets.intersects", [Value::List(a), Value::List(b)]) => {
             compare_sets(name, a, b, context).map(Value::Bool)
         }
@@ -186,7 +188,7 @@ fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext
     let items = list.items()?;
     let mut places = items.iter().enumerate();
     while let Some((index, found)) = if is_last { places.next_back() } else { places.next() } {
-        if compare::is_equal(found, item, &context.work)? {
+        if compare::is_comparable_and_equal(found, item, &context.work)? {
             return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
         }
     }
@@ -195,7 +197,8 @@ fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext
 
 fn includes(list: &List, item: &Value, context: &CallContext<'_>) -> Evaluated {
     let limit = context.behaviour.includes_limit.unwrap_or(usize::MAX);
-    let found = any(list.iter().take(limit), |found| compare::is_equal(&found, item, &context.work))?;
+    let found =
+        any(list.iter().take(limit), |found| compare::is_comparable_and_equal(&found, item, &context.work))?;
     if !found && list.len() > limit {
         return eval_error(format!(
             "'includes' function cannot be applied to lists longer than {limit} values"
@@ -228,7 +231,7 @@ pub(super) fn any<T>(
 }
 
 fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, EvalFailure> {
-    any(list.iter(), |other| compare::is_equal(item, other, &context.work))
+    any(list.iter(), |other| compare::is_comparable_and_equal(item, other, &context.work))
 }
 
 fn contains_all(list: &[Value], part: &[Value], context: &CallContext<'_>) -> Result<bool, EvalFailure> {

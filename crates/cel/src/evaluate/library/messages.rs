@@ -10,7 +10,10 @@ use super::times;
 use crate::evaluate::collections::Map;
 use crate::evaluate::value::{Evaluated, OffsetTimestamp, Value, eval_error};
 
-pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> Evaluated {
+pub(in crate::evaluate) fn build_well_known_type_value(
+    name: &str,
+    fields: &BTreeMap<&str, Value>,
+) -> Evaluated {
     let int = |field: &str| match fields.get(field) {
         Some(Value::Int(value)) => *value,
         _ => 0,
@@ -20,7 +23,7 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
     Ok(match name.strip_prefix("google.protobuf.").unwrap_or(name) {
         "Duration" => {
             let seconds = int("seconds").checked_mul(1_000_000_000);
-            return times::duration_value(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
+            return times::duration_or_overflow(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
         }
         "Timestamp" => {
             let moment = OffsetTimestamp { time: Timestamp { seconds: int("seconds"), nanos: 0 }, offset: 0 };

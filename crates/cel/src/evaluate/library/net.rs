@@ -20,8 +20,8 @@ impl fmt::Display for CidrPrefix {
     }
 }
 
-fn parse_address(text: &str) -> Result<IpAddr, String> {
-    let (address, zone) = netparse::parse_address(text).map_err(|problem| {
+fn parse_unmapped_address_without_zone(text: &str) -> Result<IpAddr, String> {
+    let (address, zone) = netparse::parse_address_and_zone(text).map_err(|problem| {
         format!("IP Address {} parse error during conversion from string: {problem}", quote(text))
     })?;
     if zone.is_some() {
@@ -103,10 +103,12 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
 
 pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("ip", [Value::String(text)]) => parse_address(text).map_or_else(eval_error, |ip| Ok(Value::Ip(ip))),
+        ("ip", [Value::String(text)]) => {
+            parse_unmapped_address_without_zone(text).map_or_else(eval_error, |ip| Ok(Value::Ip(ip)))
+        }
         ("ip", [Value::Cidr(prefix)]) => Ok(Value::Ip(prefix.address)),
-        ("isIP", [Value::String(text)]) => Ok(Value::Bool(parse_address(text).is_ok())),
-        ("ip.isCanonical", [Value::String(text)]) => parse_address(text)
+        ("isIP", [Value::String(text)]) => Ok(Value::Bool(parse_unmapped_address_without_zone(text).is_ok())),
+        ("ip.isCanonical", [Value::String(text)]) => parse_unmapped_address_without_zone(text)
             .map_or_else(eval_error, |address| Ok(Value::Bool(address.to_string() == **text))),
         ("family", [Value::Ip(address)]) => Ok(Value::Int(if address.is_ipv4() { 4 } else { 6 })),
         ("isUnspecified", [Value::Ip(address)]) => Ok(Value::Bool(address.is_unspecified())),
@@ -120,7 +122,7 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
             Ok(Value::Bool(prefix.contains(*address)))
         }
         ("containsIP", [Value::Cidr(prefix), Value::String(text)]) => {
-            Ok(Value::Bool(prefix.contains(parse_address(text).ok()?)))
+            Ok(Value::Bool(prefix.contains(parse_unmapped_address_without_zone(text).ok()?)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => {
             Ok(Value::Bool(contains_prefix(*outer, *inner)))

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use tollgate_formats::gofmt::quote;
 
 /// Parses an IP address, and the zone that it was written with.
-pub(super) fn parse_address(text: &str) -> Result<(IpAddr, Option<&str>), String> {
+pub(super) fn parse_address_and_zone(text: &str) -> Result<(IpAddr, Option<&str>), String> {
     match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => check_ipv4(text, text).and_then(|()| Ok((parse_with_std(text)?, None))),
-        Some(b':') => parse_ipv6(text),
+        Some(b':') => parse_ipv6_and_zone(text),
         Some(_) => parse_error(text, "missing IPv6 address", None),
         None => parse_error(text, "unable to parse IP", None),
     }
@@ -25,7 +25,7 @@ fn parse_with_std(text: &str) -> Result<IpAddr, String> {
 pub(super) fn parse_prefix(text: &str) -> Result<(IpAddr, u8), String> {
     let prefix_error = |what: &str| Err(format!("netip.ParsePrefix({}): {what}", quote(text)));
     let Some((front, bits)) = text.rsplit_once('/') else { return prefix_error("no '/'") };
-    let (address, zone) = match parse_address(front) {
+    let (address, zone) = match parse_address_and_zone(front) {
         Ok(found) => found,
         Err(what) => return prefix_error(&what),
     };
@@ -82,13 +82,13 @@ fn check_ipv4(whole: &str, text: &str) -> Result<(), String> {
     if position < 3 { parse_error(whole, "IPv4 address too short", None) } else { Ok(()) }
 }
 
-fn parse_ipv6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
+fn parse_ipv6_and_zone(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
     let (text, zone) = match whole.split_once('%') {
         Some((_, "")) => return parse_error(whole, "zone must be a non-empty string", None),
         Some((text, zone)) => (text, Some(zone)),
         None => (whole, None),
     };
-    match check_ipv6_groups(whole, text)? {
+    match check_ipv6_counting_bytes_and_ellipsis(whole, text)? {
         (16, true) => parse_error(whole, "the :: must expand to at least one field of zeros", None),
         (0..16, false) => parse_error(whole, "address string too short", None),
         _ => Ok((parse_with_std(text)?, zone)),
@@ -96,7 +96,7 @@ fn parse_ipv6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
 }
 
 /// Checks the groups of an IPv6 address. Returns the number of their bytes, and whether there is an ellipsis (`::`).
-fn check_ipv6_groups(whole: &str, text: &str) -> Result<(usize, bool), String> {
+fn check_ipv6_counting_bytes_and_ellipsis(whole: &str, text: &str) -> Result<(usize, bool), String> {
     let mut octets = 0;
     let (mut rest, mut has_ellipsis) = match text.strip_prefix("::") {
         Some("") => return Ok((octets, true)),
@@ -183,7 +183,11 @@ mod tests {
             "1:2:3:4:5:6:7:8:9",
             "1:2:3:4:5:6:7::8",
         ] {
-            assert_eq!(parse_address(text).ok().map(|(found, _)| found), text.parse().ok(), "{text}");
+            assert_eq!(
+                parse_address_and_zone(text).ok().map(|(found, _)| found),
+                text.parse().ok(),
+                "{text}"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("_%_", [left, right]) => modulo(left, right),
         ("-_", [Value::Int(value)]) => int_or_overflow(value.checked_neg()),
         ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
-        ("-_", [Value::Duration(value)]) => times::duration_value(value.checked_neg()),
+        ("-_", [Value::Duration(value)]) => times::duration_or_overflow(value.checked_neg()),
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("@not_strictly_false", _) => Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
         ("_<_", [left, right]) => compare_by(left, right, Ordering::is_lt),
@@ -23,7 +23,7 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("_>_", [left, right]) => compare_by(left, right, Ordering::is_gt),
         ("_>=_", [left, right]) => compare_by(left, right, Ordering::is_ge),
         ("@in", [element, Value::List(list)]) => {
-            let is_found = |item: Value| compare::is_equal(element, &item, &context.work);
+            let is_found = |item: Value| compare::is_comparable_and_equal(element, &item, &context.work);
             lists::any(list.iter(), is_found).map(Value::Bool)
         }
         ("@in", [key, Value::Map(map)]) => map.existing_value(key).map(|found| Value::Bool(found.is_some())),
@@ -57,8 +57,8 @@ pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
             Ok(Value::string(sum))
         }
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
-        (Value::List(a), Value::List(b)) => a.concat(b).map(Value::List),
-        (Value::Duration(a), Value::Duration(b)) => times::duration_value(a.checked_add(*b)),
+        (Value::List(a), Value::List(b)) => a.concat_or_extend_growing(b).map(Value::List),
+        (Value::Duration(a), Value::Duration(b)) => times::duration_or_overflow(a.checked_add(*b)),
         (Value::Duration(duration), Value::Timestamp(moment))
         | (Value::Timestamp(moment), Value::Duration(duration)) => {
             times::shifted_timestamp(*moment, i128::from(*duration))
@@ -72,7 +72,7 @@ fn subtract(left: &Value, right: &Value) -> Evaluated {
         (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_sub(*b)),
         (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_sub(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
-        (Value::Duration(a), Value::Duration(b)) => times::duration_value(a.checked_sub(*b)),
+        (Value::Duration(a), Value::Duration(b)) => times::duration_or_overflow(a.checked_sub(*b)),
         (Value::Timestamp(moment), Value::Duration(duration)) => {
             times::shifted_timestamp(*moment, -i128::from(*duration))
         }

@@ -10,7 +10,7 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
             Ok(if value.is_zero() { Value::OPTIONAL_NONE } else { Value::optional_of(value.clone()) })
         }
         ("optional.none", _) => Ok(Value::OPTIONAL_NONE),
-        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => unwrap(list),
+        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => unwrap_present_optionals(list),
         ("value", [Value::Optional(Some(inner))]) => Ok((**inner).clone()),
         ("value", [Value::Optional(None)]) => eval_error("optional.none() dereference"),
         ("hasValue", [Value::Optional(inner)]) => Ok(Value::Bool(inner.is_some())),
@@ -23,7 +23,7 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-fn unwrap(list: &List) -> Evaluated {
+fn unwrap_present_optionals(list: &List) -> Evaluated {
     let mut values = Vec::new();
     for item in list.items()?.iter() {
         match item {

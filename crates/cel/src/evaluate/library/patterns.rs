@@ -17,14 +17,14 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
         _ => return None,
     };
     let pattern = args.get(1).and_then(Value::as_str).unwrap_or_default();
-    Some(match compile(pattern) {
+    Some(match compile_go_pattern(pattern) {
         Ok(pattern) => call_with_pattern(name, &pattern, args),
         Err(problem) => eval_error(format!("{prefix}{problem}")),
     })
 }
 
 /// Compiles a pattern in Go's syntax, with Go's error text.
-pub(in crate::evaluate) fn compile(pattern: &str) -> Result<Regex, String> {
+pub(in crate::evaluate) fn compile_go_pattern(pattern: &str) -> Result<Regex, String> {
     let translated = syntax::translate_for_regex_crate(pattern).map_err(|problem| problem.to_string())?;
     let built = RegexBuilder::new(&translated)
         .size_limit(MAX_PROGRAM_BYTES)
@@ -50,7 +50,7 @@ pub(in crate::evaluate) fn call_with_pattern(function: &str, pattern: &Regex, ar
 
 #[cfg(test)]
 mod tests {
-    use super::compile;
+    use super::compile_go_pattern;
 
     #[test]
     fn patterns_mean_what_they_mean_in_go() {
@@ -83,7 +83,8 @@ mod tests {
             (r"a.c", "a\nc", false),
             (r"(?s)a.c", "a\nc", true),
         ] {
-            let compiled = compile(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem}"));
+            let compiled =
+                compile_go_pattern(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem}"));
             assert_eq!(compiled.is_match(text), is_match, "{pattern} {text}");
         }
     }

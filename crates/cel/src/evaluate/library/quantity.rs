@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tollgate_formats::quantity::{ParseError, Quantity};
 
 use super::{CallContext, semver};
-use crate::evaluate::collections::lock;
+use crate::evaluate::collections::lock_ignoring_poison;
 use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, eval_error};
 
 /// A decimal that several values share, as they share a pointer upstream.
@@ -39,9 +39,9 @@ impl SharedQuantity {
     }
 
     fn get(&self) -> Quantity<'static> {
-        match &*lock(&self.cell) {
+        match &*lock_ignoring_poison(&self.cell) {
             Amount::Int(quantity) => quantity.clone(),
-            Amount::Decimal(shared) => lock(shared).clone(),
+            Amount::Decimal(shared) => lock_ignoring_poison(shared).clone(),
         }
     }
 
@@ -53,23 +53,28 @@ impl SharedQuantity {
         self.get().text().into_owned()
     }
 
-    fn compare(&self, other: &SharedQuantity) -> Ordering {
+    fn compare_converting_left_to_decimal(&self, other: &SharedQuantity) -> Ordering {
         let (left, right) = (self.get(), other.get());
         if right.is_arbitrary_precision() && !left.is_arbitrary_precision() {
-            *lock(&self.cell) = Amount::from_quantity(left.to_arbitrary_precision());
+            *lock_ignoring_poison(&self.cell) = Amount::from_quantity(left.to_arbitrary_precision());
         }
         left.cmp(&right)
     }
 
     /// The sum or difference. If `shares` is true, a decimal on the left side is overwritten with the result.
-    fn add_or_subtract(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
+    fn add_or_subtract_maybe_in_place(
+        &self,
+        other: &Quantity<'_>,
+        subtracts: bool,
+        shares: bool,
+    ) -> Evaluated {
         let quantity = self.get();
         let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };
         // Nobody can mean so many places; upstream takes minutes for them.
         let Some(sum) = sum else { return Err(cost_limit_exceeded()) };
-        let amount = match &*lock(&self.cell) {
+        let amount = match &*lock_ignoring_poison(&self.cell) {
             Amount::Decimal(shared) if shares => {
-                *lock(shared) = sum;
+                *lock_ignoring_poison(shared) = sum;
                 Amount::Decimal(Arc::clone(shared))
             }
             _ => Amount::from_quantity(sum),
@@ -92,7 +97,7 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
     let shares = context.behaviour.sums_change_quantities;
     Some(match (name, args) {
         ("quantity", [Value::String(text)]) => match parse_rejecting_blanks(text) {
-            Ok(quantity) => Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned()))),
+            Ok(quantity) => Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned_without_text()))),
             Err(problem) => eval_error(problem.message()),
         },
         ("isQuantity", [Value::String(text)]) => Ok(Value::Bool(parse_rejecting_blanks(text).is_ok())),
@@ -106,22 +111,24 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
             Ok(Value::Double(quantity.get().approximate_f64()))
         }
         ("add" | "sub", [Value::Quantity(quantity), Value::Quantity(other)]) => {
-            quantity.add_or_subtract(&other.get(), name == "sub", shares)
+            quantity.add_or_subtract_maybe_in_place(&other.get(), name == "sub", shares)
         }
         ("add" | "sub", [Value::Quantity(quantity), Value::Int(other)]) => {
-            quantity.add_or_subtract(&Quantity::from_i64(*other), name == "sub", shares)
+            quantity.add_or_subtract_maybe_in_place(&Quantity::from_i64(*other), name == "sub", shares)
         }
-        ("compareTo", _) => Ok(Value::Int(compare_args(args)? as i64)),
-        ("isLessThan", _) => Ok(Value::Bool(compare_args(args)?.is_lt())),
-        ("isGreaterThan", _) => Ok(Value::Bool(compare_args(args)?.is_gt())),
+        ("compareTo", _) => Ok(Value::Int(compare_quantities_or_versions(args)? as i64)),
+        ("isLessThan", _) => Ok(Value::Bool(compare_quantities_or_versions(args)?.is_lt())),
+        ("isGreaterThan", _) => Ok(Value::Bool(compare_quantities_or_versions(args)?.is_gt())),
         _ => return None,
     })
 }
 
 /// The order of two quantities or two versions, which the same functions compare; `None` for other values.
-fn compare_args(args: &[Value]) -> Option<Ordering> {
+fn compare_quantities_or_versions(args: &[Value]) -> Option<Ordering> {
     match args {
-        [Value::Quantity(left), Value::Quantity(right)] => Some(left.compare(right)),
+        [Value::Quantity(left), Value::Quantity(right)] => {
+            Some(left.compare_converting_left_to_decimal(right))
+        }
         [Value::Semver(left), Value::Semver(right)] => Some(semver::Semver::order(left, right)),
         _ => None,
     }

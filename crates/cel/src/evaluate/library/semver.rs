@@ -109,11 +109,11 @@ fn version_number(part: &str, [name, what]: [&str; 2]) -> Result<u64, String> {
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("Invalid character(s) found in {name} number {}", gofmt::quote(part)));
     }
-    parse_uint(part, what)
+    parse_uint_without_leading_zeros(part, what)
 }
 
 /// Parses digits like Go's `strconv.ParseUint`, but without leading zeros. `what` names them in the error.
-fn parse_uint(digits: &str, what: &str) -> Result<u64, String> {
+fn parse_uint_without_leading_zeros(digits: &str, what: &str) -> Result<u64, String> {
     if digits.len() > 1 && digits.starts_with('0') {
         return Err(format!("{what} must not contain leading zeroes {}", gofmt::quote(digits)));
     }
@@ -128,7 +128,7 @@ fn parse_identifier(part: &str) -> Result<Identifier, String> {
         return Err("Prerelease is empty".to_owned());
     }
     if part.bytes().all(|byte| byte.is_ascii_digit()) {
-        return parse_uint(part, "Numeric PreRelease version").map(Identifier::Number);
+        return parse_uint_without_leading_zeros(part, "Numeric PreRelease version").map(Identifier::Number);
     }
     if part.chars().all(is_semver_identifier_char) {
         return Ok(Identifier::Text(part.to_owned()));

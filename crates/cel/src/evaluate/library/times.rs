@@ -131,7 +131,7 @@ fn parse_integer(text: &str) -> Result<i64, EvalFailure> {
     })
 }
 
-pub(super) fn duration_value(nanos: Option<i64>) -> Evaluated {
+pub(super) fn duration_or_overflow(nanos: Option<i64>) -> Evaluated {
     nanos.map_or_else(|| eval_error("duration overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::urlparse::{self, UrlPart};
-use crate::evaluate::collections::{Map, MapKind};
+use crate::evaluate::collections::{Map, MapLookup};
 use crate::evaluate::value::{Evaluated, Value, eval_error};
 
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Url {
         }
         Map::of_names(
             values.into_iter().map(|(name, values)| (name.into(), Value::list(values))),
-            MapKind::Values,
+            MapLookup::Values,
         )
     }
 }

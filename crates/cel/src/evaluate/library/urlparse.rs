@@ -122,7 +122,7 @@ fn parse_host(host: &str) -> Result<String, String> {
             Some((address, zone)) => unescape(address, UrlPart::Host)? + &unescape(zone, UrlPart::Zone)?,
             None => unescape(literal, UrlPart::Host)?,
         };
-        return match netparse::parse_address(&literal) {
+        return match netparse::parse_address_and_zone(&literal) {
             Err(problem) => Err(format!("invalid host: {problem}")),
             Ok((address, _)) if address.is_ipv4() => Err("invalid IP-literal".to_owned()),
             Ok(_) => Ok(format!("[{literal}]{port}")),

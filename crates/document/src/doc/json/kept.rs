@@ -95,7 +95,7 @@ impl<'a> ObjectWithDeferredMember<'a> {
                 reader.skip_key_and_colon()?;
                 reader.skip_space();
                 found = Some(reader.at);
-                reader.skip_value()
+                reader.skip_value_without_validation()
             })
         } else {
             reader.read_kept(&mut out, &KeptFields::All)
@@ -115,14 +115,14 @@ impl<'a> ObjectWithDeferredMember<'a> {
 
     /// True if the deferred member can be decoded as a list: it is one, or it is null or absent, which Go reads as an
     /// empty list.
-    pub fn member_can_be_list(&self) -> bool {
+    pub fn deferred_member_is_list_null_or_absent(&self) -> bool {
         let first = self.member.and_then(|at| self.source.as_bytes().get(at));
         matches!(first, None | Some(b'[' | b'n'))
     }
 
     /// Reads the parts of the deferred member that `keep` selects. If they have more than `most` keys and values, only
     /// the name, namespace and version of the object are read. An absent member gives an empty document.
-    pub fn read_deferred_member(
+    pub fn read_deferred_member_or_identity(
         &self,
         keep: &KeptFields,
         most: usize,
@@ -135,8 +135,8 @@ impl<'a> ObjectWithDeferredMember<'a> {
         reader.read_kept_or_identity(keep, most)
     }
 
-    /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::read_deferred_member`] reads
-    /// the member; none if it is not a list.
+    /// Reads the items of the deferred member one by one, as
+    /// [`ObjectWithDeferredMember::read_deferred_member_or_identity`] reads the member; none if it is not a list.
     pub fn read_deferred_items<'k>(&self, keep: &'k KeptFields, most: usize) -> KeptItems<'a, 'k> {
         let mut reader = Reader::from_source(self.source);
         reader.at = match self.member {
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
     fn read_kept(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         match (keep, self.peek()) {
-            (KeptFields::Nothing, _) => self.skip_value(),
+            (KeptFields::Nothing, _) => self.skip_value_without_validation(),
             (KeptFields::Fields(_) | KeptFields::AllBut(_), Some(b'{')) => self
                 .read_members(out, &mut |reader, key, out| {
                     reader.read_kept_member(out, &keep.for_member(key))
@@ -251,10 +251,10 @@ impl<'a> Reader<'a> {
     fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &KeptFields) -> Result<(), BoxedSyntaxError> {
         if matches!(keep, KeptFields::Nothing) {
             self.skip_key_and_colon()?;
-            return self.skip_value();
+            return self.skip_value_without_validation();
         }
-        if !self.try_read_plain_key(out) {
-            self.read_any_key(out)?;
+        if !self.try_read_plain_key_and_colon(out) {
+            self.read_any_key_and_colon(out)?;
         }
         self.read_kept(out, keep)
     }
@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves past a value of any size. Only counts brackets and skips strings; does not check the syntax.
-    fn skip_value(&mut self) -> Result<(), BoxedSyntaxError> {
+    fn skip_value_without_validation(&mut self) -> Result<(), BoxedSyntaxError> {
         self.skip_space();
         let mut depth = 0_usize;
         loop {
@@ -375,7 +375,7 @@ mod tests {
             r#"{{"kind":"L","items":[{object},{{"metadata":{{}}}} , 5],"metadata":{{"continue":"c"}}}}"#
         );
         let list = ObjectWithDeferredMember::parse_deferring(&text, "items").unwrap();
-        assert!(list.member_can_be_list());
+        assert!(list.deferred_member_is_list_null_or_absent());
         assert_eq!(list.without_deferred_member().to_json(), r#"{"kind":"L","metadata":{"continue":"c"}}"#);
         let items: Vec<_> = list.read_deferred_items(&KEEP, 100).map(|item| json(&item.unwrap())).collect();
         let first = r#"{"metadata":{"name":"x","uid":"u"},"spec":{"all":{"deep":[[{"k":"A"}]]},"list":[{"name":"1"},{},{"name":"2"}]}}"#;
@@ -383,7 +383,10 @@ mod tests {
         assert_eq!(items, expected);
         let text = format!(r#"{{"type":"ADDED","object":{object}}}"#);
         let event = ObjectWithDeferredMember::parse_deferring(&text, "object").unwrap();
-        assert_eq!(json(&event.read_deferred_member(&KEEP, 100).unwrap()), (first.to_owned(), true));
+        assert_eq!(
+            json(&event.read_deferred_member_or_identity(&KEEP, 100).unwrap()),
+            (first.to_owned(), true)
+        );
         assert_eq!(event.without_deferred_member().to_json(), r#"{"type":"ADDED"}"#);
     }
 
@@ -418,7 +421,7 @@ mod tests {
         {
             let list = ObjectWithDeferredMember::parse_deferring(text, "items").unwrap();
             assert_eq!(
-                (list.read_deferred_items(&KEEP, 9).count(), list.member_can_be_list()),
+                (list.read_deferred_items(&KEEP, 9).count(), list.deferred_member_is_list_null_or_absent()),
                 (0, has_list),
                 "{text}"
             );

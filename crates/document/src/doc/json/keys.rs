@@ -10,25 +10,25 @@ impl Reader<'_> {
     /// template. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    pub(super) fn read_key<const COPIES: bool>(
+    pub(super) fn read_key_or_copy_from_template<const COPIES: bool>(
         &mut self,
         out: &mut Builder<'_>,
     ) -> Result<ExpectedToken, BoxedSyntaxError> {
         self.peek_token();
-        let template = if COPIES { out.key_template() } else { repeat_template::NO_TEMPLATE };
+        let template = if COPIES { out.template_of_next_key() } else { repeat_template::NO_TEMPLATE };
         if template != repeat_template::NO_TEMPLATE {
-            let next = self.reuse_template_nodes(out, out.run_before_key(template));
-            let next = next.or_else(|| match out.next_template_key(template) {
+            let next = self.copy_nodes_of_matching_text(out, out.run_start_at_key(template));
+            let next = next.or_else(|| match out.template_key_after(template) {
                 repeat_template::NO_TEMPLATE => None,
-                after => self.reuse_template_nodes(out, out.run_before_key(after)),
+                after => self.copy_nodes_of_matching_text(out, out.run_start_at_key(after)),
             });
             if let Some(next) = next {
                 return Ok(next);
             }
         }
         self.template = repeat_template::NO_TEMPLATE;
-        if !self.try_read_plain_key(out) {
-            self.read_any_key(out)?;
+        if !self.try_read_plain_key_and_colon(out) {
+            self.read_any_key_and_colon(out)?;
         }
         Ok(ExpectedToken::UnlikeTemplate)
     }
@@ -37,7 +37,7 @@ impl Reader<'_> {
     /// nothing, if there is none.
     #[expect(clippy::inline_always, reason = "a third of the time that reading takes")]
     #[inline(always)]
-    pub(super) fn try_read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
+    pub(super) fn try_read_plain_key_and_colon(&mut self, out: &mut Builder<'_>) -> bool {
         let (start, inner) = (self.at, self.at + 1);
         if self.peek() != Some(b'"') {
             return false;
@@ -61,7 +61,7 @@ impl Reader<'_> {
 
     /// Reads a key with escapes or with white space before its colon; an error if there is no key.
     #[cold]
-    pub(super) fn read_any_key(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
+    pub(super) fn read_any_key_and_colon(&mut self, out: &mut Builder<'_>) -> Result<(), BoxedSyntaxError> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }

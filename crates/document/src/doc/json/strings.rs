@@ -42,7 +42,7 @@ impl Reader<'_> {
         self.escaped.clear();
         // Capacity for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
-        self.push_plain(start + 1);
+        self.append_plain_text_since(start + 1);
         self.read_string_remainder()?;
         out.write_owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
@@ -64,14 +64,14 @@ impl Reader<'_> {
                 Some(_) => {
                     let from = self.at;
                     self.at += plain_length(self.bytes.get(from..).unwrap_or_default());
-                    self.push_plain(from);
+                    self.append_plain_text_since(from);
                 }
             }
         }
     }
 
     /// Appends the source text between `from` and the current position to `escaped`.
-    fn push_plain(&mut self, from: usize) {
+    fn append_plain_text_since(&mut self, from: usize) {
         // Both ends are ASCII bytes, so this is always there.
         self.escaped.push_str(self.source.get(from..self.at).unwrap_or_default());
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Editor, Replacement};
+use super::{Replacement, ReplacementBuilder};
 use crate::doc::{Syntax, Value};
 
-impl Editor<'_> {
+impl ReplacementBuilder<'_> {
     /// Removes an item or member in brackets with the comma before it; `before` is the end of the one before. `None` if
     /// more than a comma is between them.
     pub(super) fn remove_flow_entry(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
@@ -52,7 +52,7 @@ impl Editor<'_> {
         }
         let line_break = self.line_break(bytes.start);
         let mut out = vec![(bytes.start..bytes.start, format!("{open}{line_break}{before}  "))];
-        out.extend(self.indent(bytes.clone(), 2));
+        out.extend(self.indent_lines_after_first(bytes.clone(), 2));
         out.push((bytes.end..bytes.end, format!("{line_break}{before}{close}")));
         out
     }

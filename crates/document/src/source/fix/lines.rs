@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Editor, Replacement};
+use super::{Replacement, ReplacementBuilder};
 use crate::doc::Value;
 
-impl Editor<'_> {
+impl ReplacementBuilder<'_> {
     /// The first byte of the line that a byte is in.
     pub(super) fn line_start(&self, at: usize) -> usize {
         self.lines.line_range_at(self.document.offset + at).start.saturating_sub(self.document.offset)
@@ -46,7 +46,7 @@ impl Editor<'_> {
     }
 
     /// Indents the lines of `bytes`, except the first one and blank ones, by `by` columns.
-    pub(super) fn indent(&self, bytes: Range<usize>, by: usize) -> Vec<Replacement> {
+    pub(super) fn indent_lines_after_first(&self, bytes: Range<usize>, by: usize) -> Vec<Replacement> {
         let is_blank = |start: usize| self.text(start..self.line_end(start)).trim().is_empty();
         let lines = self.line_starts_after_first(bytes).filter(|start| !is_blank(*start));
         lines.map(|start| (start..start, " ".repeat(by))).collect()
@@ -54,7 +54,11 @@ impl Editor<'_> {
 
     /// Removes `by` columns of indentation from the lines of `bytes` except the first one. Comments may have fewer;
     /// `None` if another line has.
-    pub(super) fn dedent(&self, bytes: Range<usize>, by: usize) -> Option<Vec<Replacement>> {
+    pub(super) fn dedent_lines_after_first(
+        &self,
+        bytes: Range<usize>,
+        by: usize,
+    ) -> Option<Vec<Replacement>> {
         let mut out = Vec::new();
         for start in self.line_starts_after_first(bytes) {
             let line = self.text(start..self.line_end(start));
@@ -72,13 +76,18 @@ impl Editor<'_> {
 
     /// Removes the lines of `bytes`, whose value is `value`, and keeps comments. `None` if `bytes` does not begin a
     /// line, or if a comment might be part of a value.
-    pub(super) fn remove_lines(&self, bytes: Range<usize>, value: Value<'_>) -> Option<Vec<Replacement>> {
-        let is_simple = |inner: Value<'_>| inner.node_count() > 1 || self.is_one_line(inner);
-        if !self.begins_line(bytes.start) || !value.descendants().all(is_simple) {
+    pub(super) fn remove_lines_keeping_comments(
+        &self,
+        bytes: Range<usize>,
+        value: Value<'_>,
+    ) -> Option<Vec<Replacement>> {
+        let is_simple =
+            |inner: Value<'_>| inner.node_count() > 1 || self.is_one_line_and_not_block_scalar(inner);
+        if !self.begins_line(bytes.start) || !value.self_and_descendants().all(is_simple) {
             return None;
         }
         // After the last of these in a line there may be a comment.
-        let ends: Vec<usize> = value.descendants().map(|inner| Self::bytes(inner).end).collect();
+        let ends: Vec<usize> = value.self_and_descendants().map(|inner| Self::bytes(inner).end).collect();
         let mut out: Vec<Replacement> = Vec::new();
         let first = self.line_start(bytes.start);
         for start in std::iter::once(first).chain(self.line_starts_after_first(first..bytes.end)) {

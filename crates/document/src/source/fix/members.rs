@@ -1,28 +1,34 @@
 //! Removes, adds and moves members of objects, and removes items of lists.
 
-use super::{EditTarget, Editor, Replacement};
+use super::{EditTarget, Replacement, ReplacementBuilder};
 use crate::doc::{Value, ValueKind};
 use crate::finding::NewValue;
 
-impl<'d> Editor<'d> {
+impl<'d> ReplacementBuilder<'d> {
     /// Removes an item or a member. `None` if it is the only one of its container, or if it is not sure what to remove.
     pub(super) fn remove_item_or_member(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
         if target.parent.len() < 2 {
             return None;
         }
         let part = match target.key {
-            Some(key) => Self::bytes(key).start..self.member_end(key, target.value)?,
+            Some(key) => Self::bytes(key).start..self.unshared_member_end(key, target.value)?,
             None => Self::bytes(target.value),
         };
         if self.is_flow(target.parent) {
-            let before =
-                target.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
+            let before = target
+                .parent
+                .self_and_descendants()
+                .skip(1)
+                .map(Self::bytes)
+                .filter(|bytes| bytes.end <= part.start);
             // The first one has no comma before it.
             return self.remove_flow_entry(before.map(|bytes| bytes.end).max()?, part);
         }
         match target.key {
-            Some(_) => self.remove_lines(part, target.value),
-            None => self.remove_lines(self.dash_position(target.value)?..part.end, target.value),
+            Some(_) => self.remove_lines_keeping_comments(part, target.value),
+            None => {
+                self.remove_lines_keeping_comments(self.dash_position(target.value)?..part.end, target.value)
+            }
         }
     }
 
@@ -52,7 +58,7 @@ impl<'d> Editor<'d> {
         }
         let (first, of_first) = object.members().next()?;
         let column = self.key_column(first)?;
-        let end = self.line_end(self.member_end(first, of_first)?);
+        let end = self.line_end(self.unshared_member_end(first, of_first)?);
         let line_break = self.line_break(end);
         Some(vec![(end..end, format!("{line_break}{}{member}", " ".repeat(column)))])
     }
@@ -65,7 +71,7 @@ impl<'d> Editor<'d> {
         if object.kind() != ValueKind::Object || object.get(key.text()).exists() || from.parent.len() < 2 {
             return None;
         }
-        let part = Self::bytes(key).start..self.member_end(key, from.value)?;
+        let part = Self::bytes(key).start..self.unshared_member_end(key, from.value)?;
         if self.is_flow(from.parent) {
             let mut out = self.remove_item_or_member(from)?;
             out.extend(self.insert_flow_member(object, self.text(part)).filter(|_| self.is_flow(object))?);
@@ -77,7 +83,7 @@ impl<'d> Editor<'d> {
         let (first, _) = object.members().next()?;
         let (last, of_last) = object.members().last()?;
         let (old_column, column) = (self.key_column(key)?, self.key_column(first)?);
-        let end = self.line_end(self.member_end(last, of_last)?);
+        let end = self.line_end(self.unshared_member_end(last, of_last)?);
         if !self.begins_line(part.start) {
             return None;
         }

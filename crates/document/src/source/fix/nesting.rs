@@ -1,10 +1,10 @@
 //! Moves members into a new nested object such as `exactly`, replaces an object by its members, and wraps a scalar in
 //! an object.
 
-use super::{EditTarget, Editor, Replacement};
+use super::{EditTarget, Replacement, ReplacementBuilder};
 use crate::doc::{Value, ValueKind};
 
-impl<'d> Editor<'d> {
+impl<'d> ReplacementBuilder<'d> {
     /// Moves members into a new nested object with the key `key`. Returns `None` if `key` exists, or if the
     /// members are not adjacent.
     pub(super) fn nest(
@@ -28,7 +28,7 @@ impl<'d> Editor<'d> {
         }
         let (first_key, _) = moved.first()?;
         let (last_key, last_value) = moved.last()?;
-        let part = Self::bytes(*first_key).start..self.member_end(*last_key, *last_value)?;
+        let part = Self::bytes(*first_key).start..self.unshared_member_end(*last_key, *last_value)?;
         let name = self.string_text(key, self.source_text(*first_key));
         if self.is_flow(object) {
             return Some(self.enclose(part, &format!("{name}: {{"), "}"));
@@ -37,12 +37,12 @@ impl<'d> Editor<'d> {
         let line_break = self.line_break(part.start);
         let mut out =
             vec![(part.start..part.start, format!("{name}:{line_break}{}", " ".repeat(column + 2)))];
-        out.extend(self.indent(part, 2));
+        out.extend(self.indent_lines_after_first(part, 2));
         Some(out)
     }
 
     /// Replaces an object by its members. `None` if one of their keys exists outside, or if comments would be lost.
-    pub(super) fn replace_by_members(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+    pub(super) fn unwrap_object_into_parent(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
         let (key, object) = (target.key?, target.value);
         let (first, _) = object.members().next()?;
         let (last, of_last) = object.members().last()?;
@@ -50,7 +50,7 @@ impl<'d> Editor<'d> {
             return None;
         }
         let (start, inner, end) =
-            (Self::bytes(key).start, Self::bytes(first).start, self.member_end(last, of_last)?);
+            (Self::bytes(key).start, Self::bytes(first).start, self.unshared_member_end(last, of_last)?);
         if self.is_flow(object) {
             let (head, tail) = (self.text(start..inner), self.text(end..Self::bytes(object).end));
             if !self.is_flow(target.parent) || head.contains('#') || tail.contains('#') {
@@ -62,7 +62,7 @@ impl<'d> Editor<'d> {
         let between = self.text(Self::bytes(key).end..inner);
         if !between.contains('#') {
             let mut out = vec![(start..inner, String::new())];
-            out.extend(self.dedent(inner..end, by)?);
+            out.extend(self.dedent_lines_after_first(inner..end, by)?);
             return Some(out);
         }
         // The comments stay where they are; only `key:` goes.
@@ -70,7 +70,7 @@ impl<'d> Editor<'d> {
         let after = self.text(colon + 1..self.line_end(colon));
         let blanks = after.len() - after.trim_start_matches(' ').len();
         let mut out = vec![(start..colon + 1 + blanks, String::new())];
-        out.extend(self.dedent(colon..end, by)?);
+        out.extend(self.dedent_lines_after_first(colon..end, by)?);
         Some(out)
     }
 
@@ -79,7 +79,7 @@ impl<'d> Editor<'d> {
     pub(super) fn wrap_in_object(&self, target: EditTarget<'d>, name: &str) -> Option<Vec<Replacement>> {
         let (value, bytes) = (target.value, Self::bytes(target.value));
         let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
-        if bytes.is_empty() || !is_scalar || !self.is_one_line(value) {
+        if bytes.is_empty() || !is_scalar || !self.is_one_line_and_not_block_scalar(value) {
             return None;
         }
         let like = target.key.map_or("", |key| self.source_text(key));

@@ -1,11 +1,11 @@
 //! Replaces scalars and renames keys, with the same quotes as the text that they replace or stand beside.
 
-use super::{EditTarget, Editor, Replacement};
+use super::{EditTarget, Replacement, ReplacementBuilder};
 use crate::doc::{Syntax, Value, ValueKind};
 use crate::finding::NewValue;
 use crate::source::scalar::{self, ScalarValue};
 
-impl Editor<'_> {
+impl ReplacementBuilder<'_> {
     /// Replaces a scalar or an empty container. `None` if it is on several lines, is not written, or has an anchor or a
     /// tag.
     pub(super) fn set_scalar(&self, target: EditTarget<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
@@ -14,7 +14,7 @@ impl Editor<'_> {
         // A block scalar has no quotes to keep, and nothing is no text to replace.
         if written.is_empty()
             || written.starts_with(['&', '!'])
-            || !is_container && !self.is_one_line(target.value)
+            || !is_container && !self.is_one_line_and_not_block_scalar(target.value)
         {
             return None;
         }
@@ -25,7 +25,7 @@ impl Editor<'_> {
     }
 
     /// Renames a key. `None` if the new one exists, or if the old one is not on one line.
-    pub(super) fn rename(&self, target: EditTarget<'_>, to: &str) -> Option<Vec<Replacement>> {
+    pub(super) fn rename_key(&self, target: EditTarget<'_>, to: &str) -> Option<Vec<Replacement>> {
         let key = target.key?;
         let written = self.source_text(key);
         if written.is_empty() || written.contains('\n') || target.parent.get(to).exists() {
@@ -56,14 +56,14 @@ impl Editor<'_> {
     }
 
     /// True if the value is written on one line and is not a block scalar.
-    pub(super) fn is_one_line(&self, value: Value<'_>) -> bool {
+    pub(super) fn is_one_line_and_not_block_scalar(&self, value: Value<'_>) -> bool {
         !self.source_text(value).contains(['\n', '\r'])
-            && !self.follows_block_indicator(Self::bytes(value).start)
+            && !self.follows_block_scalar_header(Self::bytes(value).start)
     }
 
     /// True if the line before ends in `|` or `>`, with or without indicators and a comment: then this is the text of a
     /// block scalar.
-    fn follows_block_indicator(&self, at: usize) -> bool {
+    fn follows_block_scalar_header(&self, at: usize) -> bool {
         if !self.begins_line(at) {
             return false;
         }

@@ -38,11 +38,11 @@ fn remove(at: &str) -> Edit {
     Edit::Remove { at: path(at) }
 }
 
-fn insert(into: &str) -> Edit {
+fn insert_op_exists(into: &str) -> Edit {
     Edit::Insert { into: path(into), key: "op".into(), value: NewValue::Str("Exists".into()) }
 }
 
-fn nest(into: &str, members: &[&str]) -> Edit {
+fn nest_under_x(into: &str, members: &[&str]) -> Edit {
     Edit::Nest {
         into: path(into),
         key: "x".into(),
@@ -58,11 +58,11 @@ fn move_to(at: &str, into: &str) -> Edit {
     Edit::Move { at: path(at), into: path(into) }
 }
 
-fn wrap(at: &str) -> Edit {
+fn wrap_in_list(at: &str) -> Edit {
     Edit::WrapInList { at: path(at) }
 }
 
-fn unwrap(at: &str) -> Edit {
+fn unwrap_list(at: &str) -> Edit {
     Edit::UnwrapList { at: path(at) }
 }
 
@@ -84,25 +84,29 @@ fn layout_comments_and_line_ends_stay() {
         ("a: [1, 2]\n", remove("a.1"), "a: [1]\n"),
         ("{\"a\": [\n  {\"b\": 1},\n  {\"b\": 1}\n]}", remove("a.1"), "{\"a\": [\n  {\"b\": 1}\n]}"),
         ("a: 1\nb: 2\na: 1\n", remove("a"), "a: 1\nb: 2\n"),
-        ("a:\n- b: 1 # c\n  d: 2\n", insert("a.0"), "a:\n- b: 1 # c\n  op: Exists\n  d: 2\n"),
-        ("a:\r\n  b: 1\r\n", insert("a"), "a:\r\n  b: 1\r\n  op: Exists\r\n"),
-        ("a: {b: 1}\n", insert("a"), "a: {b: 1, op: Exists}\n"),
-        ("a: {}\n", insert("a"), "a: {op: Exists}\n"),
-        ("{\"a\": {\n  \"b\": 1\n}}", insert("a"), "{\"a\": {\n  \"b\": 1,\n  \"op\": \"Exists\"\n}}"),
+        ("a:\n- b: 1 # c\n  d: 2\n", insert_op_exists("a.0"), "a:\n- b: 1 # c\n  op: Exists\n  d: 2\n"),
+        ("a:\r\n  b: 1\r\n", insert_op_exists("a"), "a:\r\n  b: 1\r\n  op: Exists\r\n"),
+        ("a: {b: 1}\n", insert_op_exists("a"), "a: {b: 1, op: Exists}\n"),
+        ("a: {}\n", insert_op_exists("a"), "a: {op: Exists}\n"),
+        (
+            "{\"a\": {\n  \"b\": 1\n}}",
+            insert_op_exists("a"),
+            "{\"a\": {\n  \"b\": 1,\n  \"op\": \"Exists\"\n}}",
+        ),
         (
             "- n: 1\n  b: 2 # c\n  # d\n  e:\n  - f\n",
-            nest("0", &["b", "e"]),
+            nest_under_x("0", &["b", "e"]),
             "- n: 1\n  x:\n    b: 2 # c\n    # d\n    e:\n    - f\n",
         ),
-        ("- b: 2\n  n: 1\n", nest("0", &["b"]), "- x:\n    b: 2\n  n: 1\n"),
+        ("- b: 2\n  n: 1\n", nest_under_x("0", &["b"]), "- x:\n    b: 2\n  n: 1\n"),
         (
             "{\"n\": 1, \"b\": 2, \"e\": []}",
-            nest("", &["b", "e"]),
+            nest_under_x("", &["b", "e"]),
             "{\"n\": 1, \"x\": {\"b\": 2, \"e\": []}}",
         ),
         (
             "{\n  \"n\": 1,\n  \"b\": {\n    \"c\": 2\n  }\n}\n",
-            nest("", &["b"]),
+            nest_under_x("", &["b"]),
             "{\n  \"n\": 1,\n  \"x\": {\n    \"b\": {\n      \"c\": 2\n    }\n  }\n}\n",
         ),
         (
@@ -118,11 +122,11 @@ fn layout_comments_and_line_ends_stay() {
             "a:\n  b:\n  - c: 1\n    t: # x\n    - d\n    # y\n    - e\n",
         ),
         ("{\"a\": {\"b\": 1}, \"t\": [1]}", move_to("t", "a"), "{\"a\": {\"b\": 1, \"t\": [1]}}"),
-        ("a:\n  b: 1\n  c: 2 # d\n", wrap("a"), "a:\n  - b: 1\n    c: 2 # d\n"),
-        ("a: {b: 1}\n", wrap("a"), "a: [{b: 1}]\n"),
-        ("a: b # c\n", wrap("a"), "a: [b] # c\n"),
-        ("a:\n- b: 1\n  c: 2\n", unwrap("a"), "a:\n  b: 1\n  c: 2\n"),
-        ("a: [ {b: 1} ]\n", unwrap("a"), "a: {b: 1}\n"),
+        ("a:\n  b: 1\n  c: 2 # d\n", wrap_in_list("a"), "a:\n  - b: 1\n    c: 2 # d\n"),
+        ("a: {b: 1}\n", wrap_in_list("a"), "a: [{b: 1}]\n"),
+        ("a: b # c\n", wrap_in_list("a"), "a: [b] # c\n"),
+        ("a:\n- b: 1\n  c: 2\n", unwrap_list("a"), "a:\n  b: 1\n  c: 2\n"),
+        ("a: [ {b: 1} ]\n", unwrap_list("a"), "a: {b: 1}\n"),
         ("a: b\n", Edit::WrapInObject { at: path("a"), key: "s".into() }, "a: {s: b}\n"),
         (
             "- a: b == \"c\" # d\n",
@@ -153,9 +157,9 @@ fn what_cannot_be_done_surely_is_declined() {
         // Comments that might be part of a value.
         ("a:\n- b\n- c: |\n    # d\n", remove("a.1")),
         // Members that do not follow each other; an object with one of the keys.
-        ("b: 1\nn: 2\nc: 3\n", nest("", &["b", "c"])),
+        ("b: 1\nn: 2\nc: 3\n", nest_under_x("", &["b", "c"])),
         ("x:\n  n: 1\nn: 2\n", unnest("x")),
-        ("a: [b, c]\n", unwrap("a")),
+        ("a: [b, c]\n", unwrap_list("a")),
         // Nobody ends lines so.
         ("a: b\rc: d\r", set("a", "new")),
     ];

@@ -4,7 +4,7 @@
 //! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
 
 use super::{kind_names_of, probable_group, removed_kind_advice, split_api_version};
-use tollgate_api::conform::suggest::nearest;
+use tollgate_api::conform::suggest::nearest_if_unambiguous;
 use tollgate_api::conform::{Schema, decode_by_schema};
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
@@ -28,8 +28,11 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
         return None;
     }
     let known = kind_names_of(group);
-    let name =
-        known.iter().find(|name| **name == kind).copied().or_else(|| nearest(kind, known.into_iter()))?;
+    let name = known
+        .iter()
+        .find(|name| **name == kind)
+        .copied()
+        .or_else(|| nearest_if_unambiguous(kind, known.into_iter()))?;
     let kind_of = ApiKind::from_group_and_name(group, name)?;
     let rename = (name != kind).then(|| Fix::replace(Path::ROOT.field("kind").owned(), kind, name));
     let served = profile.versions(kind_of);

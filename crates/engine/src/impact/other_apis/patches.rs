@@ -14,7 +14,7 @@ use std::fmt;
 
 use crate::impact::read::cel_expressions;
 use crate::impact::record::{ClassCriteria, TaintingPatch};
-use crate::impact::selection::{CompiledCriteria, SelectionResult};
+use crate::impact::selection::{CompiledCriteria, DeviceSelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
@@ -53,7 +53,7 @@ pub struct SourcedTaint<'d> {
 /// One step of computing the taints of a device: a taint that the driver or a patch sets, and the taint that it
 /// replaces.
 #[derive(Clone, Copy, Debug)]
-pub struct PatchStep<'d> {
+pub struct AppliedTaintStep<'d> {
     /// The taint that is applied.
     pub applied: SourcedTaint<'d>,
     /// The taint with the same key and effect that it replaces.
@@ -72,7 +72,7 @@ pub struct PatchedDevice<'d> {
     /// The taints that the device has if the class or the selectors of a patch do not match.
     overwritten_if_selected: Vec<SourcedTaint<'d>>,
     /// The steps that lead to the final taints, starting with those of the driver.
-    pub steps: Vec<PatchStep<'d>>,
+    pub steps: Vec<AppliedTaintStep<'d>>,
 }
 
 /// ResourceSlicePatches sorted so that each overrides the ones before it, ready to be applied to slices.
@@ -110,16 +110,16 @@ impl<'d> PatchesByPrecedence<'d> {
     }
 
     /// True if the patch of that name has a class, and the state has no classes.
-    pub fn is_uncertain_patch(&self, patch: &str) -> bool {
+    pub fn is_patch_with_unknown_classes(&self, patch: &str) -> bool {
         self.0.iter().any(|layer| layer.precedence.name == patch && layer.precedence.is_conditional)
     }
 
     /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects
     /// are omitted.
-    pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
+    pub fn patched_devices_of_slice(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
         let devices = slice.devices().iter().filter_map(|device| {
             let selecting: Vec<&CompiledPatch<'d>> =
-                self.0.iter().filter(|layer| layer.selects(slice, device, version)).collect();
+                self.0.iter().filter(|layer| layer.may_select(slice, device, version)).collect();
             if selecting.is_empty() {
                 return None;
             }
@@ -157,14 +157,14 @@ fn class_criteria(patch: SlicePatch<'_>) -> Option<ClassCriteria> {
 impl CompiledPatch<'_> {
     /// True if the patch selects the device: by driver, pool and name, and by class and expressions as far as these
     /// are known.
-    fn selects(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
+    fn may_select(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
         let Some(filter) = self.patch.spec().devices().filter() else { return true };
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
-            let attributes = device.body(version).device_for_rule_selectors(slice.driver());
+            let attributes = device.body(version).device_for_taint_rules_hiding_shareability(slice.driver());
             matches!(
                 criteria.evaluate_device(attributes.as_ref()),
-                SelectionResult::Selected | SelectionResult::Unknown
+                DeviceSelectionResult::Selected | DeviceSelectionResult::Unknown
             )
         };
         fits(filter.driver(), slice.driver())
@@ -185,12 +185,12 @@ impl<'d> PatchedDevice<'d> {
         if overwritten.is_none() {
             self.taints.push(applied);
         }
-        if applied.source.has_unknown_criteria() {
+        if applied.source.has_unevaluated_criteria() {
             self.overwritten_if_selected.extend(overwritten);
         } else {
             self.overwritten_if_selected.retain(|known| !is_same(known));
         }
-        self.steps.push(PatchStep { applied, overwritten });
+        self.steps.push(AppliedTaintStep { applied, overwritten });
     }
 
     /// Returns every taint that the device may have: those it has if the classes and selectors of all patches match,
@@ -208,13 +208,13 @@ impl<'d> PatchedDevice<'d> {
 
     /// True if its taints depend on classes, and the state has no classes.
     pub fn has_uncertain_taints(&self) -> bool {
-        self.steps.iter().any(|step| step.applied.source.has_unknown_criteria())
+        self.steps.iter().any(|step| step.applied.source.has_unevaluated_criteria())
     }
 }
 
 impl TaintOrigin<'_> {
     /// True if the taint comes from a patch whose filter has a class, and the state has no classes.
-    fn has_unknown_criteria(self) -> bool {
+    fn has_unevaluated_criteria(self) -> bool {
         matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
     }
 }
@@ -291,7 +291,7 @@ impl fmt::Display for SourcedTaint<'_> {
 }
 
 /// Writes `patch b adds …`, or `patch c overwrites … of patch b with …: priority 10 over 0`.
-impl fmt::Display for PatchStep<'_> {
+impl fmt::Display for AppliedTaintStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = self.applied.source;
         let Some(before) = self.overwritten else {

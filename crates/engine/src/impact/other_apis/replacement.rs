@@ -89,7 +89,7 @@ pub fn forecast_foundationdb_replacements<'d>(
 ) -> FoundationDbReplacementForecast<'d> {
     let mut forecast = FoundationDbReplacementForecast::default();
     let [way, ..] = FoundationDbCluster::REPLACEMENT_PATHS;
-    let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
+    let replacements = input.cluster.replacements_at_path(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
     if options.is_empty() {
         forecast.notes.push("not enabled: taintReplacementOptions is not set".to_owned());
@@ -125,7 +125,7 @@ fn pod_belongs_to_cluster(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> b
 }
 
 /// True if both have the same name and namespace.
-pub fn is_same_object(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
+pub fn has_same_namespace_and_name(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
     one.name() == other.name() && namespace_or_default(one) == namespace_or_default(other)
 }
 
@@ -145,7 +145,10 @@ fn process_group_id_or_pod_name<'d>(cluster: FoundationDbCluster<'d>, pod: Value
 }
 
 /// Returns the option for a taint key, as (key, seconds): the one with that key, else the one with the key `*`.
-fn replacement_option<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d str, i64)> {
+fn replacement_option_for_key_or_wildcard<'d>(
+    options: List<'d, TaintOption<'d>>,
+    key: &str,
+) -> Option<(&'d str, i64)> {
     let with = |wanted: &str| {
         let usable = |option: TaintOption<'d>| Some((option.key()?, option.duration_in_seconds()?));
         options.iter().filter_map(usable).find(|(key, seconds)| *key == wanted && *seconds >= 0)
@@ -166,7 +169,7 @@ fn tainted_process_group<'d>(
     let id = process_group_id_or_pod_name(input.cluster, pod);
     // Since when the process group has a condition, by the status of its cluster; now if the status has no time.
     let since = |condition: NodeTaintCondition| {
-        let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
+        let group = process_groups_in_status(input).find(|group| group.get("processGroupID").str() == id)?;
         let mut conditions = group.get("processGroupConditions").items();
         let found = conditions.find(|found| found.get("type").str() == condition.name())?;
         let seconds = found.get("timestamp").int();
@@ -176,10 +179,11 @@ fn tainted_process_group<'d>(
     let [recorded, marked] = [NodeTaintCondition::Detected, NodeTaintCondition::Replacing].map(since);
     let mut found: Option<TaintedProcessGroup<'d>> = None;
     for taint in taints.iter() {
-        let Some(option) = replacement_option(options, taint.key()) else { continue };
+        let Some(option) = replacement_option_for_key_or_wildcard(options, taint.key()) else { continue };
         let detected = taint.time_added().or(recorded).or(marked).unwrap_or(input.now).min(input.now);
         let replacing = add_seconds(detected, option.1);
-        let sooner = |known: &TaintedProcessGroup<'_>| is_later(known.replacing, replacing);
+        let sooner =
+            |known: &TaintedProcessGroup<'_>| is_later_with_none_as_never(known.replacing, replacing);
         let since = found.as_ref().map_or(detected, |known| known.detected.min(detected));
         if found.as_ref().is_none_or(sooner) {
             found = Some(TaintedProcessGroup {
@@ -208,7 +212,9 @@ fn tainted_process_group<'d>(
 }
 
 /// Returns the process groups in the status of the cluster.
-fn recorded_groups<'d>(input: FoundationDbReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+fn process_groups_in_status<'d>(
+    input: FoundationDbReplacementInput<'_, 'd>,
+) -> impl Iterator<Item = Value<'d>> {
     input.status.get("processGroups").items()
 }
 
@@ -218,7 +224,7 @@ fn add_seconds(time: Timestamp, seconds: i64) -> Option<Timestamp> {
 }
 
 /// True if the first time is after the second; `None` is never, and later than every time.
-fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+fn is_later_with_none_as_never(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     other.is_some_and(|other| one.is_none_or(|one| one > other))
 }
 
@@ -247,10 +253,13 @@ fn schedule_replacements(
         replacements.taint_replacement_time_seconds().unwrap_or(DEFAULT_TAINT_REPLACEMENT_SECONDS).max(0);
     // Replacements in progress count against the limit; their duration is assumed like that of the others.
     let is_under_way = |group: &Value<'_>| {
-        !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()
+        !group.get("removalTimestamp").is_null_or_absent()
+            && group.get("exclusionTimestamp").is_null_or_absent()
     };
-    let under_way: Vec<&str> =
-        recorded_groups(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
+    let under_way: Vec<&str> = process_groups_in_status(input)
+        .filter(is_under_way)
+        .map(|group| group.get("processGroupID").str())
+        .collect();
     let replacement_seconds = input.replacement_seconds.max(0);
     let mut free: Vec<Option<Timestamp>> =
         vec![add_seconds(input.now, replacement_seconds); under_way.len().min(max_concurrent)];

@@ -78,7 +78,12 @@ pub(super) fn cel_environment() -> Env {
     // No name is declared twice: they are generated, or the extension is added once.
     let added = [
         env.add_extension(extensions::strings),
-        env.add_overload(CHARGE_ITERATION, CHARGE_ITERATION, vec![INT_TYPE], charge_iteration),
+        env.add_overload(
+            CHARGE_ITERATION,
+            CHARGE_ITERATION,
+            vec![INT_TYPE],
+            charge_iteration_or_return_false,
+        ),
         env.add_overload(
             CHARGE_STEPS_AND_COPY,
             CHARGE_STEPS_AND_COPY,
@@ -119,7 +124,7 @@ pub(super) fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
     CowVal::owned(CelBool::from(value))
 }
 
-fn charge_iteration<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+fn charge_iteration_or_return_false<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(boolean(charge(steps_argument(arguments.first()))))
 }
 
@@ -218,7 +223,7 @@ pub(super) fn copy_cost(value: &(dyn Val + '_)) -> u64 {
 
 fn equal_operands(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     match arguments {
-        [left, right] => Ok(deep_equals(left.as_ref(), right.as_ref())),
+        [left, right] => Ok(charged_deep_equals(left.as_ref(), right.as_ref())),
         _ => Err(budget_exhausted()),
     }
 }
@@ -289,11 +294,11 @@ pub(super) fn compare(
 
 /// True if two values are equal, whichever types represent them. Charges for each compared value, and stops the
 /// evaluation at values that are nested too deep.
-pub(super) fn deep_equals(left: &(dyn Val + '_), right: &(dyn Val + '_)) -> bool {
-    equals_at_depth(left, right, 0)
+pub(super) fn charged_deep_equals(left: &(dyn Val + '_), right: &(dyn Val + '_)) -> bool {
+    charged_equals_within_depth_limit(left, right, 0)
 }
 
-fn equals_at_depth(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool {
+fn charged_equals_within_depth_limit(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool {
     if depth > MAX_VALUE_DEPTH {
         stop_for_depth();
         return false;
@@ -316,7 +321,7 @@ fn equals_at_depth(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) ->
             loop {
                 match (one.next(), other.next()) {
                     (None, None) => return true,
-                    (Some(one), Some(other)) if equals_at_depth(one, other, depth + 1) => {}
+                    (Some(one), Some(other)) if charged_equals_within_depth_limit(one, other, depth + 1) => {}
                     _ => return false,
                 }
             }
@@ -326,7 +331,8 @@ fn equals_at_depth(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) ->
             let Some(mut keys) = left.as_iterable().map(|keys| keys.iter()) else { return false };
             while let Some(key) = keys.next() {
                 match (one.get(key), other.get(key)) {
-                    (Ok(one), Ok(other)) if equals_at_depth(one.as_ref(), other.as_ref(), depth + 1) => {}
+                    (Ok(one), Ok(other))
+                        if charged_equals_within_depth_limit(one.as_ref(), other.as_ref(), depth + 1) => {}
                     _ => return false,
                 }
             }
@@ -337,7 +343,7 @@ fn equals_at_depth(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) ->
             match (optional(left), optional(right)) {
                 (Some(one), Some(other)) => match (one.option(), other.option()) {
                     (None, None) => true,
-                    (Some(one), Some(other)) => equals_at_depth(one, other, depth + 1),
+                    (Some(one), Some(other)) => charged_equals_within_depth_limit(one, other, depth + 1),
                     _ => false,
                 },
                 _ => left.equals(right),

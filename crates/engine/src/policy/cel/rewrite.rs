@@ -74,7 +74,8 @@ impl Rewriter {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
                         self.nodes += MAP_ENTRY_COST;
-                        entry.key = operand_charge_call(self.rewrite(std::mem::take(&mut entry.key)));
+                        entry.key =
+                            operand_charge_call_unless_literal(self.rewrite(std::mem::take(&mut entry.key)));
                         entry.value =
                             steps_and_copy_charge_call(0, self.rewrite(std::mem::take(&mut entry.value)));
                     }
@@ -138,13 +139,13 @@ impl Rewriter {
                 let argument = self.rewrite(argument);
                 match (is_named, writes) {
                     (true, true) => function_call(CHARGE_WHOLE_VALUE, vec![argument]),
-                    (true, false) => operand_charge_call(argument),
+                    (true, false) => operand_charge_call_unless_literal(argument),
                     (false, _) => argument,
                 }
             })
             .collect();
         // A long pattern is often written in parts: `'^(a' + '|b)$'`. As one text it is compiled once.
-        if let Some(text) = joined_literals(&call) {
+        if let Some(text) = concatenated_string_literals(&call) {
             self.names.insert(text.clone());
             return Expr::Literal(LiteralValue::String(text.into()));
         }
@@ -156,7 +157,11 @@ impl Rewriter {
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
             let target = self.rewrite(*target);
-            call.target = Some(Box::new(if is_qualified { target } else { operand_charge_call(target) }));
+            call.target = Some(Box::new(if is_qualified {
+                target
+            } else {
+                operand_charge_call_unless_literal(target)
+            }));
         }
         // `matches(a, b)` is `a.matches(b)`.
         if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
@@ -214,7 +219,7 @@ impl Rewriter {
         loop_.iter_range = self.rewrite(loop_.iter_range);
         if appends {
             // Before its first iteration, `map` reserves memory for its last.
-            loop_.iter_range = operand_charge_call(loop_.iter_range);
+            loop_.iter_range = operand_charge_call_unless_literal(loop_.iter_range);
         }
         loop_.accu_init = self.rewrite_without_sharing(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
@@ -291,7 +296,7 @@ fn integer_literal(number: i64) -> IdedExpr {
 }
 
 /// Returns the text of a `+` of two string literals; `None` for any other call.
-fn joined_literals(call: &CallExpr) -> Option<String> {
+fn concatenated_string_literals(call: &CallExpr) -> Option<String> {
     let text = |node: &IdedExpr| match &node.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner().to_owned()),
         _ => None,
@@ -345,6 +350,6 @@ fn logical_and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
 }
 
 /// Wraps an operand in a call that charges for reading it; a literal, whose cost is known, is returned as it is.
-fn operand_charge_call(node: IdedExpr) -> IdedExpr {
+fn operand_charge_call_unless_literal(node: IdedExpr) -> IdedExpr {
     if matches!(node.expr, Expr::Literal(_)) { node } else { function_call(CHARGE_OPERAND, vec![node]) }
 }

@@ -94,7 +94,7 @@ fn what_cannot_be_evaluated_says_why() {
 }
 
 /// 10,000 numbers, 40,000 labels and long texts, as a hostile object may have.
-fn large() -> String {
+fn large_object_json() -> String {
     let numbers: Vec<String> = (0..10_000).map(|number: u32| number.to_string()).collect();
     let labels: Vec<String> = (0..40_000).rev().map(|number: u32| format!(r#""{number}":"""#)).collect();
     let letters: String = (0..200_000_u64).map(|at| if at * at % 7 < 3 { 'a' } else { 'b' }).collect();
@@ -108,7 +108,7 @@ fn large() -> String {
 
 #[test]
 fn no_expression_can_stall() {
-    let object = large();
+    let object = large_object_json();
     let doubling = format!("['aaaaaaaa']{}.size() == 1", ".map(x, x + x)".repeat(40));
     let lists = format!("[object.l]{}.size() == 1", ".map(x, x + x)".repeat(40));
     let literal = vec!["1"; 100].join(",");
@@ -186,7 +186,7 @@ fn no_expression_can_stall() {
 
 #[test]
 fn an_exhausted_budget_is_never_a_verdict() {
-    let object = large();
+    let object = large_object_json();
     for expression in [
         "object.l.all(a, object.l.all(b, object.l.all(c, true))) || true",
         "true || object.l.all(a, object.l.all(b, object.l.all(c, true)))",

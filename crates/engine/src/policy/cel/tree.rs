@@ -19,7 +19,7 @@ use ::cel::common::types::{
 };
 use ::cel::common::value::{CowVal, Val};
 
-use super::functions::{charge_steps, copy_cost, deep_equals, no_such_overload};
+use super::functions::{charge_steps, charged_deep_equals, copy_cost, no_such_overload};
 use super::meter::charge;
 use tollgate_document::doc::{Value, ValueKind};
 
@@ -44,21 +44,21 @@ pub(super) enum JsonVal<'d> {
 #[derive(Clone, Debug)]
 pub(super) enum SharedList<'d> {
     Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
-    ExpressionResult(Arc<ExpressionResult<CelList<'d>>>),
+    ExpressionResult(Arc<ComputedContainer<CelList<'d>>>),
 }
 
 /// A CEL map: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
 pub(super) enum SharedMap<'d> {
     Json { object: Value<'d>, members: OnceLock<Arc<Vec<JsonMember<'d>>>> },
-    ExpressionResult(Arc<ExpressionResult<CelMap<'d>>>),
+    ExpressionResult(Arc<ComputedContainer<CelMap<'d>>>),
 }
 
 type JsonMember<'d> = (CelString<'d>, JsonVal<'d>);
 
 /// A list or map that an expression made, such as the result of `map`.
 #[derive(Debug)]
-pub(super) struct ExpressionResult<T> {
+pub(super) struct ComputedContainer<T> {
     container: T,
     /// Steps for a loop that copies each of its items or keys.
     loop_cost: u64,
@@ -106,12 +106,15 @@ impl<'d> SharedList<'d> {
     /// Wraps a list that an expression made, so that copies of it share the items.
     pub(super) fn from_computed(list: CelList<'d>) -> SharedList<'d> {
         let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
-        SharedList::ExpressionResult(Arc::new(ExpressionResult { container: list, loop_cost }))
+        SharedList::ExpressionResult(Arc::new(ComputedContainer { container: list, loop_cost }))
     }
 }
 
 /// Returns the values of a JSON list, which are made and charged for on first use; empty if the steps do not suffice.
-fn json_items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> &'b [JsonVal<'d>] {
+fn charged_json_items<'b, 'd>(
+    list: Value<'d>,
+    made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>,
+) -> &'b [JsonVal<'d>] {
     if made.get().is_none() {
         let (count, digits) =
             list.items().fold((0, 0), |(count, digits), item| (count + 1, digits + digits_cost(item)));
@@ -130,7 +133,7 @@ fn json_items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>
 
 /// Returns the members of a JSON object, sorted by key, which are made and charged for on first use; empty if the steps
 /// do not suffice.
-fn json_members<'b, 'd>(
+fn charged_sorted_json_members<'b, 'd>(
     object: Value<'d>,
     made: &'b OnceLock<Arc<Vec<JsonMember<'d>>>>,
 ) -> &'b [JsonMember<'d>] {
@@ -155,7 +158,10 @@ fn json_members<'b, 'd>(
             let mut members = Vec::with_capacity(keys.len());
             // On the tape, a value follows its key.
             members.extend(keys.into_iter().map(|key| {
-                (CelString::from(key.text()), JsonVal::from_json(key.doc().value_at(key.index() + 1)))
+                (
+                    CelString::from(key.text()),
+                    JsonVal::from_json(key.doc().value_at_node_index(key.index() + 1)),
+                )
             }));
             Arc::new(members)
         });
@@ -201,7 +207,7 @@ macro_rules! container_methods {
         }
 
         fn equals(&self, other: &dyn Val) -> bool {
-            deep_equals(self, other)
+            charged_deep_equals(self, other)
         }
 
         fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
@@ -252,7 +258,7 @@ impl Container for SharedList<'_> {
     fn contains(&self, value: &dyn Val) -> Result<bool, ExecutionError> {
         let mut items = self.iter();
         while let Some(item) = items.next() {
-            if deep_equals(item, value) {
+            if charged_deep_equals(item, value) {
                 return Ok(true);
             }
         }
@@ -276,7 +282,7 @@ impl Indexer for SharedList<'_> {
             let (got, want) = (index.get_type().name().to_owned(), "int".to_owned());
             return Err(ExecutionError::UnexpectedType { got, want });
         };
-        let item = number.and_then(|number| json_items(list, made).get(number));
+        let item = number.and_then(|number| charged_json_items(list, made).get(number));
         let out_of_bounds = || {
             let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
             ExecutionError::IndexOutOfBounds(index.into())
@@ -307,7 +313,9 @@ impl Iterable for SharedList<'_> {
         Self: 'v,
     {
         match self {
-            SharedList::Json { list, items: made } => Box::new(ItemIterator(json_items(*list, made).iter())),
+            SharedList::Json { list, items: made } => {
+                Box::new(ItemIterator(charged_json_items(*list, made).iter()))
+            }
             SharedList::ExpressionResult(made) if charge(made.loop_cost) => made.container.iter(),
             SharedList::ExpressionResult(_) => Box::new(ItemIterator([].iter())),
         }
@@ -338,7 +346,7 @@ impl<'d> SharedMap<'d> {
     /// Wraps a map that an expression made, so that copies of it share the entries.
     pub(super) fn from_computed(map: CelMap<'d>) -> SharedMap<'d> {
         let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
-        SharedMap::ExpressionResult(Arc::new(ExpressionResult { container: map, loop_cost }))
+        SharedMap::ExpressionResult(Arc::new(ComputedContainer { container: map, loop_cost }))
     }
 }
 
@@ -365,7 +373,7 @@ impl Indexer for SharedMap<'_> {
             SharedMap::ExpressionResult(made) => return charge_for_lookup(made.container.get(key)),
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
-        let members = json_members(object, made);
+        let members = charged_sorted_json_members(object, made);
         match members.binary_search_by(|(known, _)| known.inner().cmp(name)) {
             Ok(place) => members.get(place).map(|(_, value)| CowVal::Borrowed(value.as_val())),
             Err(_) => None,
@@ -388,7 +396,7 @@ impl Iterable for SharedMap<'_> {
     {
         match self {
             SharedMap::Json { object, members: made } => {
-                Box::new(KeyIterator(json_members(*object, made).iter()))
+                Box::new(KeyIterator(charged_sorted_json_members(*object, made).iter()))
             }
             SharedMap::ExpressionResult(made) if charge(made.loop_cost) => made.container.iter(),
             SharedMap::ExpressionResult(_) => Box::new(KeyIterator([].iter())),
@@ -400,7 +408,9 @@ impl Sizer for SharedMap<'_> {
     fn size(&self) -> CelInt {
         match self {
             // Duplicates do not count.
-            SharedMap::Json { object, members: made } => cel_int(json_members(*object, made).len()),
+            SharedMap::Json { object, members: made } => {
+                cel_int(charged_sorted_json_members(*object, made).len())
+            }
             SharedMap::ExpressionResult(made) => made.container.size(),
         }
     }

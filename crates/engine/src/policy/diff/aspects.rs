@@ -9,10 +9,10 @@ use super::expressions::{ComparedExpressions, DeniedWhileUnavailable};
 use super::names::{Alphabet, NamePattern, sample_names};
 use super::{ChangeEffect, policy_title};
 use crate::admission::Operation;
-use crate::policy::parameters::ComparedParameters;
-use crate::policy::taint::ComparedTaints;
-use crate::policy::taint_rule::ComparedRuleLimits;
-use crate::policy::toleration::{ComparedDefaultTolerations, ComparedTolerations};
+use crate::policy::parameters::ParameterPoliciesToCompare;
+use crate::policy::taint::TaintPoliciesToCompare;
+use crate::policy::taint_rule::TaintRulePoliciesToCompare;
+use crate::policy::toleration::{DefaultTolerationsToCompare, TolerationPoliciesToCompare};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
@@ -71,7 +71,7 @@ pub(in crate::policy) trait ComparedAspect<'s>: Sized {
     fn describe(sample: &Self::Sample) -> String;
 
     /// True if the sample stands for requests for which an expression cannot be evaluated.
-    fn is_about_failures(_: &Self::Sample) -> bool {
+    fn is_about_evaluation_failures(_: &Self::Sample) -> bool {
         false
     }
 
@@ -141,11 +141,11 @@ pub(super) fn compare_aspects<'s>(
 ) -> Vec<(FoundDifference, Vec<String>)> {
     let sides = ComparedSets { before, after, circumstances, changed };
     let mut found = Vec::new();
-    sides.compare_aspect::<ComparedTolerations<'s>>(&mut found);
-    sides.compare_aspect::<ComparedDefaultTolerations<'s>>(&mut found);
-    sides.compare_aspect::<ComparedTaints<'s>>(&mut found);
-    sides.compare_aspect::<ComparedRuleLimits<'s>>(&mut found);
-    sides.compare_aspect::<ComparedParameters<'s>>(&mut found);
+    sides.compare_aspect::<TolerationPoliciesToCompare<'s>>(&mut found);
+    sides.compare_aspect::<DefaultTolerationsToCompare<'s>>(&mut found);
+    sides.compare_aspect::<TaintPoliciesToCompare<'s>>(&mut found);
+    sides.compare_aspect::<TaintRulePoliciesToCompare<'s>>(&mut found);
+    sides.compare_aspect::<ParameterPoliciesToCompare<'s>>(&mut found);
     sides.compare_aspect::<ComparedExpressions<'s>>(&mut found);
     sides.compare_aspect::<DeniedWhileUnavailable<'s>>(&mut found);
     found
@@ -194,7 +194,7 @@ impl<'s> ComparedSets<'_, 's> {
                 let policies = self.responsible_policies::<A>(&sample, after);
                 let (what, before, after) =
                     (A::describe(&sample), A::result_word(before), A::result_word(after));
-                let is_about_failures = A::is_about_failures(&sample);
+                let is_about_failures = A::is_about_evaluation_failures(&sample);
                 found.push((FoundDifference { effect, what, before, after, is_about_failures }, policies));
             }
         }
@@ -226,7 +226,7 @@ pub(in crate::policy) fn sample_drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
     circumstances: &SampleContext<'_>,
 ) -> Vec<String> {
-    let globs = policies.flat_map(|policy| policy.scope.compared_drivers());
+    let globs = policies.flat_map(|policy| policy.scope.driver_patterns());
     let mut names = circumstances.sample_names(globs, Alphabet::Driver);
     names.insert(0, String::new());
     names

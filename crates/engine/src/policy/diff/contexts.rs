@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use super::expressions;
 use super::names::{Alphabet, NamePattern, SampleNames, sample_names};
-use crate::admission::{Labels, Operation};
-use crate::engine::{NamespaceLookup as _, Namespaces};
+use crate::admission::{LabelsIfKnown, Operation};
+use crate::engine::{FileNamespaces, NamespaceLabelLookup as _};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::taint_rule::TaintRulePolicy;
 use crate::policy::{Policy, PolicyKind, glob};
@@ -76,7 +76,7 @@ impl SampleRequests {
     pub(super) fn from_policies(
         old: &[Arc<Policy>],
         new: &[Arc<Policy>],
-        namespaces: Option<&Namespaces>,
+        namespaces: Option<&FileNamespaces>,
     ) -> SampleRequests {
         let policies: Vec<&Policy> = old.iter().chain(new).map(Arc::as_ref).collect();
         let mut contexts = SampleRequests {
@@ -117,11 +117,13 @@ impl SampleRequests {
     /// Returns one namespace for each combination of patterns and labels.
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
-            policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
+            policies.iter().flat_map(|policy| policy.scope.namespace_names_and_patterns()).collect();
         let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::from_glob).collect();
         let names = self.record_if_incomplete(sample_names(&patterns, Alphabet::Namespace), "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
-        for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
+        for (key, value) in
+            policies.iter().flat_map(|policy| policy.scope.selector_labels_with_and_without_value())
+        {
             let known = values.entry(key).or_insert_with(|| [None, Some(UNLISTED_LABEL_VALUE)].into());
             known.extend(value.map(Some));
         }
@@ -167,21 +169,21 @@ impl SampleRequests {
         let ours: Vec<(usize, &Policy)> =
             all.filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
         for operation in [Operation::Create, Operation::Update] {
-            let applying = |namespace: Option<&str>, labels: Labels<'_>| -> Vec<usize> {
+            let applying = |namespace: Option<&str>, labels: LabelsIfKnown<'_>| -> Vec<usize> {
                 let applies = |policy: &Policy| {
                     policy.scope.match_request(operation, namespace, labels) == ScopeMatch::Yes
                 };
                 ours.iter().filter(|(_, policy)| applies(policy)).map(|(index, _)| *index).collect()
             };
             if !kind.is_namespaced() {
-                let applying = applying(None, Labels::Unknown);
+                let applying = applying(None, LabelsIfKnown::Unknown);
                 self.groups.push(RequestGroup { kind, operation, applying, namespaces: BTreeSet::new() });
                 continue;
             }
             let mut groups: BTreeMap<Vec<usize>, BTreeSet<String>> = BTreeMap::new();
             for sample in samples {
                 let Ok(labels) = doc::parse(&sample.labels) else { continue };
-                let applying = applying(Some(&sample.name), Labels::Known(labels.root()));
+                let applying = applying(Some(&sample.name), LabelsIfKnown::Known(labels.root()));
                 groups.entry(applying).or_default().insert(sample.title.clone());
             }
             self.groups.extend(groups.into_iter().map(|(applying, namespaces)| RequestGroup {
@@ -279,10 +281,10 @@ fn acknowledging_group_globs(policy: &Policy) -> Vec<&str> {
 }
 
 /// Returns the namespaces that the caller named, with their labels, as samples.
-fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
+fn given_namespaces(namespaces: &FileNamespaces) -> Vec<SampleNamespace> {
     let sample = |name: &str| {
         let labels = match namespaces.labels(name) {
-            Labels::Known(labels) if !labels.is_null() => labels.to_json(),
+            LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => labels.to_json(),
             _ => "{}".to_owned(),
         };
         SampleNamespace { name: name.to_owned(), labels, title: name.to_owned() }

@@ -101,7 +101,7 @@ pub(super) fn condition_combinations(
 
 /// A sample request, described by what one of its expressions does.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum SampleOutcome {
+pub(super) enum FailedExpressionPart {
     /// This part of a validation is false.
     Fails(ExpressionPart),
     /// This part of an expression fails.
@@ -116,18 +116,21 @@ pub(super) struct ComparedExpressions<'s> {
 }
 
 impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
-    type Sample = SampleOutcome;
+    type Sample = FailedExpressionPart;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleOutcome> {
+    fn samples(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> Vec<FailedExpressionPart> {
         let all = ComparedExpressions::of(policies, circumstances);
         let mut samples = BTreeSet::new();
         for (_, validations, every) in &all.policies {
-            samples.extend(validations.iter().cloned().map(SampleOutcome::Fails));
+            samples.extend(validations.iter().cloned().map(FailedExpressionPart::Fails));
             // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
             let is_shared = |part: &&ExpressionPart| {
                 all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1
             };
-            samples.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
+            samples.extend(every.iter().filter(is_shared).cloned().map(FailedExpressionPart::CannotEvaluate));
         }
         samples.into_iter().collect()
     }
@@ -144,35 +147,35 @@ impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
         ComparedExpressions { policies: with_parts.collect(), now: circumstances.now }
     }
 
-    fn level(&self, sample: &SampleOutcome) -> Option<FindingLevel> {
+    fn level(&self, sample: &FailedExpressionPart) -> Option<FindingLevel> {
         let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
-            SampleOutcome::Fails(part) => validations.contains(part),
-            SampleOutcome::CannotEvaluate(part) => {
+            FailedExpressionPart::Fails(part) => validations.contains(part),
+            FailedExpressionPart::CannotEvaluate(part) => {
                 every.contains(part) && !policy.expressions.ignores_failures
             }
         });
         refusing.map(|(policy, ..)| level_at(policy, self.now)).max()
     }
 
-    fn describe(sample: &SampleOutcome) -> String {
+    fn describe(sample: &FailedExpressionPart) -> String {
         match sample {
-            SampleOutcome::Fails(part) => {
+            FailedExpressionPart::Fails(part) => {
                 let which = if part.is_whole { "the validation" } else { "a part of the validation" };
                 format!("requests that violate {which} `{}`", part.written)
             }
-            SampleOutcome::CannotEvaluate(part) => {
+            FailedExpressionPart::CannotEvaluate(part) => {
                 let which = if part.is_whole { "the expression" } else { "a part of the expression" };
                 format!("requests for which {which} `{}` cannot be evaluated", part.written)
             }
         }
     }
 
-    fn is_about_failures(sample: &SampleOutcome) -> bool {
-        matches!(sample, SampleOutcome::CannotEvaluate(_))
+    fn is_about_evaluation_failures(sample: &FailedExpressionPart) -> bool {
+        matches!(sample, FailedExpressionPart::CannotEvaluate(_))
     }
 
-    fn subject_if_incomparable(sample: &SampleOutcome) -> Option<String> {
-        matches!(sample, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
+    fn subject_if_incomparable(sample: &FailedExpressionPart) -> Option<String> {
+        matches!(sample, FailedExpressionPart::Fails(_)).then(|| "validations".to_owned())
     }
 }
 

@@ -117,7 +117,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, change
 
 /// Returns a value as JSON, cut to [`MAX_SHOWN_CHARS`] characters; `None` if it does not exist.
 fn shortened_json(value: Value<'_>) -> Option<String> {
-    value.exists().then(|| gofmt::shorten(&value.to_shown_json(), MAX_SHOWN_CHARS).into_owned())
+    value.exists().then(|| gofmt::shorten(&value.to_json_for_messages(), MAX_SHOWN_CHARS).into_owned())
 }
 
 #[cfg(test)]

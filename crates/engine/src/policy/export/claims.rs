@@ -7,7 +7,7 @@
 use super::super::entries::TolerationEntry;
 use super::draft::{PolicyDraft, PolicyInDraft};
 use super::taints::{permanent_deny_entries, unexpired_allow_entries};
-use super::text::{BoolExpr, string_literal};
+use super::text::{BoolExpr, cel_string_literal};
 use crate::tolerance::coverage::{EffectSet, KeyPattern};
 use tollgate_api::profile::ApiKind;
 
@@ -42,22 +42,22 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
         .filter(|bound| bound.source.policy.spec.toleration().is_some())
         .cloned()
         .collect();
-    require_allow_entry(draft, &policies);
+    require_tolerations_covered_by_allow(draft, &policies);
     for bound in &policies {
         let Some(policy) = bound.source.policy.spec.toleration() else { continue };
         let entries = permanent_deny_entries(draft, bound.source, &policy.deny, |entry| &entry.terms);
         let denied = BoolExpr::any(entries.into_iter().map(|entry| is_denied(&entry)));
-        require_for_tolerations(
+        require_for_every_toleration(
             draft,
             bound.binds.clone(),
             denied.not(),
-            bound.source.message("a toleration is denied"),
+            bound.source.violation_message("a toleration is denied"),
         );
     }
     let keyed = |bound: &&PolicyInDraft<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
     for bound in policies.iter().filter(keyed) {
-        let message = bound.source.message("a toleration must set `key`");
-        require_for_tolerations(
+        let message = bound.source.violation_message("a toleration must set `key`");
+        require_for_every_toleration(
             draft,
             bound.binds.clone(),
             BoolExpr::from_comparison("t.key != ''"),
@@ -67,7 +67,12 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
 }
 
 /// Requires that a test is true for every toleration `t`, if the policies bind.
-fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: BoolExpr, test: BoolExpr, message: String) {
+fn require_for_every_toleration(
+    draft: &mut PolicyDraft<'_>,
+    binds: BoolExpr,
+    test: BoolExpr,
+    message: String,
+) {
     let every = match test {
         BoolExpr::Always => BoolExpr::Always,
         test => BoolExpr::from_call(format!(
@@ -79,7 +84,7 @@ fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: BoolExpr, test: B
 }
 
 /// Requires that the allow entries cover every toleration, if a policy with an allow list binds.
-fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_>]) {
+fn require_tolerations_covered_by_allow(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_>]) {
     let mut grants: Vec<(BoolExpr, TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
     for bound in policies {
@@ -113,7 +118,7 @@ fn require_allow_entry(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_
     };
     let names: Vec<&str> = restricting.iter().map(|bound| &*bound.source.policy.name).collect();
     let message = super::taints::missing_allow_message("a toleration is not allowed", &names);
-    require_for_tolerations(draft, binds, covered, message);
+    require_for_every_toleration(draft, binds, covered, message);
 }
 
 /// Returns tests of which one is true if an entry covers the key, value and seconds of the toleration `t`. Entries that
@@ -157,7 +162,7 @@ fn matches_key(keys: &KeyPattern) -> BoolExpr {
     match keys {
         KeyPattern::Any => BoolExpr::Always,
         KeyPattern::Prefix(prefix) => {
-            BoolExpr::from_call(format!("t.key.startsWith({})", string_literal(prefix)))
+            BoolExpr::from_call(format!("t.key.startsWith({})", cel_string_literal(prefix)))
         }
         KeyPattern::Exact(key) => BoolExpr::equals_literal("t.key", key),
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::expressions::{self, ExportedConditions};
 use super::omission::Omission;
 use super::source::PolicyToExport;
-use super::text::{BoolExpr, string_list};
+use super::text::{BoolExpr, cel_string_list};
 use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::{ApiKind, Profile, Version};
@@ -55,7 +55,7 @@ impl<'d> PolicyDraft<'d> {
                 "has(namespaceObject.metadata.labels) ? dyn(namespaceObject.metadata.labels) : dyn({})";
             draft.declare_variable("namespaceLabels", labels);
         }
-        expressions::declare_object_variables(&mut draft);
+        expressions::declare_policy_expression_variables(&mut draft);
         for source in sources {
             draft.add_policy(source);
         }
@@ -121,7 +121,10 @@ impl<'d> PolicyDraft<'d> {
         };
         if let ExportedConditions::Exact(_) = conditions {
             let evaluated = BoolExpr::from_comparison(format!("{} in [true, false]", matches.text()));
-            self.add_validation(&evaluated, source.message("the match conditions cannot be evaluated"));
+            self.add_validation(
+                &evaluated,
+                source.violation_message("the match conditions cannot be evaluated"),
+            );
         }
         self.policies.push(PolicyInDraft { source, matches, binds });
     }
@@ -129,7 +132,7 @@ impl<'d> PolicyDraft<'d> {
     /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
     pub(super) fn into_admission_policies(mut self, action: FindingLevel) -> Vec<AdmissionPolicy> {
         self.require_known_version_and_shape();
-        let match_conditions = match_conditions(self.kind);
+        let match_conditions = match_conditions_for_spec_changes(self.kind);
         let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
         let mut finished = Vec::new();
         for (validations, ignores_failures) in [(strict, false), (lenient, true)] {
@@ -169,7 +172,7 @@ impl<'d> PolicyDraft<'d> {
         };
         let version = BoolExpr::from_comparison(format!(
             "request.kind.version in {}",
-            string_list(versions.iter().copied())
+            cel_string_list(versions.iter().copied())
         ));
         let binds = BoolExpr::any(self.policies.iter().map(|policy| policy.binds.clone()));
         let test = binds.not().or(version.and(shape));
@@ -183,7 +186,7 @@ impl<'d> PolicyDraft<'d> {
 
 /// Returns the match conditions of the exported objects, which admit updates that do not change the spec, or only
 /// narrow or weaken a rule.
-fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
+fn match_conditions_for_spec_changes(kind: ApiKind) -> Vec<NamedExpression> {
     let condition = |name: &str, expression: String| NamedExpression { name: name.to_owned(), expression };
     let unchanged = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) \
                      || object.spec != oldObject.spec";

@@ -95,8 +95,8 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
             let test = bound.binds.clone().not().or(BoolExpr::from_call(holds));
             match ignores_failures(source) {
                 _ if test == BoolExpr::Always => {}
-                true => draft.add_validation_ignoring_failure(&test, source.message(&message)),
-                false => draft.add_validation(&test, source.message(&message)),
+                true => draft.add_validation_ignoring_failure(&test, source.violation_message(&message)),
+                false => draft.add_validation(&test, source.violation_message(&message)),
             }
         }
     }
@@ -144,7 +144,7 @@ fn is_reshaped(name: &str, kind: ApiKind) -> bool {
 }
 
 /// Declares the variables that expressions of policies read.
-pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
+pub(super) fn declare_policy_expression_variables(draft: &mut PolicyDraft<'_>) {
     if let Some(path) = versioned_items_path(draft.kind) {
         let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { CLAIM_REQUEST_AS_V1 };
         draft.declare_variable("object", v1_conversion_expression("object", path, item));

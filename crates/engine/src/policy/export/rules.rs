@@ -3,8 +3,8 @@
 use super::super::kind::PolicySpec;
 use super::draft::{PolicyDraft, PolicyInDraft};
 use super::omission::OmissionReason;
-use super::taints::{self, DriverExpr, is_not_stronger, is_same_taint, taint_map_expression};
-use super::text::{BoolExpr, string_list, string_literal};
+use super::taints::{self, DriverExpr, has_same_key_and_value, is_not_stronger, taint_map_expression};
+use super::text::{BoolExpr, cel_string_list, cel_string_literal};
 use crate::impact::EVICTION_IN_PROGRESS;
 use tollgate_document::doc::Value;
 
@@ -18,7 +18,7 @@ fn selects_more() -> BoolExpr {
     let keeps = format!(
         "{}.all(f, !(f in oldObject.spec.deviceSelector) || (f in object.spec.deviceSelector \
          && object.spec.deviceSelector[f] == oldObject.spec.deviceSelector[f]))",
-        string_list(SELECTOR_FIELDS)
+        cel_string_list(SELECTOR_FIELDS)
     );
     let expressions = "(!has(oldObject.spec.deviceSelector.selectors) \
                        || oldObject.spec.deviceSelector.selectors.all(s, \
@@ -36,7 +36,7 @@ pub(super) fn widens_or_strengthens_condition() -> String {
         "[{}].all(new, [{}].all(old,\n{}))",
         taint_map_expression("object.spec.taint"),
         taint_map_expression("oldObject.spec.taint"),
-        is_same_taint("old", "new").and(is_not_stronger("old", "new")).text()
+        has_same_key_and_value("old", "new").and(is_not_stronger("old", "new")).text()
     );
     let within = selects_more().not().and(BoolExpr::from_call(is_within));
     BoolExpr::from_comparison("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
@@ -58,8 +58,8 @@ pub(super) fn export_rule_checks(draft: &mut PolicyDraft<'_>) {
         format!("request.operation != 'UPDATE' ? dyn({{}}) : dyn({stored})"),
     );
     // It is not within what the stored rule reaches, so nothing but the taint of a rule with effect None changes.
-    let same_or_none =
-        BoolExpr::equals_literal("variables.taint.effect", "None").or(is_same_taint(STORED_TAINT, NEW_TAINT));
+    let same_or_none = BoolExpr::equals_literal("variables.taint.effect", "None")
+        .or(has_same_key_and_value(STORED_TAINT, NEW_TAINT));
     let update = BoolExpr::equals_literal("request.operation", "UPDATE");
     let excuses =
         BoolExpr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
@@ -77,7 +77,7 @@ pub(super) fn export_rule_checks(draft: &mut PolicyDraft<'_>) {
             let message =
                 "create the rule with `effect: None`, wait for its status, and change only the effect then";
             let test = binds.clone().not().or(respects_two_steps(draft));
-            draft.add_validation(&test, bound.source.message(message));
+            draft.add_validation(&test, bound.source.violation_message(message));
         }
     }
 }
@@ -97,7 +97,7 @@ fn export_taint_checks(draft: &mut PolicyDraft<'_>) {
             (policy.lacks_required_data(), "a taint must set `data`"),
         ];
         for (test, what) in checks.into_iter().filter(|(test, _)| *test != BoolExpr::Never) {
-            draft.add_validation(&about_taint(&test.not()), policy.source.message(what));
+            draft.add_validation(&about_taint(&test.not()), policy.source.violation_message(what));
         }
     }
 }
@@ -116,7 +116,7 @@ fn require_selector(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, bind
         } else {
             (has(name).or(excused.clone()), format!("`deviceSelector.{name}` is required"))
         };
-        draft.add_validation(&binds.clone().not().or(test), bound.source.message(&what));
+        draft.add_validation(&binds.clone().not().or(test), bound.source.violation_message(&what));
     }
 }
 
@@ -134,7 +134,7 @@ fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, b
         names.push(EXPIRES_ANNOTATION);
     }
     for name in names {
-        let key = string_literal(name);
+        let key = cel_string_literal(name);
         let value = |object: &str| {
             let all = format!("{object}.metadata.annotations");
             format!("(has({all}) && {key} in {all} ? [{all}[{key}]] : [])")
@@ -142,7 +142,7 @@ fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, b
         let is_set = BoolExpr::from_call(format!("{}.exists(a, a.trim() != '')", value("object")));
         let is_stored = BoolExpr::from_comparison(format!("{} == {}", value("object"), value("oldObject")));
         let excused = BoolExpr::from_call("variables.storedSelectorExcuses").and(is_stored);
-        let message = bound.source.message(&format!("the annotation {name} is required"));
+        let message = bound.source.violation_message(&format!("the annotation {name} is required"));
         draft.add_validation(&binds.clone().not().or(is_set).or(excused), message);
     }
 }
@@ -174,7 +174,7 @@ fn respects_two_steps(draft: &PolicyDraft<'_>) -> BoolExpr {
     none.or(BoolExpr::all([
         BoolExpr::equals_literal("request.operation", "UPDATE"),
         BoolExpr::from_call(format!("({selector})")),
-        is_same_taint(STORED_TAINT, NEW_TAINT),
+        has_same_key_and_value(STORED_TAINT, NEW_TAINT),
         not_raised.or(may_raise),
     ]))
 }

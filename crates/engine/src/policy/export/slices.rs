@@ -6,7 +6,7 @@
 
 use super::draft::PolicyDraft;
 use super::taints::{
-    self, DriverExpr, TaintPolicyToExport, is_not_stronger, is_same_taint, taint_map_expression,
+    self, DriverExpr, TaintPolicyToExport, has_same_key_and_value, is_not_stronger, taint_map_expression,
 };
 use super::text::BoolExpr;
 
@@ -49,18 +49,18 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
             if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.blames_policy(index) };
         let message = match policy.denies() {
             BoolExpr::Never => taints::not_allowed_message(&policies),
-            _ => policy.source.message("a taint is denied or not allowed"),
+            _ => policy.source.violation_message("a taint is denied or not allowed"),
         };
         let statements = [("taints", policy.denies()), ("notAllowed", is_closest)];
-        forbid_taints(draft, policy, "taints", &statements, message);
-        let message = policy.source.message("a taint must set `data`");
-        forbid_taints(draft, policy, "data", &[("taints", policy.lacks_required_data())], message);
+        forbid_new_taints(draft, policy, "taints", &statements, message);
+        let message = policy.source.violation_message("a taint must set `data`");
+        forbid_new_taints(draft, policy, "data", &[("taints", policy.lacks_required_data())], message);
     }
 }
 
 /// Adds a validation that none of the tests in `statements` is true for a taint, except for taints that the stored
 /// slice already has. Each statement is the field of a device that lists the taints to test, and the test.
-fn forbid_taints(
+fn forbid_new_taints(
     draft: &mut PolicyDraft<'_>,
     policy: &TaintPolicyToExport<'_>,
     name: &str,
@@ -87,7 +87,7 @@ fn forbid_taints(
     let id = &policy.source.id;
     let new = draft.declare_variable(&format!("{name}_{id}"), violating("checkedDevices"));
     let stored = draft.declare_variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
-    let counted = is_same_taint("t", "n").and(is_not_stronger("t", "n"));
+    let counted = has_same_key_and_value("t", "n").and(is_not_stronger("t", "n"));
     let count = |device: &str| format!("size({device}.taints.filter(t, {}))", counted.text());
     let excused = format!(
         "{new}.all(d, {stored}.exists(s, s.name == d.name && d.taints.all(n,\n{}\n<= {})))",

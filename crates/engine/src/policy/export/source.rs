@@ -95,7 +95,7 @@ impl<'s> PolicyToExport<'s> {
 
     /// Returns the message for a violation of this policy: what is wrong, the name of the policy, its contact
     /// and its docs.
-    pub(super) fn message(&self, what: &str) -> String {
+    pub(super) fn violation_message(&self, what: &str) -> String {
         let policy = self.policy;
         let help = [("contact", &policy.contact), ("docs", &policy.docs)];
         let help =
@@ -176,9 +176,9 @@ impl<'s> PolicyToExport<'s> {
 
 /// Returns the test whether the labels of the request's namespace meet a requirement of a label selector.
 fn namespace_meets_requirement(key: &str, operator: &str, values: &[&str]) -> BoolExpr {
-    use super::text::string_literal;
+    use super::text::cel_string_literal;
     let labels = "variables.namespaceLabels";
-    let key_text = string_literal(key);
+    let key_text = cel_string_literal(key);
     let (exists, listed) = if key == NAMESPACE_NAME_LABEL {
         (BoolExpr::Always, BoolExpr::is_in("request.namespace", values))
     } else {

@@ -23,7 +23,7 @@ impl DriverExpr {
     /// Regular expression for `${driver}` in a deny entry. A rule without a driver affects all drivers.
     const DENIED_REGEX_VARIABLE: &'static str = "variables.deniedDriverRegex";
 
-    fn declare_variables(self, draft: &mut PolicyDraft<'_>) {
+    fn declare_driver_regex_variables(self, draft: &mut PolicyDraft<'_>) {
         let name = self.name;
         draft.declare_variable("driverRegex", format!("{name}.replace('.', '[.]')"));
         draft.declare_variable(
@@ -48,12 +48,13 @@ pub(super) struct TaintPolicyToExport<'d> {
     driver: DriverExpr,
 }
 
-/// Returns the TaintPolicies of the draft. Lists what cannot be exported of them as omissions.
+/// Reads the TaintPolicies among the policies that the ValidatingAdmissionPolicy under construction (`draft`) is made
+/// of. Adds what cannot be exported of them to its omissions.
 pub(super) fn read_taint_policies<'d>(
     draft: &mut PolicyDraft<'d>,
     driver: DriverExpr,
 ) -> Vec<TaintPolicyToExport<'d>> {
-    driver.declare_variables(draft);
+    driver.declare_driver_regex_variables(draft);
     let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
     let ours: Vec<PolicyInDraft<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
     let mut policies = Vec::new();
@@ -274,7 +275,7 @@ pub(super) fn is_not_stronger(old: &str, new: &str) -> BoolExpr {
 }
 
 /// Returns the test whether two taints, which are maps of [`taint_map_expression`], have the same key and value.
-pub(super) fn is_same_taint(old: &str, new: &str) -> BoolExpr {
+pub(super) fn has_same_key_and_value(old: &str, new: &str) -> BoolExpr {
     BoolExpr::from_comparison(format!("{old}.key == {new}.key"))
         .and(BoolExpr::from_comparison(format!("{old}.value == {new}.value")))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::super::kind::PolicyKind;
 use super::super::schema::{FieldType, ObjectSchema};
 use super::omission::{FieldTreatment, Omission, OmissionReason, field_treatment};
-use super::{Export, PolicySet};
+use super::{AdmissionPolicyExport, PolicySet};
 use crate::policy::PolicyFile;
 use tollgate_api::profile::Profile;
 use tollgate_formats::gotime;
@@ -22,8 +22,8 @@ fn load(text: &str) -> PolicySet {
 }
 
 /// Exports policies for a release.
-fn export(set: &PolicySet, release: &str) -> Export {
-    set.export(&[Profile::named(release).unwrap()], gotime::parse_rfc3339(NOW).unwrap())
+fn export(set: &PolicySet, release: &str) -> AdmissionPolicyExport {
+    set.export_as_admission_policies(&[Profile::named(release).unwrap()], gotime::parse_rfc3339(NOW).unwrap())
 }
 
 fn spec(kind: PolicyKind) -> &'static ObjectSchema {

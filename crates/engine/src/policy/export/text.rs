@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Returns a CEL string literal.
-pub(super) fn string_literal(text: &str) -> String {
+pub(super) fn cel_string_literal(text: &str) -> String {
     let mut out = String::from("'");
     for letter in text.chars() {
         match letter {
@@ -25,8 +25,8 @@ pub(super) fn string_literal(text: &str) -> String {
 }
 
 /// Returns a CEL list of string literals.
-pub(super) fn string_list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let texts: Vec<String> = texts.into_iter().map(string_literal).collect();
+pub(super) fn cel_string_list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let texts: Vec<String> = texts.into_iter().map(cel_string_literal).collect();
     format!("[{}]", texts.join(", "))
 }
 
@@ -79,7 +79,7 @@ impl BoolExpr {
 
     /// Compares an expression with a string literal.
     pub(super) fn equals_literal(subject: &str, text: &str) -> BoolExpr {
-        BoolExpr::from_comparison(format!("{subject} == {}", string_literal(text)))
+        BoolExpr::from_comparison(format!("{subject} == {}", cel_string_literal(text)))
     }
 
     /// Tests whether an expression equals one of several string literals.
@@ -88,7 +88,7 @@ impl BoolExpr {
             [] => BoolExpr::Never,
             [only] => BoolExpr::equals_literal(subject, only.as_ref()),
             several => {
-                let list = string_list(several.iter().map(AsRef::as_ref));
+                let list = cel_string_list(several.iter().map(AsRef::as_ref));
                 BoolExpr::from_comparison(format!("{subject} in {list}"))
             }
         }
@@ -167,10 +167,10 @@ pub(super) fn matches_glob(pattern: &str, subject: &str) -> BoolExpr {
         [whole] => BoolExpr::equals_literal(subject, whole),
         parts if parts.iter().all(|part| part.is_empty()) => BoolExpr::Always,
         [start, rest @ ..] if rest.iter().all(|part| part.is_empty()) => {
-            BoolExpr::from_call(format!("{subject}.startsWith({})", string_literal(start)))
+            BoolExpr::from_call(format!("{subject}.startsWith({})", cel_string_literal(start)))
         }
         [rest @ .., end] if rest.iter().all(|part| part.is_empty()) => {
-            BoolExpr::from_call(format!("{subject}.endsWith({})", string_literal(end)))
+            BoolExpr::from_call(format!("{subject}.endsWith({})", cel_string_literal(end)))
         }
         _ => matches_regex(pattern, subject),
     }
@@ -204,13 +204,13 @@ pub(super) fn matches_driver_glob(
             Some(start) if is_plain(start) => {
                 return BoolExpr::from_call(format!(
                     "{subject}.startsWith({driver} + {})",
-                    string_literal(start)
+                    cel_string_literal(start)
                 ));
             }
             None if is_plain(rest) => {
                 return BoolExpr::from_comparison(format!(
                     "{subject} == {driver} + {}",
-                    string_literal(rest)
+                    cel_string_literal(rest)
                 ));
             }
             _ => {}
@@ -218,7 +218,7 @@ pub(super) fn matches_driver_glob(
     }
     let parts: Vec<String> = pattern.split(DRIVER_PLACEHOLDER).map(glob_regex).collect();
     let joined = parts.join("\u{0}");
-    let texts: Vec<String> = format!("(?s)^{joined}$").split('\u{0}').map(string_literal).collect();
+    let texts: Vec<String> = format!("(?s)^{joined}$").split('\u{0}').map(cel_string_literal).collect();
     BoolExpr::from_call(format!("{subject}.matches({})", texts.join(&format!(" + {driver_regex} + "))))
 }
 
@@ -226,7 +226,7 @@ pub(super) fn matches_driver_glob(
 fn matches_regex(pattern: &str, subject: &str) -> BoolExpr {
     BoolExpr::from_call(format!(
         "{subject}.matches({})",
-        string_literal(&format!("(?s)^{}$", glob_regex(pattern)))
+        cel_string_literal(&format!("(?s)^{}$", glob_regex(pattern)))
     ))
 }
 
@@ -249,11 +249,11 @@ fn glob_regex(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BoolExpr, matches_any_glob, matches_driver_glob, matches_glob, string_literal};
+    use super::{BoolExpr, cel_string_literal, matches_any_glob, matches_driver_glob, matches_glob};
 
     #[test]
     fn literals_are_never_code() {
-        assert_eq!(string_literal("a'b\\c\n\u{1}"), "'a\\'b\\\\c\\n\\u0001'");
+        assert_eq!(cel_string_literal("a'b\\c\n\u{1}"), "'a\\'b\\\\c\\n\\u0001'");
     }
 
     #[test]

@@ -23,26 +23,31 @@ const MOVED_REFERENCE_PREFIX: &str = "#/$defs/tollgate-alternatives-";
 
 /// Returns the schema with each `anyOf` and `oneOf` moved to `$defs` and replaced by a double `not`, so that errors of
 /// branches are not collected; `None` if the schema is not an object.
-pub(super) fn with_moved_alternatives(schema: &Json) -> Option<Json> {
+pub(super) fn with_alternatives_moved_behind_double_not(schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     let mut definitions = Map::new();
-    move_alternatives(&mut schema, &mut definitions);
+    move_alternatives_behind_double_not(&mut schema, &mut definitions);
     let known = schema.as_object_mut()?.entry("$defs").or_insert_with(|| Json::Object(Map::new()));
     known.as_object_mut()?.extend(definitions);
     Some(schema)
 }
 
-fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
+fn move_alternatives_behind_double_not(schema: &mut Json, definitions: &mut Map<String, Json>) {
     match schema {
-        Json::Array(list) => list.iter_mut().for_each(|schema| move_alternatives(schema, definitions)),
+        Json::Array(list) => {
+            for schema in list.iter_mut() {
+                move_alternatives_behind_double_not(schema, definitions);
+            }
+        }
         Json::Object(schema) => {
             for (keyword, value) in schema.iter_mut() {
                 match value {
                     Json::Object(map) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
-                        map.values_mut().for_each(|schema| move_alternatives(schema, definitions));
+                        map.values_mut()
+                            .for_each(|schema| move_alternatives_behind_double_not(schema, definitions));
                     }
                     _ if SKIPPED_KEYWORDS.contains(&keyword.as_str()) => {}
-                    value => move_alternatives(value, definitions),
+                    value => move_alternatives_behind_double_not(value, definitions),
                 }
             }
             for keyword in ["anyOf", "oneOf"] {
@@ -64,7 +69,7 @@ fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
 
 /// Returns the message for a value that violates a moved `anyOf` or `oneOf`; `schema` is the schema inside `not`.
 /// `None` if it is another `not`.
-pub(super) fn moved_alternatives_message(schema: &Json) -> Option<&'static str> {
+pub(super) fn violated_alternatives_message(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(MOVED_REFERENCE_PREFIX)?.rsplit('-').next()? {
         "anyOf" => Some("is not valid under any of the schemas listed in the 'anyOf' keyword"),

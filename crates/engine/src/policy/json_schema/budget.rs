@@ -84,7 +84,7 @@ impl<'b> EvaluationMeter<'b> {
     }
 
     /// Creates a meter for collecting errors. Each error may contain a schema part of `bytes` bytes.
-    pub(super) fn for_errors(&self, bytes: usize) -> EvaluationMeter<'b> {
+    pub(super) fn for_errors_with_schema_part_bytes(&self, bytes: usize) -> EvaluationMeter<'b> {
         EvaluationMeter {
             error_weight: 1 + bytes / SCHEMA_BYTES_COUNTED_AS_ERROR,
             ..EvaluationMeter::new(self.budget)

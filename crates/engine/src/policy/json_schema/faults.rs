@@ -65,7 +65,7 @@ impl<'v> SchemaViolationSink<'v> {
     }
 
     /// Reports a violation of the whole value without showing it, even if the limit is reached.
-    pub(super) fn report_whole_value(&mut self, at: &Path<'_>, text: &str) {
+    pub(super) fn report_without_value_even_if_full(&mut self, at: &Path<'_>, text: &str) {
         self.reported += 1;
         (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
     }
@@ -107,11 +107,11 @@ fn visit_at_path(
 
 /// True if an error of the `jsonschema` crate is reliable: it, or the first error that causes it, was found before the
 /// evaluation was stopped.
-pub(super) fn is_reliable_error(error: &ValidationError<'_>) -> bool {
+pub(super) fn is_error_found_before_exhaustion(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         _ if !error.instance().is_null() => true,
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            context.iter().flatten().next().is_some_and(is_reliable_error)
+            context.iter().flatten().next().is_some_and(is_error_found_before_exhaustion)
         }
         Kind::UnevaluatedItems { unexpected } => unexpected.first().is_some_and(|item| item != "null"),
         _ => false,
@@ -121,19 +121,24 @@ pub(super) fn is_reliable_error(error: &ValidationError<'_>) -> bool {
 /// Returns the message for an error of the `jsonschema` crate about a value.
 fn error_message(value: Value<'_>, error: &ValidationError<'_>) -> String {
     let (what, names) = match error.kind() {
-        Kind::AdditionalProperties { unexpected } => ("Additional properties", quoted(unexpected.iter())),
-        Kind::UnevaluatedProperties { unexpected } => ("Unevaluated properties", quoted(unexpected.iter())),
+        Kind::AdditionalProperties { unexpected } => {
+            ("Additional properties", quoted_names_up_to_limit(unexpected.iter()))
+        }
+        Kind::UnevaluatedProperties { unexpected } => {
+            ("Unevaluated properties", quoted_names_up_to_limit(unexpected.iter()))
+        }
         // Without `properties`, the crate tells of the first member only.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
-            ("Additional properties", quoted(value.members().map(|(key, _)| key.text())))
+            ("Additional properties", quoted_names_up_to_limit(value.members().map(|(key, _)| key.text())))
         }
-        Kind::AdditionalItems { limit } => {
-            ("Additional items", quoted(value.items().skip(*limit).map(value_or_placeholder)))
-        }
+        Kind::AdditionalItems { limit } => (
+            "Additional items",
+            quoted_names_up_to_limit(value.items().skip(*limit).map(value_or_placeholder)),
+        ),
         Kind::UnevaluatedItems { unexpected } => {
             let unexpected = unexpected.iter().filter_map(|index| index.parse().ok());
             let items = unexpected.filter_map(|index: u32| value.items().find(|item| item.index() == index));
-            ("Unevaluated items", quoted(items.map(value_or_placeholder)))
+            ("Unevaluated items", quoted_names_up_to_limit(items.map(value_or_placeholder)))
         }
         Kind::PropertyNames { error } => return value_error_message(&error.instance().to_string(), error),
         _ => return value_error_message(&value_or_placeholder(value), error),
@@ -150,7 +155,7 @@ fn error_message(value: Value<'_>, error: &ValidationError<'_>) -> String {
 /// Returns the message for an error about a value that the message shows as `shown`.
 fn value_error_message(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
-        Kind::Not { schema } => alternatives::moved_alternatives_message(schema),
+        Kind::Not { schema } => alternatives::violated_alternatives_message(schema),
         _ => None,
     };
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))
@@ -158,14 +163,14 @@ fn value_error_message(shown: &str, error: &ValidationError<'_>) -> String {
 
 /// Returns names or values in quotes: at most one more than a message lists, so that the message can say that there are
 /// more.
-fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+fn quoted_names_up_to_limit(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     names.take(MAX_LISTED_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
 }
 
 /// Returns a value as JSON for a message, or the word `value` if it is long.
 fn value_or_placeholder(value: Value<'_>) -> String {
     let bytes: usize =
-        value.descendants().take(MAX_SHOWN_VALUE_BYTES).map(|part| part.text().len() + 1).sum();
+        value.self_and_descendants().take(MAX_SHOWN_VALUE_BYTES).map(|part| part.text().len() + 1).sum();
     if bytes <= MAX_SHOWN_VALUE_BYTES && value.node_count() < MAX_SHOWN_VALUE_BYTES {
         value.to_json()
     } else {

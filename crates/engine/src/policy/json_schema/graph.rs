@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use super::budget::EvaluationMeter;
 use super::fold::case_folded;
-use super::instance::{Instance, Tape};
+use super::instance::{Instance, TapeJsonRepresentation};
 use super::{compile, single_member_object};
 use tollgate_document::doc::Value;
 
@@ -51,7 +51,7 @@ pub(super) struct Subschema {
     pub(super) properties: BTreeMap<Box<str>, u32>,
     /// The names in `properties`, by their case-folded form.
     pub(super) folded: BTreeMap<Box<str>, Box<str>>,
-    patterns: Vec<(Validator<Tape>, u32)>,
+    patterns: Vec<(Validator<TapeJsonRepresentation>, u32)>,
     additional: Option<u32>,
     unevaluated_members: Option<u32>,
     prefix: Vec<u32>,
@@ -63,10 +63,10 @@ pub(super) struct Subschema {
 impl SchemaGraph {
     /// Collects the subschemas of a schema that the crate has accepted; an error if evaluating it could take
     /// exponential time.
-    pub(super) fn read(schema: &Json) -> Result<SchemaGraph, String> {
+    pub(super) fn from_schema_if_evaluation_bounded(schema: &Json) -> Result<SchemaGraph, String> {
         let draft = Draft::default().detect(schema);
         let root = uri::from_str(BASE_URI).map_err(|error| error.to_string())?;
-        let id = id_of(schema, draft).unwrap_or_default();
+        let id = id_that_changes_base_uri(schema, draft).unwrap_or_default();
         let base = uri::resolve_against(&root.borrow(), id).map_err(|error| error.to_string())?;
         let registry = Registry::new().draft(draft).add(base.as_str(), schema);
         let registry = registry.and_then(RegistryBuilder::prepare).map_err(|error| error.to_string())?;
@@ -79,7 +79,7 @@ impl SchemaGraph {
             locations: Vec::new(),
             has_dynamic_references: false,
         };
-        reader.subschema_index(SchemaLocation { contents: whole.contents(), base, draft })?;
+        reader.get_or_assign_subschema_index(SchemaLocation { contents: whole.contents(), base, draft })?;
         let mut graph = SchemaGraph::default();
         while let Some(location) = reader.locations.get(graph.nodes.len()).cloned() {
             let not = location.contents.get("not").map_or(0, |not| not.to_string().len());
@@ -92,7 +92,7 @@ impl SchemaGraph {
         if reader.has_dynamic_references && !graph.has_one_base {
             return Err("$dynamicRef and $recursiveRef are not supported across several $id".to_owned());
         }
-        graph.nesting = graph.check_evaluation_size()?;
+        graph.nesting = graph.nesting_depth_if_evaluation_bounded()?;
         Ok(graph)
     }
 
@@ -120,7 +120,7 @@ impl SchemaGraph {
 
     /// Rejects schemas whose evaluation could take exponential time. Returns the nesting depth of subschemas
     /// for one value.
-    fn check_evaluation_size(&self) -> Result<u32, String> {
+    fn nesting_depth_if_evaluation_bounded(&self) -> Result<u32, String> {
         let mut visits = vec![VisitState::New; self.nodes.len()];
         let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
         let mut deepest = 0;
@@ -132,7 +132,7 @@ impl SchemaGraph {
                     VisitState::Open
                 }
                 Some(VisitState::Open) => {
-                    let (applied, nesting) = node.count_applied(&visits)?;
+                    let (applied, nesting) = node.count_applied_subschemas_and_nesting(&visits)?;
                     deepest = deepest.max(nesting);
                     VisitState::Done { applied, nesting }
                 }
@@ -160,7 +160,7 @@ enum VisitState {
 impl Subschema {
     /// Returns how many subschemas apply to a value because of this one, including itself, and their nesting depth; an
     /// error if there are too many, or if one applies again by way of itself.
-    fn count_applied(&self, visits: &[VisitState]) -> Result<(u32, u32), String> {
+    fn count_applied_subschemas_and_nesting(&self, visits: &[VisitState]) -> Result<(u32, u32), String> {
         let (mut all_applied, mut deepest) = (1u32, 0);
         for branch in self.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
             let VisitState::Done { applied, nesting } = branch else {
@@ -220,7 +220,7 @@ struct GraphReader<'r> {
 }
 
 /// Returns the `$id` of a schema, which changes the base of references.
-fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
+fn id_that_changes_base_uri(schema: &Json, draft: Draft) -> Option<&str> {
     let schema = schema.as_object()?;
     let is_overridden = draft < Draft::Draft201909 && schema.contains_key("$ref");
     let id = schema.get(draft.id_keyword())?.as_str()?.trim_end_matches('#');
@@ -229,7 +229,7 @@ fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
 
 impl<'r> GraphReader<'r> {
     /// Returns the index of a subschema, which is assigned on the first visit.
-    fn subschema_index(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+    fn get_or_assign_subschema_index(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let address = std::ptr::from_ref(location.contents) as usize;
         let key = (address, location.base.as_str().to_owned(), location.draft);
         let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
@@ -256,14 +256,14 @@ impl<'r> GraphReader<'r> {
         let mut numbers = Vec::new();
         for contents in list.iter().filter(|it| it.is_object() || it.is_boolean()) {
             let draft = location.draft.detect(contents);
-            let base = match id_of(contents, draft) {
+            let base = match id_that_changes_base_uri(contents, draft) {
                 Some(id) => {
                     let resolved = self.registry.resolve_uri(&location.base.borrow(), id);
                     (*resolved.map_err(|error| error.to_string())?).clone()
                 }
                 None => location.base.clone(),
             };
-            numbers.push(self.subschema_index(SchemaLocation { contents, base, draft })?);
+            numbers.push(self.get_or_assign_subschema_index(SchemaLocation { contents, base, draft })?);
         }
         Ok(numbers)
     }
@@ -272,7 +272,7 @@ impl<'r> GraphReader<'r> {
         let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
-        self.subschema_index(SchemaLocation { contents, base, draft: draft.detect(contents) })
+        self.get_or_assign_subschema_index(SchemaLocation { contents, base, draft: draft.detect(contents) })
     }
 
     fn read_subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
@@ -298,7 +298,7 @@ impl<'r> GraphReader<'r> {
         for value in IN_PLACE_KEYWORDS.map(|keyword| schema.get(keyword)).into_iter().chain(dependents) {
             node.in_place.extend(self.subschemas_in_keyword(location, value)?);
         }
-        self.read_members(location, schema, &mut node)?;
+        self.read_property_keywords(location, schema, &mut node)?;
         let items = self.subschemas_in_keyword(location, schema.get("items"))?;
         if schema.get("items").is_some_and(Json::is_array) {
             node.prefix = items;
@@ -312,7 +312,7 @@ impl<'r> GraphReader<'r> {
         Ok(node)
     }
 
-    fn read_members(
+    fn read_property_keywords(
         &mut self,
         location: &SchemaLocation<'r>,
         schema: &'r Map<String, Json>,

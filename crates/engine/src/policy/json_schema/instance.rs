@@ -15,7 +15,7 @@ use tollgate_document::doc::{Items, Members, Value, ValueKind};
 
 /// The document tape as a representation of the `jsonschema` crate.
 #[derive(Debug)]
-pub(super) struct Tape;
+pub(super) struct TapeJsonRepresentation;
 
 /// A value of a document, or the bare name of a property.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) enum Instance<'a> {
     Name(&'a str),
 }
 
-impl Json for Tape {
+impl Json for TapeJsonRepresentation {
     type Node<'a> = Instance<'a>;
     type PreparedKey = String;
     type StringBuffer = String;
@@ -76,30 +76,30 @@ impl JsonNumber for NumberLiteral<'_> {
 
 impl<'a> Instance<'a> {
     /// Returns the value if it has this JSON type and enough steps are left to read it.
-    fn value_of_type(&self, kind: ValueKind) -> Option<Value<'a>> {
+    fn value_of_type_within_budget(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
             Instance::Value(value, meter) if value.kind() == kind && meter.take_steps(1) => Some(*value),
             _ => None,
         }
     }
 
-    fn container_of_type(&self, kind: ValueKind) -> Option<Container<'a>> {
+    fn container_of_type_within_budget(&self, kind: ValueKind) -> Option<Container<'a>> {
         let Instance::Value(_, meter) = self else { return None };
-        self.value_of_type(kind).map(|value| Container { value, meter })
+        self.value_of_type_within_budget(kind).map(|value| Container { value, meter })
     }
 }
 
-impl<'a> Node<'a, Tape> for Instance<'a> {
+impl<'a> Node<'a, TapeJsonRepresentation> for Instance<'a> {
     type Object = Container<'a>;
     type Array = Container<'a>;
     type Number = NumberLiteral<'a>;
 
     fn as_object(&self) -> Option<Container<'a>> {
-        self.container_of_type(ValueKind::Object)
+        self.container_of_type_within_budget(ValueKind::Object)
     }
 
     fn as_array(&self) -> Option<Container<'a>> {
-        self.container_of_type(ValueKind::Array)
+        self.container_of_type_within_budget(ValueKind::Array)
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -113,15 +113,15 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 
     fn as_number(&self) -> Option<NumberLiteral<'a>> {
-        self.value_of_type(ValueKind::Number).map(|value| NumberLiteral(value.text()))
+        self.value_of_type_within_budget(ValueKind::Number).map(|value| NumberLiteral(value.text()))
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.value_of_type(ValueKind::Bool).and_then(Value::bool)
+        self.value_of_type_within_budget(ValueKind::Bool).and_then(Value::bool)
     }
 
     fn is_null(&self) -> bool {
-        self.value_of_type(ValueKind::Null).is_some()
+        self.value_of_type_within_budget(ValueKind::Null).is_some()
     }
 
     fn json_type(&self) -> JsonType {
@@ -207,7 +207,7 @@ pub(super) struct Container<'a> {
     meter: &'a EvaluationMeter<'a>,
 }
 
-impl<'a> Object<'a, Tape> for Container<'a> {
+impl<'a> Object<'a, TapeJsonRepresentation> for Container<'a> {
     type Node = Instance<'a>;
     type MemberName = &'a str;
     type MembersIter = MemberIterator<'a>;
@@ -242,7 +242,7 @@ impl<'a> Iterator for MemberIterator<'a> {
     }
 }
 
-impl<'a> Array<'a, Tape> for Container<'a> {
+impl<'a> Array<'a, TapeJsonRepresentation> for Container<'a> {
     type Node = Instance<'a>;
     type ElementsIter = ItemIterator<'a>;
 
@@ -256,7 +256,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
 
     /// Checks for duplicates by sorting, so that the cost does not depend on the items.
     fn is_unique(&self) -> bool {
-        let texts: usize = self.value.descendants().map(|part| part.text_bytes().len()).sum();
+        let texts: usize = self.value.self_and_descendants().map(|part| part.text_bytes().len()).sum();
         if !self.meter.take_steps(self.value.node_count() as u64 + texts as u64 / 64) {
             return true;
         }
@@ -283,7 +283,7 @@ impl<'a> Iterator for ItemIterator<'a> {
 
 /// Returns JSON in which equal values have equal texts: keys are sorted, and `1.0` is written as `1`.
 fn canonical_json(value: Value<'_>) -> String {
-    let has_odd_number = value.descendants().any(|part| {
+    let has_odd_number = value.self_and_descendants().any(|part| {
         part.kind() == ValueKind::Number && part.text_bytes().iter().any(|b| !b.is_ascii_digit())
     });
     if !has_odd_number {

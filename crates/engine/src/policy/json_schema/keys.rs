@@ -20,7 +20,7 @@ pub(in crate::policy) const TYPE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
 /// What is needed to check the keys of a value: the subschemas, which say the known names, and the step meter.
 #[derive(Clone, Copy)]
-pub(super) struct KeyCheck<'r> {
+pub(super) struct KeyCheckContext<'r> {
     pub(super) graph: &'r SchemaGraph,
     pub(super) meter: &'r EvaluationMeter<'r>,
 }
@@ -28,8 +28,8 @@ pub(super) struct KeyCheck<'r> {
 /// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. The known names are the
 /// `properties` of the subschemas that apply; at the top level, these are `schemas` with all that they reference, and
 /// `names` are known as well.
-pub(super) fn check_keys(
-    key_check: KeyCheck<'_>,
+pub(super) fn report_duplicate_and_miscased_keys(
+    key_check: KeyCheckContext<'_>,
     value: Value<'_>,
     schemas: &[u32],
     names: &[&str],
@@ -48,7 +48,9 @@ pub(super) fn check_keys(
                     return;
                 }
                 let key_at = at.field(key.text());
-                if let Some(intended_name) = intended_name(key_check.graph, key.text(), &schemas, names) {
+                if let Some(intended_name) =
+                    known_name_differing_in_case(key_check.graph, key.text(), &schemas, names)
+                {
                     faults.report(
                         &key_at,
                         member.to_json(),
@@ -60,7 +62,7 @@ pub(super) fn check_keys(
                     let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                     let below: Vec<u32> =
                         known.flat_map(|schema| schema.subschemas_for_member(key, key_check.meter)).collect();
-                    check_keys(key_check, member, &below, &[], &key_at, faults);
+                    report_duplicate_and_miscased_keys(key_check, member, &below, &[], &key_at, faults);
                 }
             }
         }
@@ -71,7 +73,7 @@ pub(super) fn check_keys(
                 }
                 let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                 let below: Vec<u32> = known.flat_map(|schema| schema.subschemas_for_item(index)).collect();
-                check_keys(key_check, item, &below, &[], &at.index(index), faults);
+                report_duplicate_and_miscased_keys(key_check, item, &below, &[], &at.index(index), faults);
             }
         }
         _ => {}
@@ -225,7 +227,12 @@ fn json_with_duplicates(value: Value<'_>) -> String {
 
 /// Returns the known name that a Go decoder confuses the key with; `None` if there is none, or if the key is a known
 /// name itself.
-fn intended_name(graph: &SchemaGraph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
+fn known_name_differing_in_case(
+    graph: &SchemaGraph,
+    key: &str,
+    schemas: &[u32],
+    names: &[&str],
+) -> Option<String> {
     let known = || schemas.iter().filter_map(|number| graph.get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {
         return None;

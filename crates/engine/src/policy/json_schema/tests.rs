@@ -246,7 +246,7 @@ const EXPRESSIONS: &str = r##"{
   ]}}
 }"##;
 
-fn expression(depth: usize, leaf: &str) -> String {
+fn nested_and_expression_json(depth: usize, leaf: &str) -> String {
     let open = r#"{"op":"and","args":["#.repeat(depth);
     format!(r#"{{"filter":{open}{leaf}{}}}"#, "]}".repeat(depth))
 }
@@ -255,7 +255,7 @@ fn expression(depth: usize, leaf: &str) -> String {
 fn recursive_one_of_costs_few_steps_even_for_an_invalid_leaf() {
     let schema = Schema::compile(EXPRESSIONS).unwrap();
     for leaf in [r#"{"op":"has","key":1}"#, r#"{"op":"has","key":"a"}"#] {
-        let cost = |depth| violations_and_steps(&schema, &expression(depth, leaf)).1;
+        let cost = |depth| violations_and_steps(&schema, &nested_and_expression_json(depth, leaf)).1;
         for depth in [10, 14, 20, 30, 60] {
             assert!(
                 cost(depth) <= STEPS_OF_ERRORS + 60 * (depth as u64 + 1),
@@ -264,13 +264,17 @@ fn recursive_one_of_costs_few_steps_even_for_an_invalid_leaf() {
             );
         }
     }
-    let (found, _) = violations_and_steps(&schema, &expression(14, r#"{"op":"has","key":1}"#));
+    let (found, _) =
+        violations_and_steps(&schema, &nested_and_expression_json(14, r#"{"op":"has","key":1}"#));
     assert_eq!(found.len(), 1, "one fault, not a tree of them");
     assert!(found[0].starts_with("data.filter: "), "{found:?}");
     assert!(
         found[0].ends_with("is not valid under exactly one of the schemas listed in the 'oneOf' keyword")
     );
-    assert_eq!(violations_and_steps(&schema, &expression(14, r#"{"op":"has","key":"a"}"#)).0, [""; 0]);
+    assert_eq!(
+        violations_and_steps(&schema, &nested_and_expression_json(14, r#"{"op":"has","key":"a"}"#)).0,
+        [""; 0]
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{ParameterPolicy, type_name};
 use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers};
-use crate::policy::kind::{PolicySpec, binding_policies};
+use crate::policy::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
@@ -24,17 +24,17 @@ pub(in crate::policy) struct SampleParameters {
 }
 
 /// What the ParameterPolicies that bind the user say about parameters, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedParameters<'s> {
+pub(in crate::policy) struct ParameterPoliciesToCompare<'s> {
     policies: Vec<(&'s Policy, &'s ParameterPolicy)>,
     schemas: CanonicalSchemas<'s>,
     now: Timestamp,
 }
 
-impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
+impl<'s> ComparedAspect<'s> for ParameterPoliciesToCompare<'s> {
     type Sample = SampleParameters;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
-        let ours = binding_policies(policies, PolicySpec::parameters);
+        let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::parameters);
         let schemas = CanonicalSchemas::from_policies(policies);
         let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
@@ -57,22 +57,27 @@ impl<'s> ComparedAspect<'s> for ComparedParameters<'s> {
         samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedParameters<'s> {
-        ComparedParameters {
-            policies: binding_policies(policies, PolicySpec::parameters),
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> ParameterPoliciesToCompare<'s> {
+        ParameterPoliciesToCompare {
+            policies: policies_of_kind_not_exempting_user(policies, PolicySpec::parameters),
             schemas: CanonicalSchemas::from_policies(policies),
             now: circumstances.now,
         }
     }
 
     fn level(&self, sample: &SampleParameters) -> Option<FindingLevel> {
-        let of_driver =
-            self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
+        let of_driver = self
+            .policies
+            .iter()
+            .filter(|(policy, _)| policy.scope.matches_named_or_unknown_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
             let is_known = |known: &super::ParameterSchema| {
                 *known.api_version == *sample.api_version && *known.kind == *sample.kind
             };
-            let is_ours = !sample.driver.is_empty() || !policy.scope.limits_drivers();
+            let is_ours = !sample.driver.is_empty() || !policy.scope.is_limited_to_certain_drivers();
             let action = level_at(policy, self.now);
             match (spec.schemas.iter().position(is_known), &sample.violated) {
                 (Some(index), Some(violated)) => {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{Acceptance, PolicyResource};
-use crate::engine::{Attributes, Engine, Labels, Verdict};
+use crate::engine::{Attributes, Engine, LabelsIfKnown, Verdict};
 use crate::policy::{PolicyFile, PolicyKind, PolicySet};
 use crate::rules::{FindingLevel, RuleSet};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
 use tollgate_formats::gotime;
 
-fn resource(name: &str, generation: i64, spec: &str) -> PolicyResource {
+fn toleration_policy_resource(name: &str, generation: i64, spec: &str) -> PolicyResource {
     let json = format!(
         r#"{{"apiVersion":"tollgate.dev/v1alpha1","kind":"TolerationPolicy","metadata":{{"name":"{name}",
             "uid":"uid-{name}","generation":{generation},"managedFields":[{{}}]}},"spec":{spec},"status":{{}}}}"#
@@ -23,29 +23,38 @@ fn load(files: &[PolicyFile], resources: &[PolicyResource], previous: Option<&Po
 }
 
 /// The findings about a claim in a namespace, each with its level.
-fn judge(set: PolicySet, namespace: &str) -> Vec<(FindingLevel, String, String)> {
+fn policy_findings_for_claim_in_namespace(
+    set: PolicySet,
+    namespace: &str,
+) -> Vec<(FindingLevel, String, String)> {
     let claim = format!(
         r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c","namespace":"{namespace}"}},
             "spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu.example.com",
             "tolerations":[{{"key":"example.com/a","operator":"Exists"}}]}}}}]}}}}}}"#
     );
-    judge_object(set, &claim)
+    policy_findings_for_object(set, &claim)
 }
 
-fn judge_object(set: PolicySet, object: &str) -> Vec<(FindingLevel, String, String)> {
+fn policy_findings_for_object(set: PolicySet, object: &str) -> Vec<(FindingLevel, String, String)> {
     let object = doc::parse(object).unwrap();
     let engine = Engine::new(vec![Profile::DEFAULT], RuleSet::compile(|_| true)).with_policies(Arc::new(set));
     let request = Attributes::for_create(object.root(), "", "2026-01-01T00:00:00Z");
-    let Verdict::Checked(found) = engine.validate(&request, Labels::Unknown) else { panic!("skipped") };
+    let Verdict::Checked(found) = engine.validate(&request, LabelsIfKnown::Unknown) else {
+        panic!("skipped")
+    };
     let ours = found.into_iter().filter(|found| found.policy.is_some());
     ours.map(|found| (found.level, found.policy.unwrap().to_string(), found.finding.detail.into())).collect()
 }
 
 #[test]
 fn a_resource_is_a_policy_with_its_name_and_generation() {
-    let set = load(&[], &[resource("research", 3, r#"{"allow":[{"key":"example.com/b"}]}"#)], None);
-    assert_eq!(set.resource_states()[0].acceptance, Acceptance::Accepted);
-    let found = judge(set, "ml");
+    let set = load(
+        &[],
+        &[toleration_policy_resource("research", 3, r#"{"allow":[{"key":"example.com/b"}]}"#)],
+        None,
+    );
+    assert_eq!(set.policy_resource_states()[0].acceptance, Acceptance::Accepted);
+    let found = policy_findings_for_claim_in_namespace(set, "ml");
     let [(level, policy, detail)] = &found[..] else { panic!("{found:?}") };
     assert_eq!((*level, &**policy), (FindingLevel::Deny, "TolerationPolicy/research generation 3"));
     assert!(detail.contains("in policy TolerationPolicy/research,"), "{detail}");
@@ -56,10 +65,17 @@ fn the_text_of_a_file_counts() {
     let text = "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: a}\nspec: {}\n";
     let files = [PolicyFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
     let deny_all = r#"{"allow":[]}"#;
-    let set = load(&files, &[resource("a", 1, deny_all)], None);
-    assert_eq!(set.resource_states()[0].acceptance, Acceptance::ReplacedByFile);
-    assert_eq!(judge(set, "ml"), []);
-    assert_eq!(judge(load(&files, &[resource("b", 1, deny_all)], None), "ml").len(), 1);
+    let set = load(&files, &[toleration_policy_resource("a", 1, deny_all)], None);
+    assert_eq!(set.policy_resource_states()[0].acceptance, Acceptance::ReplacedByFile);
+    assert_eq!(policy_findings_for_claim_in_namespace(set, "ml"), []);
+    assert_eq!(
+        policy_findings_for_claim_in_namespace(
+            load(&files, &[toleration_policy_resource("b", 1, deny_all)], None),
+            "ml"
+        )
+        .len(),
+        1
+    );
 }
 
 /// A broken spec, the field named in the error, and the resulting level in the namespaces `ml` and `web`.
@@ -111,14 +127,16 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
     ];
     for (spec, field, in_ml, in_web) in table {
         for (namespace, expected) in [("ml", in_ml), ("web", in_web)] {
-            let set = load(&[], &[resource("broken", 1, spec)], None);
-            let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("{spec}") };
+            let set = load(&[], &[toleration_policy_resource("broken", 1, spec)], None);
+            let Acceptance::Rejected(errors) = &set.policy_resource_states()[0].acceptance else {
+                panic!("{spec}")
+            };
             assert_eq!(errors[0].field, field, "{spec}: {errors:?}");
             assert!(set.can_deny_regardless_of_contents(
                 tollgate_api::profile::ApiKind::ResourceClaim,
                 crate::policy::PolicySubset::Every
             ));
-            let found = judge(set, namespace);
+            let found = policy_findings_for_claim_in_namespace(set, namespace);
             assert_eq!(found.first().map(|found| found.0), expected, "{spec} in {namespace}: {found:?}");
             if let Some((_, _, detail)) = found.first() {
                 let start = format!("cannot evaluate policy TolerationPolicy/broken: {field}: ");
@@ -131,13 +149,25 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
 #[test]
 fn only_what_changed_is_compiled_again_and_the_set_is_the_same() {
     let spec = r#"{"allow":[{"key":"example.com/b"}]}"#;
-    let first = load(&[], &[resource("b", 1, spec), resource("a", 1, "{}")], None);
-    let again = load(&[], &[resource("a", 2, r#"{"alow":[]}"#), resource("b", 1, spec)], Some(&first));
-    let fresh = load(&[], &[resource("b", 1, spec), resource("a", 2, r#"{"alow":[]}"#)], None);
+    let first = load(
+        &[],
+        &[toleration_policy_resource("b", 1, spec), toleration_policy_resource("a", 1, "{}")],
+        None,
+    );
+    let again = load(
+        &[],
+        &[toleration_policy_resource("a", 2, r#"{"alow":[]}"#), toleration_policy_resource("b", 1, spec)],
+        Some(&first),
+    );
+    let fresh = load(
+        &[],
+        &[toleration_policy_resource("b", 1, spec), toleration_policy_resource("a", 2, r#"{"alow":[]}"#)],
+        None,
+    );
     assert_eq!(again.digest(), fresh.digest());
     assert_ne!(again.digest(), first.digest());
     let policy = |set: &PolicySet, name: &str| {
-        let state = set.resource_states().iter().find(|state| &*state.name == name).unwrap();
+        let state = set.policy_resource_states().iter().find(|state| &*state.name == name).unwrap();
         Arc::clone(state.policy.as_ref().unwrap())
     };
     assert!(Arc::ptr_eq(&policy(&first, "b"), &policy(&again, "b")));
@@ -149,14 +179,18 @@ fn what_only_files_may_have_is_refused() {
     let text = format!(r#"{{"contact":"{}"}}"#, "x".repeat(300_000));
     let many = format!(r#"{{"allow":[{}]}}"#, vec![r#"{"key":"a/b"}"#; 1_025].join(","));
     for (spec, field) in [(&text, "spec"), (&many, "spec.allow")] {
-        let set = load(&[], &[resource("large", 1, spec)], None);
-        let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("accepted") };
+        let set = load(&[], &[toleration_policy_resource("large", 1, spec)], None);
+        let Acceptance::Rejected(errors) = &set.policy_resource_states()[0].acceptance else {
+            panic!("accepted")
+        };
         assert_eq!(errors[0].field, field);
     }
     let spec = r#"{"apiVersion":"tollgate.dev/v1alpha1","kind":"TaintPolicy","metadata":{"name":"t"},
         "spec":{"data":[{"key":"a/b","schemaFile":"a.json"}]}}"#;
     let set = load(&[], &[PolicyResource::new(PolicyKind::Taint, spec)], None);
-    let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("accepted") };
+    let Acceptance::Rejected(errors) = &set.policy_resource_states()[0].acceptance else {
+        panic!("accepted")
+    };
     assert_eq!(errors[0].field, "spec.data[0].schemaFile");
     assert!(errors[0].message.contains("`schema`"));
 }
@@ -165,9 +199,9 @@ fn what_only_files_may_have_is_refused() {
 fn the_entry_that_expires_next_is_named() {
     let spec = r#"{"allow":[{"key":"a/b","expires":"2026-03-01T00:00:00Z"},{"key":"c/*","expires":"2026-02-01T00:00:00Z"}],
         "deny":[{"key":"d/e","expires":"2026-04-01T00:00:00Z"}]}"#;
-    let set = load(&[], &[resource("p", 1, spec)], None);
+    let set = load(&[], &[toleration_policy_resource("p", 1, spec)], None);
     let next = |now: &str| {
-        let expiry = set.resource_states()[0].next_expiry(gotime::parse_rfc3339(now).unwrap())?;
+        let expiry = set.policy_resource_states()[0].next_expiry(gotime::parse_rfc3339(now).unwrap())?;
         Some(format!("{} {}", gotime::rfc3339(expiry.time), expiry.entry))
     };
     let table = [
@@ -206,7 +240,7 @@ fn a_broken_policy_is_about_its_drivers_only() {
     ];
     for (kind, object, spec, expected) in table {
         for (driver, expected) in ["a.example.com", "b.example.com"].into_iter().zip(expected) {
-            let found = judge_object(policy(kind, spec), &object.replace("DRIVER", driver));
+            let found = policy_findings_for_object(policy(kind, spec), &object.replace("DRIVER", driver));
             assert_eq!(!found.is_empty(), expected, "{} {driver} {spec}", kind.name());
         }
     }

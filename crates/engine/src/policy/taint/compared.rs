@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    DataRequirement, ResolvedEntry, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy, quote_unless_plain,
-    replace_driver_placeholder,
+    DataRequirement, EntryWithResolvedDriver, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy,
+    quote_unless_plain, replace_driver_placeholder,
 };
 use crate::policy::diff::{
     CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
@@ -45,13 +45,13 @@ enum TaintCase {
 }
 
 /// What the TaintPolicies that match say about taints, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedTaints<'s> {
+pub(in crate::policy) struct TaintPoliciesToCompare<'s> {
     policies: Vec<MatchedPolicy<'s>>,
     schemas: CanonicalSchemas<'s>,
     now: Timestamp,
 }
 
-impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
+impl<'s> ComparedAspect<'s> for TaintPoliciesToCompare<'s> {
     type Sample = SampleTaint;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
@@ -69,8 +69,10 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
             }
             let mut patterns: Vec<String> = Vec::new();
             for (_, spec) in &ours {
-                let keys =
-                    spec.entries().map(|entry| &entry.key).chain(spec.data.iter().map(|data| &data.key));
+                let keys = spec
+                    .allow_and_deny_entries()
+                    .map(|entry| &entry.key)
+                    .chain(spec.data.iter().map(|data| &data.key));
                 for key in keys {
                     patterns.push(replace_driver_placeholder(key, &driver).into_owned());
                     patterns
@@ -81,7 +83,7 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
             let mut add = |about| samples.insert(SampleTaint { driver: driver.clone(), about });
             rates.for_each(|rate| _ = add(TaintCase::Rate(rate.saturating_add(1))));
             for key in sample_keys(&patterns, circumstances) {
-                let values = ours.iter().flat_map(|(_, spec)| spec.entries());
+                let values = ours.iter().flat_map(|(_, spec)| spec.allow_and_deny_entries());
                 let values = values.flat_map(|entry| entry.terms.values.iter().flatten());
                 let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([UNLISTED_VALUE]).collect();
                 for value in values {
@@ -98,8 +100,8 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
         samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTaints<'s> {
-        ComparedTaints {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> TaintPoliciesToCompare<'s> {
+        TaintPoliciesToCompare {
             policies: policies.to_vec(),
             schemas: CanonicalSchemas::from_policies(policies),
             now: circumstances.now,
@@ -110,7 +112,7 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
         let group =
             |level| TaintEntryGroup::from_policies(&self.policies, level, &sample.driver, Some(self.now));
         let groups = FindingLevel::ALL.into_iter().filter_map(group);
-        groups.filter_map(|group| group.report_level(&sample.about, &self.schemas, self.now)).max()
+        groups.filter_map(|group| group.highest_report_level(&sample.about, &self.schemas, self.now)).max()
     }
 
     fn describe(sample: &SampleTaint) -> String {
@@ -166,7 +168,7 @@ impl<'s> ComparedAspect<'s> for ComparedTaints<'s> {
 
 impl TaintEntryGroup<'_> {
     /// Returns the highest level at which a policy reports this part of a taint; `None` if all allow it.
-    fn report_level(
+    fn highest_report_level(
         &self,
         part: &TaintCase,
         schemas: &CanonicalSchemas<'_>,
@@ -176,8 +178,8 @@ impl TaintEntryGroup<'_> {
             |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
         match part {
             TaintCase::Published { key, value, effect } => {
-                let matches = |grant: &ResolvedEntry<'_>| {
-                    grant.entry.terms.covers_taint(value, effect) && glob::matches(&grant.key, key)
+                let matches = |grant: &EntryWithResolvedDriver<'_>| {
+                    grant.entry.terms.covers_value_and_effect(value, effect) && glob::matches(&grant.key, key)
                 };
                 let denying = self.denied.iter().filter(|grant| matches(grant)).map(|grant| grant.policy);
                 let restricting = self.restricting.filter(|_| !self.allowed.iter().any(matches));

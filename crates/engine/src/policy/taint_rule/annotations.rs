@@ -6,7 +6,7 @@
 //!
 //! Not here: rules that nobody has removed in time. `impact::forgotten` finds them.
 
-use super::RuleCheck;
+use super::RuleCheckContext;
 use crate::policy::ViolationReport;
 use crate::rule_annotations::{self, EXPIRES};
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -38,8 +38,12 @@ impl AnnotationPolicy {
     }
 
     /// Reports annotations that are missing, a time that cannot be read or is past, and one that is too late.
-    pub(super) fn check_annotations(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
-        let RuleCheck { policy, admission, context, .. } = check;
+    pub(super) fn check_required_annotations_and_expiry(
+        &self,
+        check: &RuleCheckContext<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let RuleCheckContext { policy, admission, context, .. } = check;
         let metadata = admission.object.metadata();
         let metadata_at = Path::ROOT.field("metadata");
         let annotations_at = metadata_at.field("annotations");
@@ -54,7 +58,7 @@ impl AnnotationPolicy {
         });
         for name in &self.required {
             let at = annotations_at.key(name);
-            let Some(value) = rule_annotations::read_annotation(metadata, name) else {
+            let Some(value) = rule_annotations::non_blank_annotation(metadata, name) else {
                 let short = "this annotation is required";
                 let example = match (*name, latest) {
                     (EXPIRES, Some(latest)) => format!("; set it to {} or earlier", gotime::rfc3339(latest)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::TaintRulePolicy;
 use super::limits::{ImpactLimits, SampleImpact};
 use crate::policy::diff::{ComparedAspect, SampleContext, level_at, sample_drivers};
-use crate::policy::kind::{PolicySpec, binding_policies};
+use crate::policy::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
 use crate::rules::FindingLevel;
@@ -38,7 +38,7 @@ enum RuleCase {
 }
 
 /// What the TaintRulePolicies that bind the user require of rules, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedRuleLimits<'s> {
+pub(in crate::policy) struct TaintRulePoliciesToCompare<'s> {
     policies: Vec<(&'s Policy, &'s TaintRulePolicy)>,
     user: String,
     now: Timestamp,
@@ -64,11 +64,11 @@ impl TaintRulePolicy {
     }
 }
 
-impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
+impl<'s> ComparedAspect<'s> for TaintRulePoliciesToCompare<'s> {
     type Sample = SampleRule;
 
     fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleRule> {
-        let ours = binding_policies(policies, PolicySpec::taint_rule);
+        let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule);
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
@@ -93,17 +93,22 @@ impl<'s> ComparedAspect<'s> for ComparedRuleLimits<'s> {
         samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedRuleLimits<'s> {
-        ComparedRuleLimits {
-            policies: binding_policies(policies, PolicySpec::taint_rule),
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> TaintRulePoliciesToCompare<'s> {
+        TaintRulePoliciesToCompare {
+            policies: policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule),
             user: circumstances.user.to_json(),
             now: circumstances.now,
         }
     }
 
     fn level(&self, sample: &SampleRule) -> Option<FindingLevel> {
-        let of_driver =
-            self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
+        let of_driver = self
+            .policies
+            .iter()
+            .filter(|(policy, _)| policy.scope.matches_named_or_unknown_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
             let action = level_at(policy, self.now);
             match &sample.about {

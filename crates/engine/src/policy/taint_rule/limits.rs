@@ -12,7 +12,7 @@ pub(super) use compared::SampleImpact;
 
 use std::cell::OnceCell;
 
-use super::RuleCheck;
+use super::RuleCheckContext;
 use super::tainted::TaintedLimit;
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, impact_counts};
@@ -35,12 +35,12 @@ pub(super) struct ImpactLimits {
     pub(super) max_tainted: Option<TaintedLimit>,
     /// The level if the impact is unknown; `None` allows it.
     on_unknown: Option<FindingLevel>,
-    acknowledge: Option<Acknowledgement>,
+    acknowledge: Option<AcknowledgementAnnotation>,
 }
 
 /// The annotation with which users can exceed the limits.
 #[derive(Debug)]
-struct Acknowledgement {
+struct AcknowledgementAnnotation {
     annotation: Box<str>,
     /// The groups whose users may set it; `None` for everyone.
     groups: Option<Globs>,
@@ -75,17 +75,17 @@ impl ImpactLimits {
                 "Warn" => Some(FindingLevel::Warn),
                 _ => Some(FindingLevel::Deny),
             },
-            acknowledge: acknowledge.exists().then(|| Acknowledgement {
+            acknowledge: acknowledge.exists().then(|| AcknowledgementAnnotation {
                 annotation: acknowledge.get("annotation").str().into(),
-                groups: Globs::read(acknowledge.get("groups")),
+                groups: Globs::from_list_if_present(acknowledge.get("groups")),
             }),
         }
     }
 
     /// Reports a rule that affects more devices, pods or namespaces than `maxImpact` allows. An update is reported only
     /// if it affects more than the stored rule.
-    pub(super) fn check_impact(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
-        let RuleCheck { admission, context, selection, cache, .. } = check;
+    pub(super) fn check_impact(&self, check: &RuleCheckContext<'_>, report: &mut ViolationReport<'_>) {
+        let RuleCheckContext { admission, context, selection, cache, .. } = check;
         let evicts = selection.taint.effect() == "NoExecute";
         let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
         if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
@@ -95,7 +95,7 @@ impl ImpactLimits {
         let policy = check.policy.describe();
         let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
         let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
-            return self.report_unknown_state(check, report);
+            return self.report_unavailable_cluster_state(check, report);
         };
         let stored = check.stored_rule().filter(|_| taint_reach_change(admission) != ReachChange::Wider);
         let before = stored.and_then(|old| {
@@ -103,7 +103,7 @@ impl ImpactLimits {
             before.as_ref().map(|rule_impact| rule_impact.numbers)
         });
         let before = before.unwrap_or(DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 });
-        let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
+        let newly_exceeded = self.describe_newly_exceeded_limits(numbers.numbers, before);
         if newly_exceeded.is_empty() {
             if state.unreadable_objects > 0 {
                 let detail = format!(
@@ -124,7 +124,7 @@ impl ImpactLimits {
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
             return self.report_unknown_impact(check, report, detail, short);
         }
-        let Err(hint) = self.check_acknowledged(check, Some(numbers.numbers.pods)) else {
+        let Err(hint) = self.check_annotation_acknowledges_pods(check, Some(numbers.numbers.pods)) else {
             return;
         };
         let caveat = state.caveat();
@@ -139,7 +139,11 @@ impl ImpactLimits {
     }
 
     /// Reports that the impact is not known, because the cluster state is not available.
-    pub(super) fn report_unknown_state(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
+    pub(super) fn report_unavailable_cluster_state(
+        &self,
+        check: &RuleCheckContext<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
         let (what, why) = ("cannot check this rule", "the cluster state is not available");
         let detail = format!("{what} against {}: {why}", check.policy.describe());
         self.report_unknown_impact(check, report, detail, &format!("{what}: {why}"));
@@ -148,7 +152,7 @@ impl ImpactLimits {
     /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
     pub(super) fn report_unknown_impact(
         &self,
-        check: &RuleCheck<'_>,
+        check: &RuleCheckContext<'_>,
         report: &mut ViolationReport<'_>,
         detail: String,
         short: &str,
@@ -163,7 +167,7 @@ impl ImpactLimits {
 
     /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
     /// are none.
-    fn newly_exceeded(
+    fn describe_newly_exceeded_limits(
         &self,
         found: DevicesPodsAndNamespaces<usize>,
         before: DevicesPodsAndNamespaces<usize>,
@@ -182,12 +186,12 @@ impl ImpactLimits {
 
     /// Ok if the annotation of `acknowledge` states the number of evicted pods, and the user may set it. Otherwise a
     /// hint for the message, which may be empty. `pods` is `None` if the number is not known.
-    pub(super) fn check_acknowledged(
+    pub(super) fn check_annotation_acknowledges_pods(
         &self,
-        check: &RuleCheck<'_>,
+        check: &RuleCheckContext<'_>,
         pods: Option<usize>,
     ) -> Result<(), String> {
-        let Some(Acknowledgement { annotation, groups }) = &self.acknowledge else {
+        let Some(AcknowledgementAnnotation { annotation, groups }) = &self.acknowledge else {
             return Err(String::new());
         };
         let may = groups.as_ref().is_none_or(|groups| {
@@ -255,7 +259,7 @@ pub(super) fn rule_impact(
         _ => (false, false),
     };
     let numbers = DevicesPodsAndNamespaces {
-        devices: if affects_pods { query.tainted_device_count(counts) } else { 0 },
+        devices: if affects_pods { query.device_count_tainted_for_scheduler(counts) } else { 0 },
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };

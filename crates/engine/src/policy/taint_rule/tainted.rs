@@ -7,9 +7,9 @@
 //!
 //! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
 
-use super::RuleCheck;
+use super::RuleCheckContext;
 use super::limits::{ImpactLimits, rule_impact};
-use crate::impact::{ClusterState, ProposedChange, TaintedDevices, TaintedDevicesQuery};
+use crate::impact::{ClusterState, ProposedChange, RuleTaintedDevices, RuleTaintedDevicesQuery};
 use crate::policy::ViolationReport;
 use crate::policy::schema::parse_percentage;
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -40,7 +40,7 @@ impl TaintedLimit {
 
 /// A request for a DeviceTaintRule, as a change to the set of rules in the cluster.
 struct TaintRuleChange<'c> {
-    check: &'c RuleCheck<'c>,
+    check: &'c RuleCheckContext<'c>,
     state: &'c ClusterState,
     /// The name of the stored rule that the request replaces; empty if it replaces none.
     name: &'c str,
@@ -51,48 +51,55 @@ struct TaintRuleChange<'c> {
 impl TaintRuleChange<'_> {
     /// Returns the devices that all rules together taint after the request. Without `by_class`, those of rules that also
     /// select by class or expression are left out, as a lower bound.
-    fn tainted_after(&self, by_class: bool) -> TaintedDevices<'_> {
-        self.tainted_with(Some(&self.new), by_class)
+    fn tainted_devices_after_request(&self, by_class: bool) -> RuleTaintedDevices<'_> {
+        self.tainted_devices_with_change(Some(&self.new), by_class)
     }
 
     /// Returns the devices that all rules together taint before the request.
-    fn tainted_before(&self) -> TaintedDevices<'_> {
-        self.tainted_with(self.old.as_ref(), true)
+    fn tainted_devices_before_request(&self) -> RuleTaintedDevices<'_> {
+        self.tainted_devices_with_change(self.old.as_ref(), true)
     }
 
-    fn tainted_with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
+    fn tainted_devices_with_change<'s>(
+        &'s self,
+        with: Option<&'s ProposedChange>,
+        by_class: bool,
+    ) -> RuleTaintedDevices<'s> {
         let (snapshot, profile) = (&*self.state.snapshot, self.check.context.profile);
-        TaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
+        RuleTaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class }
+            .devices_tainted_by_rules()
     }
 
     /// Returns the drivers that the policy is about.
-    fn drivers(&self) -> impl Iterator<Item = &str> {
-        let drivers = self.state.snapshot.driver_names();
-        drivers.filter(|driver| self.check.policy.scope.matches_driver(driver))
+    fn drivers_in_policy_scope(&self) -> impl Iterator<Item = &str> {
+        let drivers = self.state.snapshot.publishing_or_allocated_driver_names();
+        drivers.filter(|driver| self.check.policy.scope.matches_named_or_unknown_driver(driver))
     }
 
     /// Returns how many devices of the drivers that the policy is about are tainted.
-    fn count_tainted(&self, tainted: &TaintedDevices<'_>) -> usize {
-        self.drivers().map(|driver| tainted.count_for_driver(driver)).sum()
+    fn count_tainted_in_policy_scope(&self, tainted: &RuleTaintedDevices<'_>) -> usize {
+        self.drivers_in_policy_scope().map(|driver| tainted.count_for_driver(driver)).sum()
     }
 
     /// Returns by how much `maxTainted` is exceeded, if more devices are tainted than before the request; otherwise
     /// `None`. `driver` is that of the rule's selector.
-    fn exceeded_limit(
+    fn newly_exceeded_limit(
         &self,
         limit: TaintedLimit,
         driver: Option<&str>,
         by_class: bool,
-    ) -> Option<ExceededLimit> {
-        let after = self.tainted_after(by_class);
+    ) -> Option<ExceededLimitTexts> {
+        let after = self.tainted_devices_after_request(by_class);
         match limit {
             TaintedLimit::Number(limit) => {
-                let total = self.count_tainted(&after);
-                if total <= limit || total <= self.count_tainted(&self.tainted_before()) {
+                let total = self.count_tainted_in_policy_scope(&after);
+                if total <= limit
+                    || total <= self.count_tainted_in_policy_scope(&self.tainted_devices_before_request())
+                {
                     return None;
                 }
                 let devices = if limit == 1 { "device" } else { "devices" };
-                Some(ExceededLimit {
+                Some(ExceededLimitTexts {
                     found: format!("{total} devices"),
                     allowed: format!("{limit} {devices}"),
                     short: format!("all rules together would taint {total} devices; the limit is {limit}"),
@@ -102,7 +109,9 @@ impl TaintRuleChange<'_> {
                 let mut before = None;
                 let mut found = Vec::new();
                 let mut allowed = Vec::new();
-                for driver in self.drivers().filter(|name| driver.is_none_or(|driver| driver == *name)) {
+                for driver in
+                    self.drivers_in_policy_scope().filter(|name| driver.is_none_or(|driver| driver == *name))
+                {
                     let count = after.count_for_driver(driver);
                     // Of one device, one may always be tainted.
                     if count <= 1 {
@@ -110,13 +119,15 @@ impl TaintRuleChange<'_> {
                     }
                     let published = self.state.snapshot.published_device_count(driver);
                     let limit = (published * usize::from(percent) / 100).max(1);
-                    let grows = |before: &TaintedDevices<'_>| count > before.count_for_driver(driver);
-                    if count > limit && grows(before.get_or_insert_with(|| self.tainted_before())) {
+                    let grows = |before: &RuleTaintedDevices<'_>| count > before.count_for_driver(driver);
+                    if count > limit
+                        && grows(before.get_or_insert_with(|| self.tainted_devices_before_request()))
+                    {
                         found.push(format!("{count} of the {published} devices of driver {driver}"));
                         allowed.push(limit.to_string());
                     }
                 }
-                (!found.is_empty()).then(|| ExceededLimit {
+                (!found.is_empty()).then(|| ExceededLimitTexts {
                     found: join_with_and(&found),
                     allowed: format!("{percent}%, which is {}", join_with_and(&allowed)),
                     short: format!("all rules together would taint more than {percent}% of the devices"),
@@ -127,7 +138,7 @@ impl TaintRuleChange<'_> {
 }
 
 /// How many devices are tainted and how many `maxTainted` allows, as texts for the message.
-struct ExceededLimit {
+struct ExceededLimitTexts {
     /// The exceeded amount, such as `51 of the 1000 devices of driver gpu.example.com`.
     found: String,
     /// The limit, such as `5%, which is 50`.
@@ -137,8 +148,12 @@ struct ExceededLimit {
 
 impl ImpactLimits {
     /// Reports a rule with which all rules together taint more devices than `maxTainted` allows.
-    pub(super) fn check_tainted_devices(&self, check: &RuleCheck<'_>, report: &mut ViolationReport<'_>) {
-        let RuleCheck { admission, context, selection, cache, .. } = check;
+    pub(super) fn check_devices_tainted_by_all_rules(
+        &self,
+        check: &RuleCheckContext<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let RuleCheckContext { admission, context, selection, cache, .. } = check;
         let (Some(limit), view::ObjectBody::Rule(rule)) = (self.max_tainted, admission.object.body) else {
             return;
         };
@@ -146,14 +161,16 @@ impl ImpactLimits {
             return;
         }
         let policy = check.policy.describe();
-        let Some(state) = context.cluster else { return self.report_unknown_state(check, report) };
+        let Some(state) = context.cluster else {
+            return self.report_unavailable_cluster_state(check, report);
+        };
         let old = check.stored_rule().map(ProposedChange::from_decoded_rule);
         let new = ProposedChange::from_decoded_rule(rule);
         // Not `generateName`: a rule whose name is generated replaces none.
         let name = rule.metadata().name();
         let change = TaintRuleChange { check, state, name, new, old };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
-        let Some(excess) = change.exceeded_limit(limit, driver, true) else {
+        let Some(excess) = change.newly_exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.
             let short = match state.stale_seconds {
                 Some(_) => "cannot check this rule: the cluster state is not current",
@@ -167,9 +184,9 @@ impl ImpactLimits {
                 format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
             return self.report_unknown_impact(check, report, detail, short);
         };
-        let ExceededLimit { found, allowed, short } = &excess;
-        let is_certain = !change.tainted_after(true).has_class_rules()
-            || change.exceeded_limit(limit, driver, false).is_some();
+        let ExceededLimitTexts { found, allowed, short } = &excess;
+        let is_certain = !change.tainted_devices_after_request(true).has_class_or_expression_rules()
+            || change.newly_exceeded_limit(limit, driver, false).is_some();
         if !is_certain {
             let detail = format!(
                 "with this rule, all rules together taint at most {found}, but {policy} allows {allowed}; deviceClassName \
@@ -180,7 +197,7 @@ impl ImpactLimits {
         }
         let impact = cache.new.get_or_init(|| rule_impact(rule, state, admission, context));
         let pods = impact.as_ref().map(|impact| impact.numbers.pods);
-        let Err(hint) = self.check_acknowledged(check, pods) else { return };
+        let Err(hint) = self.check_annotation_acknowledges_pods(check, pods) else { return };
         let caveat = state.caveat();
         report
             .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))

@@ -12,7 +12,7 @@ use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::site;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::View as _;
-use tollgate_document::doc::{ChangeValue, DocChange, ValueKind};
+use tollgate_document::doc::{DocChange, OwnedJsonValue, ValueKind};
 
 /// Maximum number of requests and alternatives of a claim that get defaults; an API server accepts no more.
 const MAX_REQUESTS_WITH_DEFAULTS: usize = 32 * 8;
@@ -34,11 +34,11 @@ pub(in crate::policy) fn default_toleration_edits(
     }
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
     let mut lists = 0;
-    site::visit_requests(admission.object, &mut |_, _| lists += 1);
+    site::visit_requests_and_subrequests(admission.object, &mut |_, _| lists += 1);
     if lists > MAX_REQUESTS_WITH_DEFAULTS {
         return edits;
     }
-    site::visit_requests(admission.object, &mut |at, request| {
+    site::visit_requests_and_subrequests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
         let room = limit.saturating_sub(list.len());
         let mut added: Vec<&WrittenToleration> = Vec::new();
@@ -61,7 +61,7 @@ pub(in crate::policy) fn default_toleration_edits(
                 edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
             }
         } else {
-            let value = ChangeValue::List(added.into_iter().map(WrittenToleration::to_new_json).collect());
+            let value = OwnedJsonValue::List(added.into_iter().map(WrittenToleration::to_new_json).collect());
             let change = if list.value().exists() {
                 DocChange::Replace { node: list.value().index(), value }
             } else {

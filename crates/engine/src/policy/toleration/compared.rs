@@ -44,23 +44,23 @@ impl SampleToleration {
 
 impl TolerationPolicy {
     /// Returns all entries of the policy, including those derived from default tolerations.
-    pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
+    pub(in crate::policy) fn allow_default_and_deny_entries(&self) -> impl Iterator<Item = &TolerationEntry> {
         self.allow_and_default_entries().chain(&self.deny)
     }
 }
 
 /// What the TolerationPolicies that match allow and deny, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedTolerations<'s> {
+pub(in crate::policy) struct TolerationPoliciesToCompare<'s> {
     groups: Vec<TolerationEntryGroup<'s>>,
     now: Timestamp,
 }
 
-impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
+impl<'s> ComparedAspect<'s> for TolerationPoliciesToCompare<'s> {
     type Sample = SampleToleration;
 
     fn samples(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<SampleToleration> {
         let entries: Vec<&PolicyEntry> = policies_of_kind(policies, PolicySpec::toleration)
-            .flat_map(|(_, policy)| policy.entries().map(|grant| &grant.entry))
+            .flat_map(|(_, policy)| policy.allow_default_and_deny_entries().map(|grant| &grant.entry))
             .collect();
         if policies_of_kind(policies, PolicySpec::toleration).next().is_none() {
             return Vec::new();
@@ -106,10 +106,13 @@ impl<'s> ComparedAspect<'s> for ComparedTolerations<'s> {
         samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTolerations<'s> {
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> TolerationPoliciesToCompare<'s> {
         let group = |level| TolerationEntryGroup::from_policies(policies, level, Some(circumstances.now));
         let groups = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
-        ComparedTolerations { groups, now: circumstances.now }
+        TolerationPoliciesToCompare { groups, now: circumstances.now }
     }
 
     fn level(&self, sample: &SampleToleration) -> Option<FindingLevel> {
@@ -169,26 +172,26 @@ impl<'s> TolerationEntryGroup<'s> {
 }
 
 /// The tolerations that policies add to new claims, to be compared with those of the other set.
-pub(in crate::policy) struct ComparedDefaultTolerations<'s>(Vec<&'s WrittenToleration>);
+pub(in crate::policy) struct DefaultTolerationsToCompare<'s>(Vec<&'s WrittenToleration>);
 
-impl<'s> ComparedAspect<'s> for ComparedDefaultTolerations<'s> {
+impl<'s> ComparedAspect<'s> for DefaultTolerationsToCompare<'s> {
     type Sample = &'s WrittenToleration;
 
     fn samples(
         policies: &[MatchedPolicy<'s>],
         circumstances: &SampleContext<'_>,
     ) -> Vec<&'s WrittenToleration> {
-        ComparedDefaultTolerations::of(policies, circumstances).0
+        DefaultTolerationsToCompare::of(policies, circumstances).0
     }
 
     fn of(
         policies: &[MatchedPolicy<'s>],
         circumstances: &SampleContext<'_>,
-    ) -> ComparedDefaultTolerations<'s> {
+    ) -> DefaultTolerationsToCompare<'s> {
         let adding = policies_of_kind(policies, PolicySpec::toleration).filter(|(matched, _)| {
             circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_tolerations()
         });
-        ComparedDefaultTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
+        DefaultTolerationsToCompare(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
     /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not

@@ -2,8 +2,8 @@
 //!
 //! The verdict on a toleration is in [`super::check_tolerations`].
 
-use super::{SourcedEntry, TolerationEntryGroup};
-use crate::admission::{Labels, Operation};
+use super::{EntryWithPolicy, TolerationEntryGroup};
+use crate::admission::{LabelsIfKnown, Operation};
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
@@ -58,7 +58,7 @@ impl PolicySet {
     pub fn listed_tolerations(
         &self,
         namespace: &str,
-        labels: Labels<'_>,
+        labels: LabelsIfKnown<'_>,
         user: Value<'_>,
         now: Timestamp,
     ) -> Result<Vec<ListedTolerationEntries>, String> {
@@ -73,7 +73,7 @@ impl PolicySet {
                 ScopeMatch::Yes => {
                     matched.push(MatchedPolicy { policy, binds: !policy.exempt.exempts_user(user) })
                 }
-                ScopeMatch::Unknown => return Err(policy.id()),
+                ScopeMatch::Unknown => return Err(policy.kind_and_name()),
             }
         }
         let levels = FindingLevel::ALL.into_iter().rev();
@@ -95,10 +95,10 @@ fn list_entries(
     }
     let named = |is_meant: &dyn Fn(&MatchedPolicy<'_>, &super::TolerationPolicy) -> bool| -> Vec<String> {
         let meant = ours.iter().filter(|(matched, policy)| is_meant(matched, policy));
-        meant.map(|(matched, _)| matched.policy.id()).collect()
+        meant.map(|(matched, _)| matched.policy.kind_and_name()).collect()
     };
     let group = TolerationEntryGroup::from_policies(policies, action, Some(now));
-    let entries = |grants: Option<&Vec<SourcedEntry<'_>>>| -> Vec<ListedEntry> {
+    let entries = |grants: Option<&Vec<EntryWithPolicy<'_>>>| -> Vec<ListedEntry> {
         grants
             .into_iter()
             .flatten()
@@ -107,7 +107,7 @@ fn list_entries(
                 entry: Some(grant.entry.clone()),
                 reason: grant.terms.reason.as_deref().map(str::to_owned),
                 expires: grant.terms.expires.map(gotime::rfc3339),
-                ..listed_entry_of(matched.policy, &grant.terms.location)
+                ..listed_entry_without_text(matched.policy, &grant.terms.location)
             })
             .collect()
     };
@@ -117,7 +117,7 @@ fn list_entries(
     {
         defaults.extend(policy.defaults.iter().enumerate().map(|(index, default)| ListedEntry {
             text: default.to_string(),
-            ..listed_entry_of(matched.policy, &format!("defaults[{index}]"))
+            ..listed_entry_without_text(matched.policy, &format!("defaults[{index}]"))
         }));
     }
     Some(ListedTolerationEntries {
@@ -133,9 +133,9 @@ fn list_entries(
 }
 
 /// Creates a list entry for an entry of a policy, without its text and terms.
-fn listed_entry_of(policy: &Policy, location: &str) -> ListedEntry {
+fn listed_entry_without_text(policy: &Policy, location: &str) -> ListedEntry {
     ListedEntry {
-        policy: policy.id(),
+        policy: policy.kind_and_name(),
         source: policy.source.to_string(),
         location: location.to_owned(),
         text: String::new(),

@@ -8,7 +8,7 @@ use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTa
 use tollgate_api::conform::suggest::distance;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
-use tollgate_document::doc::{ChangeValue, Value};
+use tollgate_document::doc::{OwnedJsonValue, Value};
 
 /// A toleration as a user would write it, with owned texts; an empty text is a field that is not set.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub(in crate::policy) struct WrittenToleration {
 
 impl WrittenToleration {
     /// Reads an entry of `defaults`; a missing operator becomes `Equal`.
-    pub(in crate::policy) fn read(item: Value<'_>) -> WrittenToleration {
+    pub(in crate::policy) fn read_with_default_operator(item: Value<'_>) -> WrittenToleration {
         let operator = item.get("operator").str();
         WrittenToleration {
             key: item.get("key").str().into(),
@@ -96,11 +96,13 @@ impl WrittenToleration {
     }
 
     /// Returns the toleration as a new JSON object, to be added to a list.
-    pub(in crate::policy) fn to_new_json(&self) -> ChangeValue {
-        let mut fields: Vec<(&'static str, ChangeValue)> =
-            self.non_empty_text_fields().map(|(name, text)| (name, ChangeValue::Str(text.into()))).collect();
-        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", ChangeValue::Int(seconds))));
-        ChangeValue::Object(fields)
+    pub(in crate::policy) fn to_new_json(&self) -> OwnedJsonValue {
+        let mut fields: Vec<(&'static str, OwnedJsonValue)> = self
+            .non_empty_text_fields()
+            .map(|(name, text)| (name, OwnedJsonValue::Str(text.into())))
+            .collect();
+        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", OwnedJsonValue::Int(seconds))));
+        OwnedJsonValue::Object(fields)
     }
 }
 
@@ -188,7 +190,7 @@ mod tests {
     /// Returns suggestions for a toleration based on these allow entries.
     fn offered_by(toleration: &str, entries: &[PolicyEntry]) -> String {
         let doc = doc::parse(toleration).unwrap();
-        let wanted = WrittenToleration::read(doc.root());
+        let wanted = WrittenToleration::read_with_default_operator(doc.root());
         let near = allowed_instead(
             &wanted,
             tollgate_api::profile::DEFAULT,

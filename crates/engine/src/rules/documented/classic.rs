@@ -21,7 +21,9 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
             status::check_classic_status(cx, admission, claim)
         }
         ObjectBody::ClassicClaim(claim) => claim::check_classic_claim(cx, admission, claim),
-        ObjectBody::Pods(_) if !admission.is_status() => pod::check_classic_pod(cx, admission),
+        ObjectBody::Pods(_) if !admission.is_status() => {
+            pod::check_claim_templates_inside_classic_pod(cx, admission)
+        }
         _ => {}
     }
 }

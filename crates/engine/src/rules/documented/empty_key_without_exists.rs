@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
     // An operator that is unknown is refused by the server itself.
     if toleration.key().is_empty() && toleration.operator() == "Equal" {
         cx.report(EMPTY_KEY_WITHOUT_EXISTS, &at.field("operator"))
-            .invalid(BadValue::go_named_string("Equal"), DETAIL)
+            .invalid(BadValue::json_quoted_string("Equal"), DETAIL)
             .help("set `key` to the key of the taint; with Equal, an empty key tolerates every taint with this value");
     }
 }

@@ -74,7 +74,7 @@ fn check_patched_attribute_name(cx: &mut RuleContext<'_, '_>, map_at: &Path<'_>,
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
 fn check_patched_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     attributes::check_string_and_version(cx, PATCH_ATTRIBUTE_VALUE, at, attribute);
-    let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
+    let values = attribute.json().members().filter(|(_, value)| !value.is_null_or_absent()).count();
     if values != 1 {
         let value = BadValue::Json(attribute.json().to_json_cut_after(cx.max_value_bytes()).into());
         cx.report(PATCH_ATTRIBUTE_VALUE, at)
@@ -94,7 +94,7 @@ fn check_taints(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, patch: DevicePatch<
         taint::check_taint(cx, &at, new, None);
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !PATCH_EFFECTS.contains(&new.effect()) {
-            let value = BadValue::go_named_string(new.effect());
+            let value = BadValue::json_quoted_string(new.effect());
             cx.report(PATCH_TAINT_EFFECT, &at.field("effect"))
                 .not_supported(value, || supported_values(&PATCH_EFFECTS));
         }

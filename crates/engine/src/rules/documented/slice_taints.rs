@@ -30,26 +30,26 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
             .too_many(BadValue::Excess { count, limit }, format_args!("KEP-5055 allows at most {limit}"));
     }
     for (index, entry) in taints.iter().enumerate() {
-        check_entry_around_taint(cx, &taints_at.index(index), entry);
+        check_entry_except_its_taint(cx, &taints_at.index(index), entry);
     }
 }
 
 /// Checks an entry of `spec.taints` except for the taint in it: the device, and that the taint is not both nested and
 /// inlined.
-fn check_entry_around_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
+fn check_entry_except_its_taint(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
         cx.report(SLICE_TAINT_DEVICE, &device_at).required("");
     } else {
         naming::check_dns_label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
     }
-    if entry.json().get("taint").is_null() {
+    if entry.json().get("taint").is_null_or_absent() {
         return;
     }
     let inlined = entry
         .json()
         .members()
-        .find(|(key, value)| !matches!(key.text(), "device" | "taint") && !value.is_null());
+        .find(|(key, value)| !matches!(key.text(), "device" | "taint") && !value.is_null_or_absent());
     if let Some((key, _)) = inlined {
         cx.report(NESTED_AND_INLINED_TAINT, &at.field(key.text()))
             .forbidden("may not be specified when `taint` is set")

@@ -12,7 +12,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, placed: &Locate
     }
     let (taint, documented) = (placed.taint, cx.profile.documented);
     if let Some(limit) = documented.taint_data
-        && !taint.data().is_null()
+        && !taint.data().is_null_or_absent()
         && cx.is_oversized(taint.data(), limit)
     {
         cx.report(OVERSIZED_TAINT_DATA, &at.field("data")).too_long(limit);

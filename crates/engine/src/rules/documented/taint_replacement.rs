@@ -21,8 +21,8 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         return;
     }
     for way in FoundationDbCluster::REPLACEMENT_PATHS {
-        if let Some(replacements) = cluster.replacements(way) {
-            Path::ROOT.visit_with_fields(way, &mut |at| check_replacements(cx, at, replacements));
+        if let Some(replacements) = cluster.replacements_at_path(way) {
+            Path::ROOT.call_with_nested_field_path(way, &mut |at| check_replacements(cx, at, replacements));
         }
     }
 }

@@ -9,7 +9,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown {
         return;
     }
-    site::visit_requests(admission.object, &mut |at, request| {
+    site::visit_requests_and_subrequests(admission.object, &mut |at, request| {
         if request.admin_access() == Some(true) {
             let detail = "not checked, because the labels of the namespace are not available";
             let label = cx.profile.admin_access_label;

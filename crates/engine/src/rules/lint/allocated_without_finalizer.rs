@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     let ObjectBody::ClassicClaim(claim) = admission.object.body else { return };
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
-    if loses_last_finalizer(admission) {
+    if allocated_claim_loses_last_finalizer(admission) {
         cx.report(ALLOCATED_WITHOUT_FINALIZER, &at).required(DETAIL).help(
             "the driver must free the resource and reset `status.phase` before it removes its finalizer",
         );
@@ -37,7 +37,7 @@ fn has_allocated_resource(claim: ClassicClaim<'_>) -> bool {
 
 /// True if an update removes the last finalizer from a claim that is stored as allocated. Lints must run on such an
 /// update although its spec is unchanged.
-pub fn loses_last_finalizer(admission: &DecodedAttributes<'_>) -> bool {
+pub fn allocated_claim_loses_last_finalizer(admission: &DecodedAttributes<'_>) -> bool {
     let (ObjectBody::ClassicClaim(claim), Some(ObjectBody::ClassicClaim(stored))) =
         (admission.object.body, admission.old_object.map(|old| old.body))
     else {

@@ -29,7 +29,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         && ![claim, old].map(is_selected).contains(&true)
     {
         cx.report(ALLOCATED_WITHOUT_NODE, &Path::ROOT.field("status").field("phase"))
-            .invalid(BadValue::go_named_string("Allocated"), DETAIL)
+            .invalid(BadValue::json_quoted_string("Allocated"), DETAIL)
             .help("the driver must wait for `status.scheduling.scheduler.selectedNode` before it sets `phase: Allocated`");
     }
 }

@@ -15,6 +15,6 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
         effect => format!("`operator: Exists` without a key tolerates every {effect} taint on every device"),
     };
     cx.report(BLANKET_TOLERATION, &at.field("operator"))
-        .invalid(BadValue::go_named_string("Exists"), detail)
+        .invalid(BadValue::json_quoted_string("Exists"), detail)
         .help("set `key` to the key of the taint that you want to tolerate");
 }

@@ -27,7 +27,9 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
                 ),
             ] {
                 let Some(name) = name else { continue };
-                let Some(found) = claims.nearest_in_other_namespace(kind, name, namespace) else { continue };
+                let Some(found) = claims.nearest_if_only_in_other_namespaces(kind, name, namespace) else {
+                    continue;
+                };
                 let (kind, own) = (kind.name(), admission.object.kind().name());
                 let (other, file, line) = (&found.namespace, &found.file, found.line);
                 let detail = format_args!(

@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     if admission.is_status() {
         return;
     }
-    site::visit_claim_templates(admission.object, &mut |at, _| {
+    site::visit_pod_claim_templates(admission.object, &mut |at, _| {
         cx.report(CLASSIC_POD_CLAIM, at)
             .forbidden(TEMPLATE_DETAIL)
             .help("create a ResourceClaimTemplate and set `resourceClaimTemplateName` to its name");

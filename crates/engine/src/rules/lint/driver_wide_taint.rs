@@ -17,7 +17,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &Dev
         return;
     }
     // A name that no driver can have is refused by the server, and uppercase letters match nothing.
-    let Some(driver) = selector.driver().filter(|driver| names::is_subdomain(driver)) else { return };
+    let Some(driver) = selector.driver().filter(|driver| names::has_subdomain_shape(driver)) else { return };
     let consequence = match selection.taint.effect() {
         "NoExecute" => "all pods that use one are evicted",
         _ => "pods that need one stay pending",

@@ -28,7 +28,7 @@ pub(super) fn check<'d>(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<
             let edit = || Edit::Remove { at: later_at.owned() };
             reported
                 .help("remove one of the two tolerations")
-                .fix(|| Fix::safe("Remove the repeated toleration", edit()));
+                .fix_if_fixable(|| Fix::safe("Remove the repeated toleration", edit()));
         } else {
             reported.help(HELP);
         }

@@ -13,6 +13,7 @@ const NO_DEVICES_DETAIL: &str = "if the selector is missing, the rule selects no
 const HELP_NO_DEVICES: &str = "in Kubernetes 1.37.0 and earlier, the scheduler treats every device as tainted (fixed after \
                                1.37.0); set `driver`, `pool` or `device`";
 
+/// Reports an absent selector, but not an empty one, of rules whose effect is `NoSchedule` or `NoExecute`.
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     if selection.selector.is_some() || !selection.affects_pods() {
         return;

@@ -15,7 +15,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
         cx.report(NEGATIVE_TOLERATION_SECONDS, &at.field("tolerationSeconds"))
             .invalid(BadValue::Int(seconds), detail)
             .help("set the field to 0, or remove it to tolerate the taint forever")
-            .fix(|| {
+            .fix_if_fixable(|| {
                 let (at, value) = (at.field("tolerationSeconds").owned(), NewValue::Literal("0".into()));
                 Fix::safe(format!("Replace `{seconds}` with `0`"), Edit::Set { at, value }).marked_unsafe()
             });

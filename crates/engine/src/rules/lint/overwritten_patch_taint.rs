@@ -10,7 +10,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintLi
     if taints.owner != TaintOwner::Patch {
         return;
     }
-    let identity = |entry| taint_identity(taints.device_and_taint(entry).1);
+    let identity = |entry| key_and_effect_identity(taints.device_and_taint(entry).1);
     duplicates::for_each_repeat(taints.entries(), identity, |(first, entry), (later, again)| {
         let ((_, taint), (_, again)) = (taints.device_and_taint(entry), taints.device_and_taint(again));
         if taint.value() != again.value() {
@@ -23,6 +23,6 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, taints: TaintLi
 }
 
 /// Returns key and effect of a taint: of taints with equal identities, a device gets only one.
-fn taint_identity(taint: Taint<'_>) -> [&[u8]; 4] {
+fn key_and_effect_identity(taint: Taint<'_>) -> [&[u8]; 4] {
     [taint.key(), taint.effect(), "", ""].map(str::as_bytes)
 }

@@ -15,8 +15,8 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
         return;
     }
     for (index, way) in FoundationDbCluster::REPLACEMENT_PATHS.into_iter().enumerate() {
-        let Some(replacements) = cluster.replacements(way) else { continue };
-        Path::ROOT.visit_with_fields(way, &mut |at| {
+        let Some(replacements) = cluster.replacements_at_path(way) else { continue };
+        Path::ROOT.call_with_nested_field_path(way, &mut |at| {
             if index > 0 {
                 let detail =
                     "the operator ignores this field and reads `spec.automationOptions.replacements` instead";

@@ -11,7 +11,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
     if toleration.effect() == "None" && cx.profile.effects.contains(&"None") {
         let detail = "has no effect: taints with `effect: None` neither block nor evict pods";
         cx.report(TOLERATION_OF_NONE, &at.field("effect"))
-            .invalid(BadValue::go_named_string("None"), detail)
+            .invalid(BadValue::json_quoted_string("None"), detail)
             .help("remove the toleration, or set `effect` to NoSchedule or NoExecute");
     }
 }

@@ -9,7 +9,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     if admission.is_status() {
         return;
     }
-    site::visit_claim_spec(admission.object, |at, spec| {
+    site::visit_claim_or_template_spec(admission.object, |at, spec| {
         let devices_at = at.field("devices");
         let constraints_at = devices_at.field("constraints");
         for (index, constraint) in spec.devices().constraints().iter().enumerate() {

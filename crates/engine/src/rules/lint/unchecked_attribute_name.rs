@@ -6,7 +6,7 @@ use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use crate::site;
 use tollgate_api::view::{ClaimSpec, Device, ObjectBody, SliceSpec};
 use tollgate_document::field::Path;
-use tollgate_formats::names::{self, LastDomain};
+use tollgate_formats::names::{self, LastValidDomainCache};
 
 const DETAIL: &str = "API servers do not validate names with more than one slash";
 const HELP: &str =
@@ -16,59 +16,66 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     let spec_at = Path::ROOT.field("spec");
     match admission.object.body {
         _ if admission.is_status() => {}
-        ObjectBody::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
-        _ => site::visit_claim_spec(admission.object, |at, spec| check_claim(cx, at, spec)),
+        ObjectBody::Slice(slice) => check_attribute_and_capacity_names(cx, &spec_at, slice.spec()),
+        _ => site::visit_claim_or_template_spec(admission.object, |at, spec| {
+            check_constraint_attribute_names(cx, at, spec)
+        }),
     }
 }
 
-fn check_slice(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+fn check_attribute_and_capacity_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
         let device_at = devices_at.index(index);
         let body_at = Device::body_path(&device_at, cx.version);
         let body = device.body(cx.version);
         let (attributes_at, capacity_at) = (body_at.field("attributes"), body_at.field("capacity"));
-        let mut domains = LastDomain::default();
+        let mut domains = LastValidDomainCache::default();
         for (name, _) in body.attributes().iter() {
-            check_attribute_name(cx, &attributes_at.key(name), name, &mut domains);
+            report_name_with_several_slashes(cx, &attributes_at.key(name), name, &mut domains);
         }
         for (name, _) in body.capacity().iter() {
-            check_attribute_name(cx, &capacity_at.key(name), name, &mut domains);
+            report_name_with_several_slashes(cx, &capacity_at.key(name), name, &mut domains);
         }
     }
 }
 
-fn check_claim(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+fn check_constraint_attribute_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     let devices_at = at.field("devices");
     let constraints_at = devices_at.field("constraints");
-    let mut domains = LastDomain::default();
+    let mut domains = LastValidDomainCache::default();
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         let constraint_at = constraints_at.index(index);
         if let Some(name) = constraint.match_attribute() {
-            check_attribute_name(cx, &constraint_at.field("matchAttribute"), name, &mut domains);
+            report_name_with_several_slashes(cx, &constraint_at.field("matchAttribute"), name, &mut domains);
         }
         if let Some(name) = constraint.distinct_attribute() {
-            check_attribute_name(cx, &constraint_at.field("distinctAttribute"), name, &mut domains);
+            report_name_with_several_slashes(
+                cx,
+                &constraint_at.field("distinctAttribute"),
+                name,
+                &mut domains,
+            );
         }
     }
 }
 
 /// True if API servers validate the name: it has at most one slash.
-fn is_checked_by_server<'d>(name: &'d str, domains: &mut LastDomain<'d>) -> bool {
-    if domains.name_after(name).is_some_and(|rest| !rest.contains('/')) {
+fn has_at_most_one_slash<'d>(name: &'d str, domains: &mut LastValidDomainCache<'d>) -> bool {
+    if domains.strip_cached_domain(name).is_some_and(|rest| !rest.contains('/')) {
         return true;
     }
     let (before, _) = names::split_prefix(name);
-    before.is_none_or(|before| domains.is_subdomain(before) || !before.contains('/'))
+    before.is_none_or(|before| domains.has_subdomain_shape(before) || !before.contains('/'))
 }
 
-fn check_attribute_name<'d>(
+fn report_name_with_several_slashes<'d>(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     name: &'d str,
-    domains: &mut LastDomain<'d>,
+    domains: &mut LastValidDomainCache<'d>,
 ) {
-    if !is_checked_by_server(name, domains) {
+    if !has_at_most_one_slash(name, domains) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }
 }

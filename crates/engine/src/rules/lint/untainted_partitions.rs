@@ -31,7 +31,8 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     }
     let (spec, version) = (slice.spec(), cx.version);
     let is_concerned = |device: Device<'_>| {
-        !device.body(version).consumes_counters().is_empty() && is_tainted(device, version)
+        !device.body(version).consumes_counters().is_empty()
+            && has_no_schedule_or_no_execute_taint(device, version)
     };
     if !spec.devices().iter().any(is_concerned) {
         return;
@@ -40,7 +41,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     let spec_at = Path::ROOT.field("spec");
     let devices_at = spec_at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| is_concerned(*device)) {
-        let sharers = consumers.untainted_sharers(index, device, version);
+        let sharers = consumers.sharers_if_none_is_tainted(index, device, version);
         let named: Vec<&str> = sharers.iter().take(MAX_NAMED_DEVICES).copied().collect();
         let named = named.join(", ");
         let device_at = devices_at.index(index);
@@ -71,7 +72,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
 }
 
 /// True if the scheduler gives the device only to claims that tolerate a taint.
-fn is_tainted(device: Device<'_>, version: Version) -> bool {
+fn has_no_schedule_or_no_execute_taint(device: Device<'_>, version: Version) -> bool {
     let mut taints = site::taints_of(device.body(version)).iter();
     taints.any(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"))
 }
@@ -94,8 +95,8 @@ impl<'d> ConsumersByCounter<'d> {
     fn new(spec: SliceSpec<'d>, version: Version) -> ConsumersByCounter<'d> {
         let mut by_counter: HashMap<_, CounterConsumers<'d>, RandomState> = HashMap::default();
         for (index, device) in spec.devices().iter().enumerate() {
-            let is_tainted = is_tainted(device, version);
-            for counter in consumed_counters(device, version) {
+            let is_tainted = has_no_schedule_or_no_execute_taint(device, version);
+            for counter in nonzero_consumed_counters(device, version) {
                 let consumers = by_counter.entry(counter).or_default();
                 consumers.devices.push((index, device.name()));
                 consumers.tainted += usize::from(is_tainted);
@@ -106,9 +107,9 @@ impl<'d> ConsumersByCounter<'d> {
 
     /// Returns the names of the other devices that consume a counter of a tainted device, in order; none if one of them
     /// is tainted.
-    fn untainted_sharers(&self, index: usize, device: Device<'d>, version: Version) -> Vec<&'d str> {
+    fn sharers_if_none_is_tainted(&self, index: usize, device: Device<'d>, version: Version) -> Vec<&'d str> {
         let consumers =
-            || consumed_counters(device, version).filter_map(|counter| self.by_counter.get(&counter));
+            || nonzero_consumed_counters(device, version).filter_map(|counter| self.by_counter.get(&counter));
         // Only this device itself is tainted, so each counter is looked at for one device: the total cost is linear.
         if consumers().any(|consumers| consumers.tainted > 1) {
             return Vec::new();
@@ -122,7 +123,7 @@ impl<'d> ConsumersByCounter<'d> {
 }
 
 /// Returns the counters that a device consumes more than zero of, each as counter set and counter.
-fn consumed_counters(device: Device<'_>, version: Version) -> impl Iterator<Item = (&str, &str)> {
+fn nonzero_consumed_counters(device: Device<'_>, version: Version) -> impl Iterator<Item = (&str, &str)> {
     device.body(version).consumes_counters().iter().flat_map(|consumed| {
         let is_consumed = |counter: view::Counter<'_>| {
             view::quantity(counter.json().get("value")).is_some_and(|amount| !amount.is_zero())

@@ -46,7 +46,7 @@ pub fn taint_reach_change(admission: &DecodedAttributes<'_>) -> ReachChange {
             patch_reach_change(old.spec().devices(), new.spec().devices())
         }
         // Devices go by their names, and those are names within a pool.
-        (Some(ObjectBody::Slice(old)), ObjectBody::Slice(new)) if !is_same_pool(old, new) => {
+        (Some(ObjectBody::Slice(old)), ObjectBody::Slice(new)) if !is_same_driver_and_pool(old, new) => {
             ReachChange::Wider
         }
         _ => ReachChange::Other,
@@ -54,7 +54,7 @@ pub fn taint_reach_change(admission: &DecodedAttributes<'_>) -> ReachChange {
 }
 
 /// True if both slices list devices of the same driver and pool.
-fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
+fn is_same_driver_and_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     let (old, new) = (old.spec(), new.spec());
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
 }
@@ -68,12 +68,13 @@ fn rule_reach_change(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> ReachCha
         // To the scheduler that is every device, to the eviction controller none.
         (None, Some(_)) => evicts,
         (Some(_), None) => true,
-        (Some(old), Some(new)) => !is_same_or_narrower(old, new),
+        (Some(old), Some(new)) => !is_new_selector_same_or_narrower(old, new),
     };
     let is_other = !has_same_key_and_value(old_taint, new_taint);
     let affects_pods = new_taint.effect() != "None";
     if selects_more
-        || !TaintStrength::from_taint(old_taint).is_at_least(&TaintStrength::from_taint(new_taint))
+        || !TaintStrength::from_taint(old_taint)
+            .is_at_least_as_strong_as(&TaintStrength::from_taint(new_taint))
         || is_other && affects_pods
     {
         ReachChange::Wider
@@ -90,9 +91,9 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
         (None, _) => true,
         // An empty filter is for all devices, and so is none.
         (Some(old), None) => {
-            is_same_or_narrower(old, TaintSelector::of(tollgate_document::doc::Value::absent()))
+            is_new_selector_same_or_narrower(old, TaintSelector::of(tollgate_document::doc::Value::absent()))
         }
-        (Some(old), Some(new)) => is_same_or_narrower(old, new),
+        (Some(old), Some(new)) => is_new_selector_same_or_narrower(old, new),
     };
     if !is_narrowed {
         return ReachChange::Wider;
@@ -101,7 +102,8 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
     let has = |taint: Taint<'_>| {
         before.iter().any(|stored| {
             has_same_key_and_value(stored, taint)
-                && TaintStrength::from_taint(stored).is_at_least(&TaintStrength::from_taint(taint))
+                && TaintStrength::from_taint(stored)
+                    .is_at_least_as_strong_as(&TaintStrength::from_taint(taint))
                 && has_same_description_and_data(stored, taint)
         })
     };
@@ -115,18 +117,18 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
 
 /// True if the new selector has every criterion of the old one, so that it matches nothing that the old one does not
 /// match.
-pub(crate) fn is_same_or_narrower(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+pub(crate) fn is_new_selector_same_or_narrower(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
     keeps(old.driver(), new.driver())
         && keeps(old.pool(), new.pool())
         && keeps(old.device(), new.device())
         && keeps(old.device_class_name(), new.device_class_name())
-        && has_all_expressions(old, new)
+        && new_has_all_expressions_of_old(old, new)
 }
 
 /// True if the new selector has every expression of the old one. All expressions of a selector must hold, so additional
 /// ones only make it select less.
-fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+fn new_has_all_expressions_of_old(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     if old.selectors().is_empty() {
         return true;
     }
@@ -169,7 +171,7 @@ impl TaintStrength {
     }
 
     /// True if the taint with strength `new` is not stronger than this one.
-    pub(super) fn is_at_least(&self, new: &TaintStrength) -> bool {
+    pub(super) fn is_at_least_as_strong_as(&self, new: &TaintStrength) -> bool {
         if new.rate > self.rate {
             return false;
         }

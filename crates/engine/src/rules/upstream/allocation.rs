@@ -31,7 +31,7 @@ const CONFIG_SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
-pub fn check_allocation_result(
+pub fn check_allocation_new_or_unchanged(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
@@ -50,7 +50,7 @@ pub fn check_allocation_result(
             .declarative_only()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let value = hub::printed_value(cx, allocation.json(), &ALLOCATION_TYPE);
+        let value = hub::go_printed_value(cx, allocation.json(), &ALLOCATION_TYPE);
         cx.report(ALLOCATION_CHANGED, at).invalid(value, "field is immutable");
     }
 }
@@ -67,12 +67,24 @@ fn check_new_allocation(
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
     let (results, configs) = (allocation.devices().results(), allocation.devices().config());
-    if lists::should_check_items(cx, TOO_MANY_RESULTS, &results_at, results.len(), RESULTS_LIMIT) {
+    if lists::report_too_many_and_should_continue(
+        cx,
+        TOO_MANY_RESULTS,
+        &results_at,
+        results.len(),
+        RESULTS_LIMIT,
+    ) {
         for (index, result) in results.iter().enumerate() {
             check_allocated_device(cx, &results_at.index(index), result, names);
         }
     }
-    if lists::should_check_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
+    if lists::report_too_many_and_should_continue(
+        cx,
+        TOO_MANY_RESULTS,
+        &config_at,
+        configs.len(),
+        CONFIGS_LIMIT,
+    ) {
         for (index, config) in configs.iter().enumerate() {
             let at = config_at.index(index);
             let (source, source_at) = (config.source(), at.field("source"));
@@ -80,11 +92,9 @@ fn check_new_allocation(
                 cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
             } else if !CONFIG_SOURCES.contains(&source) {
                 let value = lists::named_go_string(cx, source);
-                cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().not_one_of(
-                    value,
-                    source,
-                    CONFIG_SOURCES,
-                );
+                cx.report(ALLOCATION_CONFIG_SOURCE, &source_at)
+                    .covered_by_declarative()
+                    .not_supported_with_suggestion(value, source, CONFIG_SOURCES);
             }
             constraints::check_references(cx, &at.field("requests"), config.requests(), names);
             config::check_opaque(cx, &at, config.opaque(), false);
@@ -171,7 +181,7 @@ pub fn check_share_id(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>,
 /// Reports admin access in an allocation if the namespace does not allow it, unless the stored allocation has it
 /// already.
 // upstream v1.36 AuthorizedForAdminStatus
-pub fn check_allocated_admin_access(
+pub fn check_new_admin_access_in_allocation(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,

@@ -8,7 +8,7 @@ use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use tollgate_document::doc::{FieldName, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::names::{self, LastDomain};
+use tollgate_formats::names::{self, LastValidDomainCache};
 
 /// Maximum number of attributes and capacities of a device, together.
 const MAX_ATTRIBUTES: usize = 32;
@@ -19,7 +19,11 @@ const VALUE_FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bo
 
 /// Checks the number of attributes, capacities and values of the device at `at`.
 // upstream v1.36 validateDevice
-pub fn check_attribute_count(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_attribute_capacity_and_value_counts(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    body: DeviceBody<'_>,
+) {
     let (mut attributes, mut values) = (0, 0);
     for (_, attribute) in body.attributes().value().members() {
         attributes += 1;
@@ -61,7 +65,7 @@ fn has_list_value(attribute: Attribute<'_>) -> bool {
 
 /// Checks the names and values of the attributes at `at`.
 pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
-    let mut domains = LastDomain::default();
+    let mut domains = LastValidDomainCache::default();
     for (name, attribute) in attributes.iter() {
         if !qualified::is_surely_valid(name, &mut domains) {
             let name_at = path_of_bad_key(cx.profile, at, name, MAX_ATTRIBUTE_NAME_BYTES);
@@ -70,7 +74,11 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > MAX_ATTRIBUTE_NAME_BYTES {
             cx.check_with_declarative_if_changed(true, |cx| {
-                check_attribute_value(cx, &at.short_key(name, MAX_ATTRIBUTE_NAME_BYTES), attribute)
+                check_attribute_value(
+                    cx,
+                    &at.key_shortened_by_server(name, MAX_ATTRIBUTE_NAME_BYTES),
+                    attribute,
+                )
             });
             cx.check_declaratively_only(|cx| check_attribute_value(cx, &at.key(name), attribute));
         } else {
@@ -81,13 +89,13 @@ pub fn check_attributes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attributes:
 
 /// True if the attribute has one value only, and that is a number, a bool, or a string that is not too long. Nearly all
 /// attributes are of this kind, and need no further checks.
-fn has_one_plain_value(attribute: Attribute<'_>) -> bool {
+fn has_one_trivially_valid_value(attribute: Attribute<'_>) -> bool {
     let mut members = attribute.json().members();
     let (Some((key, value)), None) = (members.next(), members.next()) else { return false };
     match value.kind() {
         ValueKind::Number | ValueKind::Bool => true,
         ValueKind::String => {
-            key.is_named(const { FieldName::from_text("string") })
+            key.is_key_named(const { FieldName::from_text("string") })
                 && value.text().len() <= MAX_ATTRIBUTE_VALUE_BYTES
         }
         _ => false,
@@ -97,14 +105,14 @@ fn has_one_plain_value(attribute: Attribute<'_>) -> bool {
 /// Checks one value: its length, its version syntax, and that there is exactly one.
 // upstream v1.36 validateDeviceAttribute
 fn check_attribute_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    if has_one_plain_value(attribute) {
+    if has_one_trivially_valid_value(attribute) {
         return;
     }
     check_string_and_version(cx, ATTRIBUTE_VALUE, at, attribute);
     if has_list_value(attribute) {
         check_list_values(cx, at, attribute);
     }
-    check_one_value_set(cx, at, attribute);
+    check_exactly_one_value_is_set(cx, at, attribute);
 }
 
 /// Checks the length of a string or version, and the syntax of a version.
@@ -153,14 +161,14 @@ fn check_version_value(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>
 }
 
 /// Checks that an attribute has exactly one value. Only hand-written validation counts an empty list as a value.
-fn check_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+fn check_exactly_one_value_is_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `VALUE_FIELDS`, once.
-    let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
+    let values = || attribute.json().members().filter(|(_, value)| !value.is_null_or_absent());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
     if cx.is_declarative && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
         let filled = |field: &&&str| {
             let value = attribute.json().get(field);
-            !value.is_null() && is_filled(value)
+            !value.is_null_or_absent() && is_filled(value)
         };
         let names: Vec<&str> = VALUE_FIELDS.iter().filter(filled).copied().collect();
         let all = VALUE_FIELDS.map(|field| format!("`{field}`")).join(", ");
@@ -182,7 +190,7 @@ fn check_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: A
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = hub::printed_value(cx, attribute.json(), &hub::PRINTED_ATTRIBUTE_TYPE);
+            let value = hub::go_printed_value(cx, attribute.json(), &hub::PRINTED_ATTRIBUTE_TYPE);
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

@@ -19,8 +19,8 @@ pub fn check_binding_conditions(
     failures: Strings<'_>,
 ) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
-    check_condition_names(cx, &conditions_at, conditions);
-    check_condition_names(cx, &failures_at, failures);
+    check_condition_count_and_names(cx, &conditions_at, conditions);
+    check_condition_count_and_names(cx, &failures_at, failures);
     if !cx.is_hand_written {
         return;
     }
@@ -33,19 +33,24 @@ pub fn check_binding_conditions(
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        let value = hub::printed_value(cx, conditions.0, &hub::STRING_LIST_TYPE);
+        let value = hub::go_printed_value(cx, conditions.0, &hub::STRING_LIST_TYPE);
         cx.report(BINDING_CONDITIONS, &conditions_at).invalid(value, detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        let value = hub::printed_value(cx, failures.0, &hub::STRING_LIST_TYPE);
+        let value = hub::go_printed_value(cx, failures.0, &hub::STRING_LIST_TYPE);
         cx.report(BINDING_CONDITIONS, &failures_at).invalid(value, detail);
     }
 }
 
-fn check_condition_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    if !lists::should_check_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
-        || !cx.is_hand_written
+fn check_condition_count_and_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
+    if !lists::report_too_many_and_should_continue(
+        cx,
+        BINDING_CONDITIONS,
+        at,
+        list.len(),
+        MAX_BINDING_CONDITIONS,
+    ) || !cx.is_hand_written
     {
         return;
     }

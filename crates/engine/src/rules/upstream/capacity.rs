@@ -16,7 +16,7 @@ pub fn check_capacities(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: Devic
         let name_at = path_of_bad_key(cx.profile, at, name, MAX_ATTRIBUTE_NAME_BYTES);
         cx.with_findings_on_key(|cx| qualified::check_qualified_name(cx, CAPACITY_NAME, &name_at, name));
         let Some(policy) = capacity.request_policy() else { continue };
-        let capacity_at = at.short_key(name, MAX_ATTRIBUTE_NAME_BYTES);
+        let capacity_at = at.key_shortened_by_server(name, MAX_ATTRIBUTE_NAME_BYTES);
         let policy_at = capacity_at.field("requestPolicy");
         if body.allow_multiple_allocations() == Some(true) {
             let amount = capacity.quantity().unwrap_or(Quantity::ZERO);

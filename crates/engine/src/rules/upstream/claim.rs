@@ -1,7 +1,7 @@
 //! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
 
 use super::constraints::{self, RequestNames};
-use super::derived::ConstraintAttributes;
+use super::derived::DerivedAttributeChecker;
 use super::{config, hub, request};
 use crate::admission::{AdminAccess, DecodedAttributes, Operation};
 use crate::rules::RuleContext;
@@ -20,7 +20,7 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
         return;
     }
     let spec_at = Path::ROOT.field("spec");
-    let Some(spec) = claim_spec(admission.object) else { return };
+    let Some(spec) = claim_or_template_spec(admission.object) else { return };
     let is_claim = matches!(admission.object.body, ObjectBody::Claim(_));
     let at = if is_claim { spec_at } else { spec_at.field("spec") };
     if cx.operation == Operation::Create {
@@ -29,12 +29,15 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
     let is_checked = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
     if is_checked {
         // The stored spec of a claim is not compared again.
-        let stored = admission.old_object.filter(|_| !is_claim).and_then(claim_spec);
+        let stored = admission.old_object.filter(|_| !is_claim).and_then(claim_or_template_spec);
         check_spec(cx, &at, spec, stored);
     }
     let Some(old) = admission.old_object else { return };
     let is_same = is_top_level_field_equal(admission.object, old, "spec");
-    if is_same && claim_spec(old).is_some_and(|old| has_same_request_shapes(spec, old, cx.version)) {
+    if is_same
+        && claim_or_template_spec(old)
+            .is_some_and(|old| is_exactly_set_in_same_requests(spec, old, cx.version))
+    {
         return;
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
@@ -43,7 +46,7 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
             .declarative_only()
             .invalid(BadValue::Null, "field is immutable");
     } else {
-        let value = hub::printed_member(cx, admission.object, "spec");
+        let value = hub::go_printed_member(cx, admission.object, "spec");
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
     }
 }
@@ -51,14 +54,14 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
 /// True if the same requests of both specs are exact ones. In flat versions, an empty list makes a request an exact one
 /// although it counts as equal to an absent list.
 // upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
-fn has_same_request_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
+fn is_exactly_set_in_same_requests(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
     let is_exact = |request: Request<'_>| request.exactly(version).is_some();
     let (new, old) = (new.devices().requests(), old.devices().requests());
-    !version.is_before_v1beta2() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
+    !version.is_v1alpha3_or_v1beta1() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
 }
 
 /// Returns the spec of a claim, or the one that a template gives its claims; `None` for other kinds.
-fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
+fn claim_or_template_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
     match object.body {
         ObjectBody::Claim(claim) => Some(claim.spec()),
         ObjectBody::Template(template) => Some(template.spec().spec()),
@@ -76,7 +79,7 @@ fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, o
         old.is_some_and(|old| same_member(new.json(), old.json(), fields::device_claim(version), json))
     };
     let names = RequestNames::new(new.requests());
-    let mut attributes = ConstraintAttributes::new(new.constraints());
+    let mut attributes = DerivedAttributeChecker::new(new.constraints());
     cx.check_with_declarative_if_changed(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
         request::check_requests(cx, &at.field("requests"), new.requests(), stored, &mut attributes);

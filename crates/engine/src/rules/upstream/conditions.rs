@@ -48,7 +48,7 @@ fn check_condition(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, condition: Condi
         let (at, value) = (at.field("observedGeneration"), BadValue::Int(condition.observed_generation()));
         cx.report(STATUS_CONDITION, &at).invalid(value, "must be greater than or equal to zero");
     }
-    if condition.last_transition_time().is_none_or(Timestamp::is_zero) {
+    if condition.last_transition_time().is_none_or(Timestamp::is_go_zero_time) {
         cx.report(STATUS_CONDITION, &at.field("lastTransitionTime")).required("");
     }
     check_reason(cx, &at.field("reason"), condition.reason());
@@ -72,7 +72,7 @@ fn check_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: &str) {
         cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
         let value = lists::named_go_string(cx, status);
-        cx.report(STATUS_CONDITION, at).not_one_of(value, status, STATUSES);
+        cx.report(STATUS_CONDITION, at).not_supported_with_suggestion(value, status, STATUSES);
     }
 }
 

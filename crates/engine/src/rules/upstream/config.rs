@@ -26,7 +26,7 @@ pub fn check_configs(
     names: Option<&RequestNames<'_>>,
     stored: bool,
 ) {
-    if !lists::should_check_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::report_too_many_and_should_continue(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.items().enumerate() {
@@ -100,7 +100,7 @@ pub fn check_raw_json(
     raw: Value<'_>,
     stored: bool,
 ) {
-    if raw.is_null() {
+    if raw.is_null_or_absent() {
         cx.report(rule, at).required("");
     } else if !stored && cx.is_oversized(raw, MAX_RAW_JSON_BYTES) {
         cx.report(rule, at).too_long(MAX_RAW_JSON_BYTES);
@@ -122,6 +122,7 @@ pub fn check_raw_json(
 /// Returns the first number too large for a float64, which is the only thing that Go refuses in valid JSON.
 fn first_float64_overflow(value: Value<'_>) -> Option<&str> {
     let is_long = |literal: &&str| literal.len() > 300 || literal.contains(['e', 'E']);
-    let numbers = value.descendants().filter(|value| value.kind() == ValueKind::Number).map(Value::text);
+    let numbers =
+        value.self_and_descendants().filter(|value| value.kind() == ValueKind::Number).map(Value::text);
     numbers.filter(is_long).find(|literal| literal.parse().is_ok_and(f64::is_infinite))
 }

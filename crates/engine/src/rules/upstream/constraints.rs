@@ -35,7 +35,13 @@ pub fn check_constraints(
     list: List<'_, Constraint<'_>>,
     names: &RequestNames<'_>,
 ) {
-    if !lists::should_check_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
+    if !lists::report_too_many_and_should_continue(
+        cx,
+        TOO_MANY_CONSTRAINTS,
+        at,
+        list.len(),
+        CONSTRAINTS_LIMIT,
+    ) {
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
@@ -75,7 +81,13 @@ pub fn check_references(
     list: Strings<'_>,
     names: &RequestNames<'_>,
 ) {
-    if !lists::should_check_items(cx, REQUEST_REFERENCE, at, list.len(), MAX_REQUEST_REFERENCES) {
+    if !lists::report_too_many_and_should_continue(
+        cx,
+        REQUEST_REFERENCE,
+        at,
+        list.len(),
+        MAX_REQUEST_REFERENCES,
+    ) {
         return;
     }
     for (index, reference) in list.iter().enumerate() {

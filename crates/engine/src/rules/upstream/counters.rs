@@ -39,7 +39,13 @@ pub fn check_counter_sets(
 ) {
     let unchanged = old.is_some_and(|old| equal::same_struct_list(new.value(), old.value(), &COUNTER_SET));
     cx.check_with_declarative_if_changed(unchanged, |cx| {
-        if !lists::should_check_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
+        if !lists::report_too_many_and_should_continue(
+            cx,
+            SHARED_COUNTERS,
+            at,
+            new.len(),
+            cx.profile.limits.counter_sets,
+        ) {
             return;
         }
         let asked = old.filter(|_| cx.is_declarative).unwrap_or(List::absent());
@@ -63,7 +69,13 @@ pub fn check_counter_sets(
 /// Checks the counters that a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
 pub fn check_consumed_counters(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
-    if !lists::should_check_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
+    if !lists::report_too_many_and_should_continue(
+        cx,
+        CONSUMED_COUNTERS,
+        at,
+        list.len(),
+        cx.profile.limits.consumed_sets,
+    ) {
         return;
     }
     for (index, consumption) in list.iter().enumerate() {
@@ -212,7 +224,7 @@ impl<'d> lists::NamedGroup<'d> for CounterSet<'d> {
 /// Checks the number of consumed counters, and that they exist, as older releases do. `at` is the list of consumptions
 /// of the device at `device_at`.
 // upstream v1.34 validateDevice
-pub fn check_counter_references(
+pub fn check_counter_references_and_count(
     cx: &mut RuleContext<'_, '_>,
     device_at: &Path<'_>,
     at: &Path<'_>,

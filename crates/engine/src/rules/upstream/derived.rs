@@ -44,7 +44,7 @@ impl RequestRef<'_> {
 
 /// The attributes that the constraints of a claim name, and the cost of all derived attributes so far.
 #[derive(Debug)]
-pub struct ConstraintAttributes<'d> {
+pub struct DerivedAttributeChecker<'d> {
     constraints: List<'d, Constraint<'d>>,
     /// Pairs of request (empty for all requests) and constrained attribute; only for claims with many, and built when
     /// first needed.
@@ -52,16 +52,16 @@ pub struct ConstraintAttributes<'d> {
     cost: u64,
 }
 
-impl<'d> ConstraintAttributes<'d> {
+impl<'d> DerivedAttributeChecker<'d> {
     /// Starts the check of a claim: `constraints` are all of its constraints, which derived attributes must be named
     /// in, and the total cost is zero.
-    pub fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
-        ConstraintAttributes { constraints, index: OnceCell::new(), cost: 0 }
+    pub fn new(constraints: List<'d, Constraint<'d>>) -> DerivedAttributeChecker<'d> {
+        DerivedAttributeChecker { constraints, index: OnceCell::new(), cost: 0 }
     }
 
     /// Checks the derived attributes of one request or sub-request, and adds their cost.
     // upstream v1.37 validateDeviceDerivedAttributes
-    pub fn check_derived(
+    pub fn check_derived_and_add_cost(
         &mut self,
         cx: &mut RuleContext<'_, '_>,
         at: &Path<'_>,
@@ -70,15 +70,15 @@ impl<'d> ConstraintAttributes<'d> {
     ) {
         for (index, attribute) in list.iter().enumerate() {
             let (at, name, text) = (at.index(index), attribute.name(), attribute.expression());
-            if !name.is_empty() && !self.is_referenced(name, owner) {
+            if !name.is_empty() && !self.is_referenced_by_constraint(name, owner) {
                 let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
                               targeting this request";
                 cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name"))
-                    .invalid(BadValue::go_named_string(name), detail);
+                    .invalid(BadValue::json_quoted_string(name), detail);
             }
             if !text.is_empty() && cx.is_hand_written {
                 let (at, purpose) = (at.field("expression"), ExpressionPurpose::DerivedAttribute);
-                let cost = selectors::check_expression(cx, &at, text, purpose, false);
+                let cost = selectors::check_expression_and_estimate_cost(cx, &at, text, purpose, false);
                 // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
                 self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
             }
@@ -91,8 +91,8 @@ impl<'d> ConstraintAttributes<'d> {
 
     /// True if a constraint for this request names the attribute.
     // upstream v1.37 isAttributeUsedByConstraint
-    fn is_referenced(&self, name: &str, owner: RequestRef<'_>) -> bool {
-        let Some(index) = self.index.get_or_init(|| index_constraints(self.constraints)) else {
+    fn is_referenced_by_constraint(&self, name: &str, owner: RequestRef<'_>) -> bool {
+        let Some(index) = self.index.get_or_init(|| index_constraints_if_many(self.constraints)) else {
             return self.constraints.iter().any(|constraint| {
                 let requests = constraint.requests();
                 constrained_attribute(constraint) == Some(name)
@@ -156,7 +156,9 @@ fn constrained_attribute(constraint: Constraint<'_>) -> Option<&str> {
 /// Returns pairs of request (empty for all requests) and constrained attribute; `None` if there are so few that
 /// searching is faster.
 // upstream v1.37 gatherConstraintAttributes
-fn index_constraints<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
+fn index_constraints_if_many<'d>(
+    constraints: List<'d, Constraint<'d>>,
+) -> Option<HashSet<(&'d str, &'d str)>> {
     let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
     if references <= lists::MAX_SEARCHED_ITEMS {
         return None;

@@ -1,7 +1,7 @@
 //! One device of a slice: checks its name and nodes, and calls the checks of its other parts in the API server's order.
 
 use super::counters::{self, CounterSetIndex};
-use super::taint::{self, DeviceTaints};
+use super::taint::{self, NewAndStoredDeviceTaints};
 use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
 use crate::rules::RuleContext;
 use crate::rules::table::{DEVICE_NAME, DEVICE_NODE_SELECTION};
@@ -31,7 +31,7 @@ pub fn check_device<'d>(
     let body_at = Device::body_path(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::check_dns_label(cx, DEVICE_NAME, &at.field("name"), device.name());
-    attributes::check_attribute_count(cx, at, body);
+    attributes::check_attribute_capacity_and_value_counts(cx, at, body);
     attributes::check_attributes(cx, &body_at.field("attributes"), body.attributes());
     if !(cx.profile.skips_unchanged_capacity && is_field_unchanged(cx, body, around.old, "capacity")) {
         capacity::check_capacities(cx, &body_at.field("capacity"), body);
@@ -39,11 +39,11 @@ pub fn check_device<'d>(
     let same_taints = is_field_unchanged(cx, body, around.old, "taints");
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
     let stored = stored.map(|old| old.body(cx.version).taints());
-    let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
+    let taints = NewAndStoredDeviceTaints { new: body.taints(), unchanged: same_taints, stored };
     taint::check_device_taints(cx, &body_at.field("taints"), taints);
     counters::check_consumed_counters(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
-        counters::check_counter_references(cx, at, &counters_at, body.consumes_counters(), shared);
+        counters::check_counter_references_and_count(cx, at, &counters_at, body.consumes_counters(), shared);
     }
     check_device_nodes(cx, at, &body_at, body, around.per_device);
     binding::check_binding_conditions(
@@ -113,5 +113,5 @@ fn check_device_nodes(
     ];
     let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                   `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-    naming::check_one_set(cx, DEVICE_NODE_SELECTION, at, &set, [detail, detail]);
+    naming::check_exactly_one_field_set(cx, DEVICE_NODE_SELECTION, at, &set, [detail, detail]);
 }

@@ -12,7 +12,7 @@ use crate::rules::table::{
 };
 use tollgate_api::equal;
 use tollgate_api::fields::DEVICE_STATUS;
-use tollgate_api::profile::DeviceIdFormat;
+use tollgate_api::profile::DeviceIdFormatInErrors;
 use tollgate_api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
 use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
@@ -44,7 +44,7 @@ fn is_allocated_predicate<'d>(status: ClaimStatus<'d>) -> impl Fn(DeviceStatus<'
 /// Checks the device status entries that remain after the server has removed those of devices that this
 /// update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
-pub fn check_device_statuses(
+pub fn check_device_statuses_kept_by_server(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
@@ -117,7 +117,7 @@ fn check_device_status(
     let conditions_at = at.field("conditions");
     conditions::check_condition_count(cx, &conditions_at, device.conditions());
     conditions::check_conditions(cx, &conditions_at, device.conditions());
-    if !device.data().is_null() {
+    if !device.data().is_null_or_absent() {
         config::check_raw_json(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
     }
     if let Some(data) = device.network_data() {
@@ -138,9 +138,11 @@ fn report_repeated_status(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, device: D
 fn printed_identity(cx: &RuleContext<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
     let (driver, pool, name, share) = device_identity(device);
     let text = match cx.profile.device_id_format {
-        DeviceIdFormat::Slashes => [driver, pool, name].join("/"),
-        DeviceIdFormat::EmptyObjects => r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#.to_owned(),
-        DeviceIdFormat::Strings => {
+        DeviceIdFormatInErrors::Slashes => [driver, pool, name].join("/"),
+        DeviceIdFormatInErrors::EmptyObjects => {
+            r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#.to_owned()
+        }
+        DeviceIdFormatInErrors::Strings => {
             let [driver, pool, name, share] = [driver, pool, name, share].map(gofmt::json_string);
             format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{name},"ShareID":{share}}}"#)
         }

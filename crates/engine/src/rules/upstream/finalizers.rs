@@ -17,7 +17,11 @@ const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 /// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The path in
 /// the server's message has no index.
 // upstream v1.36 ValidateFinalizers
-pub fn check_finalizers(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizer_names_and_conflict(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    finalizers: Strings<'_>,
+) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
         names::check_label_key(finalizer, unit, word, &mut |detail| {
@@ -61,7 +65,7 @@ pub fn check_no_new_finalizers(
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list_stopping_after(&added, cx.max_value_bytes())
+        gofmt::quote_sorted_list_stopping_after(&added, cx.max_value_bytes())
     );
     cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
@@ -80,5 +84,5 @@ fn printed_list(cx: &RuleContext<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         out.push('}');
         return BadValue::Json(out.into());
     }
-    hub::printed_value(cx, finalizers.0, &hub::STRING_LIST_TYPE)
+    hub::go_printed_value(cx, finalizers.0, &hub::STRING_LIST_TYPE)
 }

@@ -18,14 +18,14 @@ pub static PRINTED_NODE_TERMS_TYPE: FieldType = FieldType::List(&FieldType::Stru
 pub static POD_CLAIM_TYPE: FieldType = FieldType::Struct(&fields::POD_CLAIM);
 
 /// Returns a member of an object, such as `spec`, for a message.
-pub fn printed_member(cx: &RuleContext<'_, '_>, object: Object<'_>, json: &str) -> BadValue {
+pub fn go_printed_member(cx: &RuleContext<'_, '_>, object: Object<'_>, json: &str) -> BadValue {
     let field = fields::root_struct(object.kind(), object.version).field(json, cx.profile.fields);
-    field.map_or(BadValue::Omitted, |(_, field)| printed_value(cx, object.value().get(json), &field.ty))
+    field.map_or(BadValue::Omitted, |(_, field)| go_printed_value(cx, object.value().get(json), &field.ty))
 }
 
 /// Returns a value of that type for a message, with the fields of the release; it may be cut anywhere past the longest
 /// text that is shown.
-pub fn printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static FieldType) -> BadValue {
+pub fn go_printed_value(cx: &RuleContext<'_, '_>, value: Value<'_>, ty: &'static FieldType) -> BadValue {
     let mut out = String::new();
     let writer = InternalStructWriter {
         version: cx.version,
@@ -48,7 +48,9 @@ impl InternalStructWriter {
     /// Appends a value of that type.
     fn write(self, out: &mut String, value: Value<'_>, ty: &'static FieldType) {
         match ty {
-            FieldType::Struct(inner) if inner.name == "DeviceRequest" && self.version.is_before_v1beta2() => {
+            FieldType::Struct(inner)
+                if inner.name == "DeviceRequest" && self.version.is_v1alpha3_or_v1beta1() =>
+            {
                 self.write_flat_request(out, value);
             }
             FieldType::Struct(inner) => {
@@ -56,7 +58,7 @@ impl InternalStructWriter {
                 self.write_fields(out, value, inner.fields);
                 out.push('}');
             }
-            FieldType::List(_) if value.is_null() => out.push_str("null"),
+            FieldType::List(_) if value.is_null_or_absent() => out.push_str("null"),
             FieldType::List(item) => {
                 out.push('[');
                 for (index, element) in value.items().enumerate() {
@@ -92,7 +94,7 @@ impl InternalStructWriter {
                 }
                 ty => {
                     begin_go_member(out, field.json);
-                    if field.pointer && member.is_null() {
+                    if field.pointer && member.is_null_or_absent() {
                         out.push_str("null");
                     } else {
                         self.write(out, member, ty);

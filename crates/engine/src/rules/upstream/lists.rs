@@ -19,7 +19,7 @@ pub const MAX_SEARCHED_ITEMS: usize = 64;
 /// Reports a list with more than `limit` items. Returns true if the items are to be checked: always within the limit,
 /// and beyond it in releases that do not stop there.
 // upstream v1.36 validateSlice, validateSet
-pub fn should_check_items(
+pub fn report_too_many_and_should_continue(
     cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
@@ -184,7 +184,7 @@ pub fn check_unique_key(
 /// Returns a value of a named Go string type, such as `DeviceAllocationMode`, as the release prints it.
 pub fn named_go_string(cx: &RuleContext<'_, '_>, text: &str) -> BadValue {
     // Before 1.34 everything that is not a plain string went through `%#v`.
-    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::go_named_string(text) }
+    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::json_quoted_string(text) }
 }
 
 /// Returns Go's nil as the release prints it.

@@ -20,14 +20,14 @@ const MAX_SUBRESOURCE_BYTES: usize = 256;
 /// Checks the entries that the server keeps. Reports nothing if one entry cannot be decoded, because the server then
 /// ignores all of them.
 // upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
-pub fn check_managed_fields(
+pub fn check_managed_fields_kept_by_server(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     entries: List<'_, ManagedFields<'_>>,
     kind: ApiKind,
 ) {
     // Whether the fields can be decoded matters only if there is a fault to report, and reading them costs the most.
-    if entries.iter().all(is_clean) || !entries.iter().all(can_be_decoded) {
+    if entries.iter().all(has_valid_manager_and_subresource) || !entries.iter().all(can_be_decoded) {
         return;
     }
     // The server keeps an entry that owns something and is of the API group of the object.
@@ -45,7 +45,7 @@ pub fn check_managed_fields(
 }
 
 /// True if there is nothing to report about an entry.
-fn is_clean(entry: ManagedFields<'_>) -> bool {
+fn has_valid_manager_and_subresource(entry: ManagedFields<'_>) -> bool {
     let manager = entry.manager();
     manager.len() <= MAX_MANAGER_BYTES
         && manager.chars().all(gofmt::is_printable)
@@ -64,7 +64,7 @@ fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
 /// True if the value is a valid set of field paths: nested objects whose keys are `.` or begin with `f:`, `k:`, `v:` or
 /// `i:`.
 fn is_valid_field_set(fields: Value<'_>) -> bool {
-    fields.is_null()
+    fields.is_null_or_absent()
         || fields.kind() == ValueKind::Object
             && fields.members().all(|(key, inner)| {
                 let key = key.text();

@@ -17,7 +17,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// Returns a finding if an update lacks the `resourceVersion` that the release requires, in which case the server
 /// checks nothing else.
 // upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
-pub fn missing_resource_version(
+pub fn missing_taint_rule_resource_version(
     admission: &Attributes<'_>,
     kind: ApiKind,
     version: Version,
@@ -89,7 +89,7 @@ fn printed_time(cx: &RuleContext<'_, '_>, time: Option<Timestamp>) -> BadValue {
             let text = gotime::rfc3339(time).replace('T', " ").replace('Z', " +0000 UTC");
             BadValue::Json(text.into())
         }
-        Some(time) if !time.is_zero() => BadValue::go_named_string(&gotime::rfc3339(time)),
+        Some(time) if !time.is_go_zero_time() => BadValue::json_quoted_string(&gotime::rfc3339(time)),
         _ => lists::nil_value(cx),
     }
 }

@@ -21,7 +21,11 @@ pub const MAX_ATTRIBUTE_NAME_BYTES: usize = MAX_DRIVER_BYTES + 1 + MAX_ATTRIBUTE
 /// Returns the path of a malformed key of a map. Only older releases print the key, shortened to `limit` bytes; the
 /// user's path always contains it.
 pub fn path_of_bad_key<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, limit: usize) -> Path<'p> {
-    if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.user_only_key(key) }
+    if profile.bad_map_key_in_path {
+        map_at.key_shortened_by_server(key, limit)
+    } else {
+        map_at.user_only_key(key)
+    }
 }
 
 /// Checks that a driver name is a DNS subdomain of at most 63 characters.
@@ -78,7 +82,7 @@ pub fn report_explicit_false(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pa
 
 /// Reports a node selection unless exactly one of the fields is set: `none` is the detail if none is, and `several` if
 /// several are, which the server prints as ``{`nodeName`, `allNodes`}``.
-pub fn check_one_set(
+pub fn check_exactly_one_field_set(
     cx: &mut RuleContext<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,

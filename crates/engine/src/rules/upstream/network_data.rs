@@ -23,11 +23,11 @@ pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: Net
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
-    if !lists::should_check_items(cx, NETWORK_DATA, &at, addresses.len(), MAX_IP_ADDRESSES) {
+    if !lists::report_too_many_and_should_continue(cx, NETWORK_DATA, &at, addresses.len(), MAX_IP_ADDRESSES) {
         return;
     }
     for (index, address) in addresses.iter().enumerate() {
-        check_address(cx, &at.index(index), address);
+        check_canonical_cidr(cx, &at.index(index), address);
     }
     lists::for_each_duplicate(addresses.iter(), |index, address| {
         cx.report(NETWORK_DATA, &at.index(index)).covered_by_declarative().duplicate(address, "");
@@ -35,7 +35,7 @@ pub fn check_network_data(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, data: Net
 }
 
 // upstream v1.36 IsValidInterfaceAddress
-fn check_address(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, address: &str) {
+fn check_canonical_cidr(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, address: &str) {
     match canonical_cidr_if_different(address) {
         Ok(None) => {}
         Ok(Some(canonical)) => {

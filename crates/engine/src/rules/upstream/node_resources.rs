@@ -42,7 +42,7 @@ pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: D
             check_overhead(cx, &at.field("overhead"), overhead);
         }
         if let Some(mapping) = resource.mapping() {
-            check_one_source_set(cx, &at.field("mapping"), mapping);
+            check_exactly_one_source_is_set(cx, &at.field("mapping"), mapping);
         }
     }
 }
@@ -86,7 +86,11 @@ fn check_overhead(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, overhead: NodeRes
 }
 
 /// Checks that a mapping has exactly one of `capacityKey` and `deviceMultiplier`, as declarative validation does.
-fn check_one_source_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
+fn check_exactly_one_source_is_set(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    mapping: NodeResourceMapping<'_>,
+) {
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, at)
@@ -116,7 +120,7 @@ fn check_capacity_key(
                 .invalid("", "capacityKey must not be an empty string");
         }
         Some(key) if !is_capacity(key) => {
-            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at).not_found(BadValue::go_named_string(key), "");
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at).not_found(BadValue::json_quoted_string(key), "");
         }
         _ => {}
     }
@@ -125,7 +129,7 @@ fn check_capacity_key(
 /// Reports a name that is not the name of a node allocatable resource.
 fn report_not_node_allocatable(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
-        .invalid(BadValue::go_named_string(name), "must be a node allocatable resource name");
+        .invalid(BadValue::json_quoted_string(name), "must be a node allocatable resource name");
 }
 
 /// Reports an amount that is not greater than zero.

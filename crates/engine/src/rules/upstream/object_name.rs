@@ -40,12 +40,12 @@ pub fn check_name_on_create(
 pub fn check_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
     check_generate_name(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
-        report_name_not_generated(cx, at, kind, meta.generate_name);
+        report_if_class_name_not_generated(cx, at, kind, meta.generate_name);
         return report_missing_name(cx, at);
     }
     names::check_dns_subdomain(meta.name, name_length_unit(cx, kind), &mut |detail| {
         let meant = names::go_to_lower(meta.name).replace(['_', ' '], "-");
-        let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
+        let hint = names::has_subdomain_shape(&meant).then(|| format!("did you mean `{meant}`?"));
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
     });
 }
@@ -108,7 +108,12 @@ fn check_generate_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKin
 
 /// Reports a DeviceClass with `generateName` and without a name, which newer releases report as an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
-fn report_name_not_generated(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn report_if_class_name_not_generated(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    kind: ApiKind,
+    prefix: &str,
+) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
         let prefix = gofmt::quote(prefix);
         cx.report(OBJECT_NAME, &at.field("name"))

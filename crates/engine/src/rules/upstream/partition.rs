@@ -8,7 +8,7 @@ use tollgate_api::view::{Device, SliceSpec, View as _};
 use tollgate_document::field::Path;
 
 // upstream v1.37 validatePartitionTypeAttribute
-pub fn check_partition_type(
+pub fn check_partition_type_attribute(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     spec: SliceSpec<'_>,
@@ -55,7 +55,7 @@ pub fn check_partition_type(
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = hub::printed_value(cx, attribute.json(), &hub::PRINTED_ATTRIBUTE_TYPE);
+                let value = hub::go_printed_value(cx, attribute.json(), &hub::PRINTED_ATTRIBUTE_TYPE);
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
                 cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at)
                     .invalid(value, detail)

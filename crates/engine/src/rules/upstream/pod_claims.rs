@@ -49,7 +49,7 @@ fn check_pod_claim_name(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodC
 }
 
 fn check_claim_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
-    check_one_source(cx, at, claim);
+    check_exactly_one_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
         naming::check_dns_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
@@ -58,7 +58,7 @@ fn check_claim_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodCla
     }
 }
 
-fn check_one_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_exactly_one_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let by_name = claim.resource_claim_name().is_some();
     let by_template = claim.resource_claim_template_name().is_some();
     let detail = match (by_name, by_template, claim.template().is_some()) {
@@ -72,20 +72,22 @@ fn check_one_source(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, claim: PodClaim
         }
         _ => return,
     };
-    let value = hub::printed_value(cx, claim.json(), &hub::POD_CLAIM_TYPE);
+    let value = hub::go_printed_value(cx, claim.json(), &hub::POD_CLAIM_TYPE);
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
-    if !claim.json().get("source").is_null() {
-        reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
-            let edit = Edit::Unnest { at: at.field("source").owned() };
-            Fix::safe("Move the fields of `source` one level up", edit)
-        });
+    if !claim.json().get("source").is_null_or_absent() {
+        reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix_if_fixable(
+            || {
+                let edit = Edit::Unnest { at: at.field("source").owned() };
+                Fix::safe("Move the fields of `source` one level up", edit)
+            },
+        );
     }
 }
 
 /// True if the claim has a field that Tollgate does not know, which may be a source in a newer release.
 fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
-    claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
+    claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null_or_absent())
 }
 
 /// Checks the claims that containers use: that they exist, and that none is used twice by the same container.

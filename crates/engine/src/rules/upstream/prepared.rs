@@ -72,7 +72,7 @@ impl<'d> PreparedMeta<'d> {
         let given = PreparedMeta::with_default_namespace(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
         let written = old.value().get("metadata").get("deletionTimestamp");
-        let is_zero = written.is_null() && written.exists();
+        let is_zero = written.is_null_or_absent() && written.exists();
         PreparedMeta {
             deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)),
             ..given
@@ -94,7 +94,9 @@ impl<'d> PreparedMeta<'d> {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },
             // Go wraps around.
-            generation: old.generation.wrapping_add(i64::from(bumps_generation(admission, old.generation))),
+            generation: old
+                .generation
+                .wrapping_add(i64::from(bumps_negative_or_maximum_generation(admission, old.generation))),
             deletion_timestamp: old.deletion_timestamp.or(given.deletion_timestamp),
             deletion_grace_period_seconds: given
                 .deletion_grace_period_seconds
@@ -122,7 +124,7 @@ fn server_sets_generation(kind: ApiKind) -> bool {
 
 /// True if the server increments the generation for this update. Called only for generations where it
 /// matters, because comparing specs is expensive.
-fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
+fn bumps_negative_or_maximum_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()
         && server_sets_generation(admission.object.kind())

@@ -4,12 +4,12 @@ use super::naming::{self, MAX_ATTRIBUTE_ID_BYTES, MAX_DRIVER_BYTES};
 use crate::rules::RuleContext;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
-use tollgate_formats::names::{self, LastDomain, LengthUnitWord};
+use tollgate_formats::names::{self, LastValidDomainCache, LengthUnitWord};
 
 /// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
 pub fn check_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    if is_surely_valid(name, &mut LastDomain::default()) {
+    if is_surely_valid(name, &mut LastValidDomainCache::default()) {
         return;
     }
     if name.is_empty() && cx.profile.old_qualified_names {
@@ -38,13 +38,14 @@ pub fn check_qualified_name(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pat
 /// A fast check: true only for names that [`check_qualified_name`] accepts in every release. It can be false
 /// for valid names, for which the caller then calls [`check_qualified_name`]. Only this function may fill
 /// `domains`: it remembers domains of at most [`MAX_DRIVER_BYTES`], and a remembered domain is not measured again.
-pub fn is_surely_valid<'d>(name: &'d str, domains: &mut LastDomain<'d>) -> bool {
+pub fn is_surely_valid<'d>(name: &'d str, domains: &mut LastValidDomainCache<'d>) -> bool {
     let is_id = |id: &str| id.len() <= MAX_ATTRIBUTE_ID_BYTES && names::is_c_identifier(id);
-    if domains.name_after(name).is_some_and(is_id) {
+    if domains.strip_cached_domain(name).is_some_and(is_id) {
         return true;
     }
     let (domain, id) = names::split_prefix(name);
-    domain.is_none_or(|domain| domain.len() <= MAX_DRIVER_BYTES && domains.is_subdomain(domain)) && is_id(id)
+    domain.is_none_or(|domain| domain.len() <= MAX_DRIVER_BYTES && domains.has_subdomain_shape(domain))
+        && is_id(id)
 }
 
 /// Reports an empty domain or id.

@@ -1,6 +1,6 @@
 //! Requests of a claim: exact ones and lists of alternatives.
 
-use super::derived::{ConstraintAttributes, RequestRef};
+use super::derived::{DerivedAttributeChecker, RequestRef};
 use super::taint::supported_values;
 use super::{lists, naming, selectors, toleration};
 use crate::rules::RuleContext;
@@ -27,9 +27,9 @@ pub fn check_requests(
     at: &Path<'_>,
     new: List<'_, Request<'_>>,
     old: Option<List<'_, Request<'_>>>,
-    attributes: &mut ConstraintAttributes<'_>,
+    attributes: &mut DerivedAttributeChecker<'_>,
 ) {
-    if !lists::should_check_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
+    if !lists::report_too_many_and_should_continue(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
     let stored = lists::ItemsByKey::from_items(old.unwrap_or(List::absent()).iter(), Request::name);
@@ -46,13 +46,13 @@ fn check_request(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut ConstraintAttributes<'_>,
+    attributes: &mut DerivedAttributeChecker<'_>,
 ) {
     naming::check_dns_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let exactly = new.exactly(cx.version);
     let is_list = !new.first_available().is_empty();
     if exactly.is_none() && !is_list {
-        let help = if cx.version.is_before_v1beta2() {
+        let help = if cx.version.is_v1alpha3_or_v1beta1() {
             "add the fields of the request, such as `deviceClassName`, next to `name`"
         } else {
             "move the fields of the request into `exactly`"
@@ -79,7 +79,7 @@ fn check_exact_and_alternatives(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut ConstraintAttributes<'_>,
+    attributes: &mut DerivedAttributeChecker<'_>,
 ) {
     if let Some(exactly) = new.exactly(cx.version) {
         let stored = old.and_then(|old| old.exactly(cx.version));
@@ -114,10 +114,11 @@ fn check_alternatives(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut ConstraintAttributes<'_>,
+    attributes: &mut DerivedAttributeChecker<'_>,
 ) {
     let (list, stored) = (new.first_available(), old.map(Request::first_available));
-    if !lists::should_check_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
+    if !lists::report_too_many_and_should_continue(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT)
+    {
         return;
     }
     let stored = lists::ItemsByKey::from_items(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
@@ -154,13 +155,18 @@ fn check_request_body(
     new: RequestBody<'_>,
     old: Option<RequestBody<'_>>,
     owner: RequestRef<'_>,
-    attributes: &mut ConstraintAttributes<'_>,
+    attributes: &mut DerivedAttributeChecker<'_>,
 ) {
     cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "selectors"), |cx| {
         selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), false);
     });
     cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "derivedAttributes"), |cx| {
-        attributes.check_derived(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
+        attributes.check_derived_and_add_cost(
+            cx,
+            &at.field("derivedAttributes"),
+            new.derived_attributes(),
+            owner,
+        );
     });
     cx.check_with_declarative_if_changed(is_field_unchanged(new, old, "allocationMode"), |cx| {
         check_allocation_mode(cx, at, new)
@@ -194,7 +200,7 @@ fn check_allocation_mode(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: Requ
             } else {
                 cx.report(REQUEST_ALLOCATION_MODE, &at)
                     .covered_by_declarative()
-                    .not_one_of(value, mode, &known);
+                    .not_supported_with_suggestion(value, mode, &known);
             }
         }
     }

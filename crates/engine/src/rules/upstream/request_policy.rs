@@ -205,7 +205,7 @@ fn check_step(
             format!("one step {sum} is larger than capacity value: {capacity}"),
         );
     }
-    let is_whole = |part: &Quantity<'_>| part.sign() >= 0 && !part.exceeds_i64();
+    let is_whole = |part: &Quantity<'_>| part.sign() >= 0 && !part.exceeds_i64_max();
     if is_guarded && !in_milli && range.named_quantities().any(|(_, part)| !is_whole(part)) {
         for (name, part) in range.named_quantities().filter(|(_, part)| !is_whole(part)) {
             let detail = if part.sign() < 0 {

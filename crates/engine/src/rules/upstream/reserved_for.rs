@@ -23,7 +23,8 @@ pub fn check_reserved_for(
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.check_with_declarative_if_changed(unchanged, |cx| {
-        if !lists::should_check_items(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS) {
+        if !lists::report_too_many_and_should_continue(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS)
+        {
             return;
         }
         for (index, consumer) in list.iter().enumerate() {
@@ -36,7 +37,7 @@ pub fn check_reserved_for(
                 }
             }
         }
-        let print = if cx.profile.quotes_null { BadValue::str } else { BadValue::go_named_string };
+        let print = if cx.profile.quotes_null { BadValue::str } else { BadValue::json_quoted_string };
         lists::check_unique_key(cx, RESERVED_FOR, at, list.value(), &CONSUMER, "uid", print);
     });
 }

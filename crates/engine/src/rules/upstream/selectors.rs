@@ -11,7 +11,7 @@ use crate::rules::table::{
     CEL_COST, CEL_EXPRESSION, CEL_LENGTH, CEL_UNCHECKED, EMPTY_SELECTOR, TOO_MANY_SELECTORS,
 };
 use tollgate_api::view::{List, Selector};
-use tollgate_cel::{self, ExpressionPurpose, Outcome};
+use tollgate_cel::{self, CheckOutcome, ExpressionPurpose};
 use tollgate_document::field::Path;
 
 /// Maximum number of selectors of one request, class or taint rule.
@@ -27,7 +27,7 @@ pub fn check_selectors(
     list: List<'_, Selector<'_>>,
     stored: bool,
 ) {
-    if !lists::should_check_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
+    if !lists::report_too_many_and_should_continue(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
         || !cx.is_hand_written
     {
         return;
@@ -41,7 +41,7 @@ pub fn check_selectors(
             }
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
-                check_expression(
+                check_expression_and_estimate_cost(
                     cx,
                     &cel_at.field("expression"),
                     cel.expression(),
@@ -56,7 +56,7 @@ pub fn check_selectors(
 /// Checks one CEL expression and returns its estimated cost, also if it costs too much; `None` if it does not compile
 /// or could not be checked.
 // upstream v1.37 validateCELExpression
-pub fn check_expression(
+pub fn check_expression_and_estimate_cost(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     text: &str,
@@ -68,27 +68,27 @@ pub fn check_expression(
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.take_expression_budget(tollgate_cel::expression_weight(text)) {
+    let outcome = if cx.take_expression_budget(tollgate_cel::estimated_size_after_macro_copies(text)) {
         cx.context.cel.check(text, target, env, cx.max_value_bytes())
     } else {
-        Outcome::Unchecked("the object has more than 1 MiB of expressions")
+        CheckOutcome::Unchecked("the object has more than 1 MiB of expressions")
     };
     match outcome {
-        Outcome::Accepted { cost } => Some(cost),
-        Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
+        CheckOutcome::Accepted { cost } => Some(cost),
+        CheckOutcome::CompileError(detail) | CheckOutcome::WrongType(detail) => {
             let hint = hints::hint_for_error(text, &detail);
             cx.report(CEL_EXPRESSION, at).invalid(text, detail).help_if(hint);
             None
         }
-        Outcome::ProgramError(detail) => {
+        CheckOutcome::ProgramError(detail) => {
             cx.report(CEL_EXPRESSION, at).internal_error(detail);
             None
         }
-        Outcome::TooComplex { cost } => {
+        CheckOutcome::TooComplex { cost } => {
             cx.report(CEL_COST, at).forbidden("too complex, exceeds cost limit");
             Some(cost)
         }
-        Outcome::Unchecked(reason) => {
+        CheckOutcome::Unchecked(reason) => {
             cx.report(CEL_UNCHECKED, at)
                 .internal_error(format_args!("the expression was not checked: {reason}"));
             None

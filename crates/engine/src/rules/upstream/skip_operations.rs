@@ -20,25 +20,23 @@ pub fn check_skip_node_operations(
     let unchanged = list.iter().eq(old.iter());
     cx.check_with_declarative_if_changed(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {
-            let value = BadValue::go_named_string(operation);
+            let value = BadValue::json_quoted_string(operation);
             cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().duplicate(value, "");
         });
         let stored = lists::index_names(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
-                let value = BadValue::go_named_string(operation);
-                cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_only().not_one_of(
-                    value,
-                    operation,
-                    &KNOWN_OPERATIONS,
-                );
+                let value = BadValue::json_quoted_string(operation);
+                cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
+                    .declarative_only()
+                    .not_supported_with_suggestion(value, operation, &KNOWN_OPERATIONS);
             }
         }
     });
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        let value = hub::printed_value(cx, list.0, &hub::STRING_LIST_TYPE);
+        let value = hub::go_printed_value(cx, list.0, &hub::STRING_LIST_TYPE);
         cx.report(SKIP_NODE_OPERATIONS, at).invalid(value, detail);
     }
 }

@@ -44,7 +44,7 @@ fn check_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, 
     }
     let stored = old.map(SliceSpec::shared_counters);
     counters::check_counter_sets(cx, &at.field("sharedCounters"), spec.shared_counters(), stored);
-    partition::check_partition_type(cx, at, spec, old);
+    partition::check_partition_type_attribute(cx, at, spec, old);
     let stored = old.map_or(Strings(Value::absent()), SliceSpec::skip_node_operations);
     skip_operations::check_skip_node_operations(
         cx,
@@ -85,8 +85,8 @@ fn check_immutable_fields(
         let value = BadValue::str(new.driver());
         cx.report(SLICE_IMMUTABLE_FIELD, &at.field("driver")).invalid(value, detail);
     }
-    let node = new.node_name_in(cx.version);
-    if node != old.node_name_in(cx.version) {
+    let node = new.node_name_if_set_in_version(cx.version);
+    if node != old.node_name_if_set_in_version(cx.version) {
         // A pointer: printed as JSON since 1.34, as what it points to before.
         let value = match node {
             Some(node) => lists::named_go_string(cx, node),
@@ -98,7 +98,8 @@ fn check_immutable_fields(
 
 /// Checks that the slice specifies its nodes in exactly one way.
 fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
-    let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
+    let (name, all) =
+        (spec.node_name_if_set_in_version(cx.version), spec.all_nodes_if_set_in_version(cx.version));
     match name {
         Some("") => {
             cx.report(SLICE_NODE_SELECTION, &at.field("nodeName"))
@@ -113,7 +114,7 @@ fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpe
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                hub::printed_value(cx, selector.terms().value(), &hub::PRINTED_NODE_TERMS_TYPE),
+                hub::go_printed_value(cx, selector.terms().value(), &hub::PRINTED_NODE_TERMS_TYPE),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
@@ -135,7 +136,7 @@ fn check_slice_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: SliceSpe
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple \
          fields are set",
     ];
-    naming::check_one_set(cx, SLICE_NODE_SELECTION, at, &set, details);
+    naming::check_exactly_one_field_set(cx, SLICE_NODE_SELECTION, at, &set, details);
 }
 
 /// Checks the list of devices: its length, duplicate names, and each device.
@@ -216,9 +217,18 @@ fn check_slice_taints(
         let mut stored =
             stored.filter(|_| index < searched).into_iter().flat_map(|stored| stored.iter().take(searched));
         let is_stored = |old: &SliceTaint<'_>| {
-            old.device() == entry.device() && taint::is_same_key_and_effect(old.taint(), entry.taint())
+            old.device() == entry.device()
+                && taint::is_same_key_and_effect(
+                    old.nested_or_inlined_taint(),
+                    entry.nested_or_inlined_taint(),
+                )
         };
-        let stored = stored.find(is_stored).map(SliceTaint::taint);
-        taint::check_taint(cx, &entry.taint_path(&at.index(index)), entry.taint(), stored);
+        let stored = stored.find(is_stored).map(SliceTaint::nested_or_inlined_taint);
+        taint::check_taint(
+            cx,
+            &entry.nested_or_inlined_taint_path(&at.index(index)),
+            entry.nested_or_inlined_taint(),
+            stored,
+        );
     }
 }

@@ -36,10 +36,10 @@ fn check_claim_status(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
     let at = Path::ROOT.field("status");
     let (reserved_at, allocation_at) = (at.field("reservedFor"), at.field("allocation"));
     reserved_for::check_reserved_for(cx, &reserved_at, new, old);
-    device_status::check_device_statuses(cx, &at.field("devices"), new, old);
+    device_status::check_device_statuses_kept_by_server(cx, &at.field("devices"), new, old);
     reserved_for::check_may_be_reserved(cx, &reserved_at, new, old, is_deleted);
-    allocation::check_allocation_result(cx, &allocation_at, new, old, &names);
-    allocation::check_allocated_admin_access(cx, &allocation_at, new, old);
+    allocation::check_allocation_new_or_unchanged(cx, &allocation_at, new, old, &names);
+    allocation::check_new_admin_access_in_allocation(cx, &allocation_at, new, old);
 }
 
 // upstream v1.36 ValidateDeviceTaintRuleStatusUpdate

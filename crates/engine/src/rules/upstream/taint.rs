@@ -8,10 +8,10 @@ use tollgate_api::view::{List, Taint};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
-use tollgate_formats::names::{self, LastDomain};
+use tollgate_formats::names::{self, LastValidDomainCache};
 
 /// The taints of one device, and whether the stored object has the same ones.
-pub struct DeviceTaints<'d> {
+pub struct NewAndStoredDeviceTaints<'d> {
     pub new: List<'d, Taint<'d>>,
     /// True if the stored device of the same name has the same taints.
     pub unchanged: bool,
@@ -25,7 +25,7 @@ pub struct DeviceTaints<'d> {
 pub fn check_device_taints(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
-    DeviceTaints { new, unchanged, stored }: DeviceTaints<'_>,
+    NewAndStoredDeviceTaints { new, unchanged, stored }: NewAndStoredDeviceTaints<'_>,
 ) {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
@@ -34,7 +34,7 @@ pub fn check_device_taints(
         cx.report(TOO_MANY_TAINTS, at).too_many(BadValue::count(new.len()), at_most_message(limit));
     }
     let judge = |cx: &mut RuleContext<'_, '_>| {
-        let mut domains = LastDomain::default();
+        let mut domains = LastValidDomainCache::default();
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
             let [key, value, effect] = taint.key_value_effect();
@@ -146,5 +146,5 @@ pub fn report_unknown_effect(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Pa
 
 /// Returns `supported values: "A", "B"`.
 pub fn supported_values(values: &[&str]) -> String {
-    format!("supported values: {}", gofmt::quote_list(values))
+    format!("supported values: {}", gofmt::quote_sorted_list(values))
 }

@@ -47,7 +47,7 @@ fn check_toleration(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, toleration: Tol
         }),
         other => {
             let (at, value) = (at.field("operator"), lists::named_go_string(cx, other));
-            cx.report(TOLERATION_OPERATOR, &at).covered_by_declarative().not_one_of(
+            cx.report(TOLERATION_OPERATOR, &at).covered_by_declarative().not_supported_with_suggestion(
                 value,
                 other,
                 &["Equal", "Exists"],

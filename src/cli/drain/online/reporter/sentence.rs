@@ -1,11 +1,11 @@
 //! The events of a drain in words.
 
-use super::NextCommands;
+use super::ContinueAndUndoCommands;
 use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
 use tollgate_formats::count::count_with_noun;
 
 /// Returns the lines of text for an event.
-pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
+pub(super) fn event_lines(event: &Event, next: &ContinueAndUndoCommands) -> Vec<String> {
     let one = match event {
         Event::Preflight { check, problem: None } => format!("preflight: {check}: ok"),
         Event::Preflight { check, problem: Some(problem) } => format!("preflight: {check}: {problem}"),
@@ -65,7 +65,7 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
         }
         Event::Checked { devices, closed, holding } => {
             let first = if holding.is_empty() {
-                format!("no claim holds {}", devices_in_words(*devices))
+                format!("no claim holds {}", these_devices_in_words(*devices))
             } else {
                 claims_still_hold_text(holding)
             };
@@ -96,10 +96,15 @@ pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
     vec![one]
 }
 
-fn finished_lines(devices: usize, done: &str, holding: &[HoldingClaim], next: &NextCommands) -> Vec<String> {
+fn finished_lines(
+    devices: usize,
+    done: &str,
+    holding: &[HoldingClaim],
+    next: &ContinueAndUndoCommands,
+) -> Vec<String> {
     if holding.is_empty() {
         return vec![
-            format!("no claim holds {}; {done}", devices_in_words(devices)),
+            format!("no claim holds {}; {done}", these_devices_in_words(devices)),
             format!("the rules still keep new pods off the devices; to open them again: {}", next.go_back),
         ];
     }
@@ -117,7 +122,7 @@ fn moved_pods_text(evicted: usize, deleted: usize) -> String {
 }
 
 /// Returns the devices of a drain in words: `these 8 devices`.
-fn devices_in_words(devices: usize) -> String {
+fn these_devices_in_words(devices: usize) -> String {
     if devices == 1 { "this device".to_owned() } else { format!("these {devices} devices") }
 }
 

@@ -54,7 +54,7 @@ impl TerminalSummary {
     }
 
     /// Sets the numbers of pods and waves that the plan moves.
-    pub(super) fn set_plan(&mut self, plan: &DrainPlan) {
+    pub(super) fn set_planned_counts(&mut self, plan: &DrainPlan) {
         let moves = plan.pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. }));
         (self.planned_pods, self.planned_waves) = (moves.count(), plan.waves.len());
     }
@@ -101,7 +101,8 @@ impl TerminalSummary {
         let mut out = String::new();
         for text in &lines {
             // A line that the terminal breaks would be two lines to remove.
-            let shown: String = sanitize::sanitize_line(text).chars().take(width.saturating_sub(1)).collect();
+            let shown: String =
+                sanitize::sanitize_as_line(text).chars().take(width.saturating_sub(1)).collect();
             _ = writeln!(out, "{shown}");
         }
         _ = io::stderr().write_all(out.as_bytes());

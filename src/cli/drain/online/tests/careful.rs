@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::simulator::{Simulator, with_ready};
-use super::{Watcher, after_third_eviction, example, run, settings};
+use super::{RecordingUserInterface, after_third_eviction, example_simulator, run, settings};
 use crate::cli::drain::online::event::Event;
 use crate::cli::drain::online::run::{Ending, RunSettings, drain};
 use crate::cli::drain::online::server::{Server as _, ServerResponse};
@@ -15,7 +15,7 @@ use tollgate_forecast::ObjectKind;
 /// A resume long after the devices were closed: the pods of the plan are not newcomers.
 #[test]
 fn a_drain_goes_on_long_after_it_was_interrupted() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
     assert_eq!(run(&mut sim).0, Ending::Stopped);
     sim.is_interrupted = false;
@@ -28,21 +28,29 @@ fn a_drain_goes_on_long_after_it_was_interrupted() {
 /// The scheduler ignores the rules: the replacement of the canary gets a device that was closed.
 #[test]
 fn a_replacement_on_a_closed_device_stops_the_drain() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.ignores_rules = true;
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Stopped, "{:#?}", watcher.events);
-    assert!(watcher.stopped().contains("the scheduler ignores DeviceTaintRules"), "{}", watcher.stopped());
-    assert!(watcher.stopped().contains("have been closed since 2026-11-16T09:0"), "{}", watcher.stopped());
-    assert_eq!(watcher.waves().concat().len(), 1, "only the canary");
+    assert!(
+        watcher.stop_reason_or_empty().contains("the scheduler ignores DeviceTaintRules"),
+        "{}",
+        watcher.stop_reason_or_empty()
+    );
+    assert!(
+        watcher.stop_reason_or_empty().contains("have been closed since 2026-11-16T09:0"),
+        "{}",
+        watcher.stop_reason_or_empty()
+    );
+    assert_eq!(watcher.evicted_pods_by_wave().concat().len(), 1, "only the canary");
 }
 
 /// A pod that was starting when a wave began does not count as a replacement.
 #[test]
 fn only_new_pods_replace_old_ones() {
-    let (_, watcher) = run(&mut example());
-    let canary = watcher.waves()[0][0].clone();
-    let mut sim = example();
+    let (_, watcher) = run(&mut example_simulator());
+    let canary = watcher.evicted_pods_by_wave()[0][0].clone();
+    let mut sim = example_simulator();
     let other = (sim.objects.objects_of_kind(ObjectKind::Pod))
         .find(|pod| {
             let name = pod.get("metadata").get("name").str();
@@ -70,7 +78,7 @@ fn only_new_pods_replace_old_ones() {
 /// A workload that its owner scales to 0 in the middle of a wave wants no new pods.
 #[test]
 fn a_workload_that_is_scaled_down_is_not_waited_for() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.has_replacements = false;
     sim.objects.listed.push(ObjectKind::Deployment);
     sim.answer_with(|sim, request| {
@@ -97,7 +105,7 @@ fn a_workload_that_is_scaled_down_is_not_waited_for() {
 /// A server that fails long enough for somebody else to take the Lease: nothing is evicted afterwards.
 #[test]
 fn nothing_is_evicted_after_the_lease_was_lost() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.answer_with(|sim, request| {
         if !matches!(request, DrainApiRequest::EvictPod { .. }) || sim.sent("/eviction") != 2 {
             return None;
@@ -109,14 +117,18 @@ fn nothing_is_evicted_after_the_lease_was_lost() {
     });
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Stopped);
-    assert!(watcher.stopped().contains("held by bob@desk"), "{}", watcher.stopped());
+    assert!(
+        watcher.stop_reason_or_empty().contains("held by bob@desk"),
+        "{}",
+        watcher.stop_reason_or_empty()
+    );
     assert_eq!(sim.sent("/eviction"), 2, "the second was tried once");
 }
 
 /// The slices and the rule of one target are gone, and a claim still holds its device: nothing is proven.
 #[test]
 fn a_target_that_is_gone_is_not_proven() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     let mut settings = settings();
     settings.request.typed.push("node/gpu-node-04".to_owned());
     settings.request.targets.push(DeviceTarget::parse("node/gpu-node-04").expect("a target"));
@@ -124,7 +136,7 @@ fn a_target_that_is_gone_is_not_proven() {
         .find(|slice| slice.get("spec").get("nodeName").str() == "gpu-node-04")
         .map(|slice| slice.get("metadata").get("name").str().to_owned());
     sim.remove(ObjectKind::ResourceSlice, "", &slice.expect("its slice"));
-    let ending = drain(&mut sim, &settings, &mut Watcher::default());
+    let ending = drain(&mut sim, &settings, &mut RecordingUserInterface::default());
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
     assert!(why.contains("node/gpu-node-04: no ResourceSlice names node"), "{why}");
     assert_eq!(sim.rules(), Vec::new());
@@ -133,13 +145,13 @@ fn a_target_that_is_gone_is_not_proven() {
 /// If a user has no permissions, the problem names every role that must be bound.
 #[test]
 fn missing_permissions_name_the_roles_that_grant_them() {
-    let mut sim = example();
+    let mut sim = example_simulator();
     sim.answer_with(|_, request| {
         let denied = || ServerResponse { code: 200, body: r#"{"status":{"allowed":false}}"#.to_owned() };
         matches!(request, DrainApiRequest::ReviewAccess(_)).then(|| Ok(denied()))
     });
     let roles = |sim: &mut Simulator, settings: &RunSettings| {
-        let mut watcher = Watcher::default();
+        let mut watcher = RecordingUserInterface::default();
         drain(sim, settings, &mut watcher);
         let mut events = watcher.events.into_iter();
         let problem = events.find_map(|event| match event {

@@ -8,14 +8,14 @@ use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::Watcher;
+use super::RecordingUserInterface;
 use crate::cli::drain::online::event::TimedEvent;
 use crate::cli::drain::online::lock::LockSettings;
-use crate::cli::drain::online::reporter::NextCommands;
+use crate::cli::drain::online::reporter::ContinueAndUndoCommands;
 use crate::cli::drain::online::run::{RunSettings, drain};
 use crate::cli::drain::online::server::{ObjectStore, Server, ServerResponse};
-use crate::cli::drain::online::settings::{RuleAnnotations, WaitFor};
-use crate::cli::state::StoredDoc;
+use crate::cli::drain::online::settings::{ReplacementWaitCondition, RuleAnnotations};
+use crate::cli::state::OwnedObject;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_api::profile::{GateChoice, Profile, Version};
 use tollgate_document::doc::{self, Value};
@@ -73,14 +73,14 @@ impl Replay {
             let kind = kind_of(&api_version, &text(root, "kind"));
             let key = (kind, text(root, "namespace"), text(root, "name"));
             let object = Some(root.get("object")).filter(|object| object.kind() == doc::ValueKind::Object);
-            let stored = object.map(|object| StoredDoc::from_value(&api_version, kind.name(), object));
+            let stored = object.map(|object| OwnedObject::from_value(&api_version, kind.name(), object));
             self.objects.insert_or_remove(key, stored);
         }
     }
 }
 
 impl Server for Replay {
-    fn now(&self) -> Timestamp {
+    fn time_of_last_exchange(&self) -> Timestamp {
         self.now
     }
 
@@ -125,7 +125,7 @@ impl Server for Replay {
             }
             let (metadata, api_version) = (claim.get("metadata"), text(read.root(), "apiVersion"));
             let key = (ObjectKind::ResourceClaim, text(metadata, "namespace"), text(metadata, "name"));
-            claims.insert_or_remove(key, Some(StoredDoc::from_value(&api_version, "ResourceClaim", claim)));
+            claims.insert_or_remove(key, Some(OwnedObject::from_value(&api_version, "ResourceClaim", claim)));
             self.next();
         }
         self.until("claims").map(|()| claims)
@@ -155,7 +155,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         rule_version: Version::parse(header.get("version").str()).expect("a version"),
         samples: NonZeroU32::MIN.saturating_add(63),
         seed: 0,
-        wait: WaitFor::Ready,
+        wait: ReplacementWaitCondition::Ready,
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: text(header, "holder") }),
@@ -166,7 +166,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         },
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
-        next: NextCommands { go_on: text(header, "goOn"), go_back: text(header, "goBack") },
+        next: ContinueAndUndoCommands { go_on: text(header, "goOn"), go_back: text(header, "goBack") },
         cluster_flags: String::new(),
     }
 }
@@ -188,7 +188,7 @@ fn recorded_drains_are_repeated() {
         // What was told then stands at the end.
         let told: Vec<String> = header.root().get("told").items().map(Value::to_json).collect();
         let mut replay = Replay::new(lines);
-        let mut watcher = Watcher::default();
+        let mut watcher = RecordingUserInterface::default();
         drain(&mut replay, &settings_of(header.root()), &mut watcher);
         let events: Vec<String> = watcher
             .timed

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cli::drain::online::server::{ObjectKey, ObjectStore, Server, ServerResponse};
 use crate::cli::drain::online::time::add_duration;
-use crate::cli::state::StoredDoc;
+use crate::cli::state::OwnedObject;
 use crate::cluster::{ApiError, DrainApiRequest};
 use tollgate_document::doc;
 use tollgate_forecast::ObjectKind;
@@ -87,7 +87,7 @@ impl Simulator {
             ObjectKind::ResourceClaim | ObjectKind::DeviceTaintRule => "resource.k8s.io/v1",
             _ => "apps/v1",
         };
-        let stored = StoredDoc::from_value(api_version, kind.name(), object.root());
+        let stored = OwnedObject::from_value(api_version, kind.name(), object.root());
         self.objects.insert_or_remove((kind, name("namespace"), name("name")), Some(stored));
     }
 
@@ -309,7 +309,7 @@ pub(super) fn with_ready(pod: &str, is_ready: bool) -> String {
 }
 
 impl Server for Simulator {
-    fn now(&self) -> Timestamp {
+    fn time_of_last_exchange(&self) -> Timestamp {
         self.now
     }
 
@@ -357,7 +357,7 @@ impl Server for Simulator {
         for (api_version, claim) in self.objects.claims() {
             let metadata = claim.get("metadata");
             let name = |field: &str| metadata.get(field).str().to_owned();
-            let stored = StoredDoc::from_value(api_version, "ResourceClaim", claim);
+            let stored = OwnedObject::from_value(api_version, "ResourceClaim", claim);
             claims
                 .insert_or_remove((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
         }

@@ -90,7 +90,7 @@ impl Adder for KubernetesValue {
     where
         Self: 'v,
     {
-        self.add_or_subtract(operators::ADD, other)
+        self.add_or_subtract_times(operators::ADD, other)
     }
 }
 
@@ -99,7 +99,7 @@ impl Subtractor for KubernetesValue {
     where
         Self: 'v,
     {
-        self.add_or_subtract(operators::SUBSTRACT, other)
+        self.add_or_subtract_times(operators::SUBSTRACT, other)
     }
 }
 
@@ -113,7 +113,7 @@ impl Comparer for KubernetesValue {
 
 impl KubernetesValue {
     /// Returns the sum or difference of two times or durations.
-    fn add_or_subtract<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
+    fn add_or_subtract_times<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
         let unsupported = || no_such_overload(operator, [self, other]);
         let other_value = to_library_value(other).ok_or_else(unsupported)?;
         match LibraryValue::call_function(operator, &[self.0.clone(), other_value]) {

@@ -8,7 +8,7 @@ use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::{self, deep_equals, read_cost};
+use super::super::functions::{self, charged_deep_equals, read_cost};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
@@ -69,7 +69,7 @@ fn both_list_arguments<'a, 'v>(
 
 /// True if one of the items equals `wanted`. Each comparison is charged.
 fn has_equal_item(items: &[&(dyn Val + '_)], wanted: &(dyn Val + '_)) -> bool {
-    items.iter().any(|item| deep_equals(*item, wanted))
+    items.iter().any(|item| charged_deep_equals(*item, wanted))
 }
 
 fn index_of_item<'b, 'v>(
@@ -78,14 +78,21 @@ fn index_of_item<'b, 'v>(
 ) -> CelResult<'b, 'v> {
     let all = list_argument(arguments, 0)?;
     let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "requires an item"))?.as_ref();
-    let mut indexes =
-        all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(index, _)| index);
+    let mut indexes = all
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| charged_deep_equals(**item, wanted))
+        .map(|(index, _)| index);
     let index = choose(&mut indexes).and_then(|index| i64::try_from(index).ok());
     Ok(integer(index.unwrap_or(-1)))
 }
 
 /// Returns the order of two items, after charging for their sizes.
-fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
+fn charge_and_compare(
+    function: &str,
+    one: &(dyn Val + '_),
+    other: &(dyn Val + '_),
+) -> Result<Ordering, ExecutionError> {
     charge_steps(1 + read_cost(one) + read_cost(other))?;
     functions::compare(function, one, other)
 }
@@ -93,7 +100,7 @@ fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Resu
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     for pair in list_argument(&arguments, 0)?.windows(2) {
         if let [one, other] = pair
-            && compare("isSorted", *one, *other)?.is_gt()
+            && charge_and_compare("isSorted", *one, *other)?.is_gt()
         {
             return Ok(boolean(false));
         }
@@ -107,7 +114,7 @@ fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Orde
         all.split_first().ok_or_else(|| function_error(function, "called on an empty list"))?;
     let mut best = *first;
     for item in rest {
-        if compare(function, *item, best)? == wanted {
+        if charge_and_compare(function, *item, best)? == wanted {
             best = *item;
         }
     }

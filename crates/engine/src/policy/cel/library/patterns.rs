@@ -100,7 +100,7 @@ fn compile(pattern: &str) -> Result<Pattern, String> {
         let text = error.to_string();
         text.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })?;
-    Ok(Pattern { regex, size: tollgate_cel::regex::program_size(pattern).unwrap_or(ASSUMED_INSTRUCTIONS) })
+    Ok(Pattern { regex, size: tollgate_cel::regex::go_program_size(pattern).unwrap_or(ASSUMED_INSTRUCTIONS) })
 }
 
 impl Pattern {
@@ -110,7 +110,7 @@ impl Pattern {
     }
 }
 
-fn with_pattern<T>(
+fn with_cached_pattern<T>(
     source: PatternSource,
     pattern: &str,
     look: impl FnOnce(&Pattern) -> Result<T, ExecutionError>,
@@ -138,7 +138,7 @@ fn with_pattern<T>(
 
 fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    with_pattern(source, pattern, |pattern| {
+    with_cached_pattern(source, pattern, |pattern| {
         pattern.charge_search(value)?;
         Ok(boolean(pattern.regex.is_match(value)))
     })
@@ -147,7 +147,7 @@ fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelRe
 /// Implements `find`: the first match, or an empty string.
 fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    with_pattern(source, pattern, |pattern| {
+    with_cached_pattern(source, pattern, |pattern| {
         pattern.charge_search(value)?;
         Ok(string(pattern.regex.find(value).map_or("", |found| found.as_str())))
     })
@@ -162,7 +162,7 @@ fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelR
         _ => *argument::<CelInt>(arguments, 2)?.inner(),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    with_pattern(source, pattern, |pattern| {
+    with_cached_pattern(source, pattern, |pattern| {
         let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
         let mut all = pattern.regex.find_iter(value);
         let mut rest = value;

@@ -98,7 +98,7 @@ fn character_count(text: &str) -> i64 {
 
 /// Returns the third argument of `indexOf` or `lastIndexOf`, as an index of a character and as a byte offset;
 /// `None` if there is none.
-fn offset_argument(
+fn char_and_byte_offset_argument(
     function: &str,
     arguments: &[CowVal<'_, '_>],
 ) -> Result<Option<(i64, usize)>, ExecutionError> {
@@ -117,7 +117,7 @@ fn offset_argument(
 
 fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
-    let (before, from) = offset_argument("indexOf", &arguments)?.unwrap_or_default();
+    let (before, from) = char_and_byte_offset_argument("indexOf", &arguments)?.unwrap_or_default();
     let rest = value.get(from..).unwrap_or_default();
     let found = rest.find(needle).and_then(|at| rest.get(..at));
     Ok(integer(found.map_or(-1, |skipped| before + character_count(skipped))))
@@ -126,8 +126,8 @@ fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 /// Implements `lastIndexOf`: the last position of the substring at or before the offset.
 fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
-    let end =
-        offset_argument("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());
+    let end = char_and_byte_offset_argument("lastIndexOf", &arguments)?
+        .map_or(value.len(), |(_, byte)| byte + needle.len());
     // A needle that would end within a character does not begin at the offset.
     let end = (end.min(value.len())..=value.len()).find(|end| value.is_char_boundary(*end));
     let searched = end.and_then(|end| value.get(..end)).unwrap_or_default();

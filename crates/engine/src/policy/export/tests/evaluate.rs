@@ -1,7 +1,7 @@
 //! An exported ValidatingAdmissionPolicy, evaluated as an API server does.
 
 use super::super::expressions::has_word;
-use super::super::{AdmissionPolicy, Export, NamedExpression};
+use super::super::{AdmissionPolicy, AdmissionPolicyExport, NamedExpression};
 use crate::policy::cel::{UnlimitedProgram, Variables};
 use crate::rules::FindingLevel;
 use tollgate_api::profile::ApiKind;
@@ -19,7 +19,7 @@ struct LoadedPolicy {
 }
 
 impl LoadedExport {
-    pub(super) fn new(export: &Export) -> LoadedExport {
+    pub(super) fn new(export: &AdmissionPolicyExport) -> LoadedExport {
         LoadedExport(export.policies.iter().map(LoadedPolicy::new).collect())
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::evaluate::LoadedExport;
 use super::{NOW, export, load};
-use crate::admission::{Attributes, Labels, Operation};
+use crate::admission::{Attributes, LabelsIfKnown, Operation};
 use crate::engine::Engine;
 use crate::policy::cel::Variables;
 use crate::rules::{FindingLevel, RuleSet};
@@ -261,7 +261,7 @@ fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
             user: user.root(),
             ..Attributes::for_create(object.root(), scope, NOW)
         };
-        let found = engine.validate(&attributes, Labels::Known(labels.root()));
+        let found = engine.validate(&attributes, LabelsIfKnown::Known(labels.root()));
         let expected = found.findings().iter().map(|finding| finding.level).max();
         let namespace_value = if kind.is_namespaced() { namespace_object.root() } else { Value::absent() };
         let variables = Variables::new(

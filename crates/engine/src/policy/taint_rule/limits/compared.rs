@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Acknowledgement, DevicesPodsAndNamespaces, ImpactLimits, TaintedLimit};
+use super::{AcknowledgementAnnotation, DevicesPodsAndNamespaces, ImpactLimits, TaintedLimit};
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
 
@@ -142,7 +142,7 @@ impl ImpactLimits {
                 let numbers =
                     DevicesPodsAndNamespaces { devices: *devices, pods: *pods, namespaces: *namespaces };
                 let nothing = DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 };
-                (!self.newly_exceeded(numbers, nothing).is_empty(), acknowledged)
+                (!self.describe_newly_exceeded_limits(numbers, nothing).is_empty(), acknowledged)
             }
             SampleImpact::Tainted { limit, acknowledged } => {
                 let is_exceeded = match (limit, self.max_tainted) {
@@ -157,7 +157,7 @@ impl ImpactLimits {
             return None;
         }
         let user = doc::parse(user).ok();
-        let may = |Acknowledgement { annotation, groups }: &Acknowledgement| {
+        let may = |AcknowledgementAnnotation { annotation, groups }: &AcknowledgementAnnotation| {
             let mut own = user.iter().flat_map(|user| user.root().get("groups").items());
             acknowledged.as_deref() == Some(&**annotation)
                 && groups.as_ref().is_none_or(|groups| own.any(|group| groups.match_any(group.str())))

@@ -41,8 +41,8 @@ pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, sp
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !ALLOCATION_MODES.contains(&mode) {
-        let value = BadValue::go_named_string(mode);
-        cx.report(CLASSIC_ALLOCATION_MODE, &at.field("allocationMode")).not_one_of(
+        let value = BadValue::json_quoted_string(mode);
+        cx.report(CLASSIC_ALLOCATION_MODE, &at.field("allocationMode")).not_supported_with_suggestion(
             value,
             mode,
             &ALLOCATION_MODES,

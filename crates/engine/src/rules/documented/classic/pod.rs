@@ -12,7 +12,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, LengthUnitWord};
 
-pub(super) fn check_classic_pod(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check_claim_templates_inside_classic_pod(
+    cx: &mut RuleContext<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
@@ -62,12 +65,16 @@ fn check_classic_claim_template(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, tem
                 .help("a template can set only the labels and annotations of its claim");
         }
     }
-    let inlined = |field: &&str| !template.json().get(field).is_null();
+    let inlined = |field: &&str| !template.json().get(field).is_null_or_absent();
     let twice = ["resourceClassName", "parameters", "allocationMode"].into_iter().find(inlined);
-    if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null()) {
+    if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null_or_absent()) {
         cx.report(NESTED_AND_INLINED_TEMPLATE, &at.field(field))
             .forbidden("may not be specified when `spec` is set")
             .also_at(&at.field("spec"));
     }
-    claim::check_classic_spec(cx, &template.nested_or_inlined_spec_path(at), template.spec());
+    claim::check_classic_spec(
+        cx,
+        &template.nested_or_inlined_spec_path(at),
+        template.nested_or_inlined_spec(),
+    );
 }

@@ -30,14 +30,14 @@ pub(super) fn check_classic_status(
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
     check_status_driver(cx, admission, status, &at.field("driverName"));
     check_phase(cx, admission, claim, &at.field("phase"));
-    check_users(cx, &at, status);
+    check_user_limit_and_reserved_for(cx, &at, status);
     if let Some(scheduling) = status.scheduling() {
         check_scheduling(cx, &at.field("scheduling"), scheduling);
     }
 }
 
 /// Returns the phase of a claim; `Pending` if it has none.
-fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
+fn phase_or_pending(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
@@ -83,13 +83,17 @@ fn check_phase(
     claim: ClassicClaim<'_>,
     at: &Path<'_>,
 ) {
-    let new = phase_of(claim.status());
+    let new = phase_or_pending(claim.status());
     if !CLAIM_PHASES.contains(&new) {
-        cx.report(CLAIM_PHASE, at).not_one_of(BadValue::go_named_string(new), new, &CLAIM_PHASES);
+        cx.report(CLAIM_PHASE, at).not_supported_with_suggestion(
+            BadValue::json_quoted_string(new),
+            new,
+            &CLAIM_PHASES,
+        );
         return;
     }
     let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
-    let old = phase_of(stored.status());
+    let old = phase_or_pending(stored.status());
     let follows = old == new
         || !CLAIM_PHASES.contains(&old)
         || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")]
@@ -101,7 +105,7 @@ fn check_phase(
             _ => "Pending",
         };
         cx.report(CLAIM_PHASE_TRANSITION, at)
-            .invalid(BadValue::go_named_string(new), format_args!("the phase after {old} must be {next}"));
+            .invalid(BadValue::json_quoted_string(new), format_args!("the phase after {old} must be {next}"));
         return;
     }
     if old == new || new != "Reallocate" {
@@ -118,7 +122,11 @@ fn check_phase(
     }
 }
 
-fn check_users(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
+fn check_user_limit_and_reserved_for(
+    cx: &mut RuleContext<'_, '_>,
+    at: &Path<'_>,
+    status: ClassicClaimStatus<'_>,
+) {
     let given = status.user_limit();
     if given < UNLIMITED_USERS {
         cx.report(CLAIM_USER_LIMIT, &at.field("userLimit"))
@@ -140,7 +148,10 @@ fn check_users(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, status: ClassicClaim
             .too_many(BadValue::Excess { count, limit }, at_most_message(limit))
             .help("`userLimit` limits how many consumers can use the resource at the same time (default: 1)");
     }
-    if !users.is_empty() && CLAIM_PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
+    if !users.is_empty()
+        && CLAIM_PHASES.contains(&phase_or_pending(status))
+        && phase_or_pending(status) != "Allocated"
+    {
         let detail = "may not be specified unless `phase` is Allocated";
         let value = BadValue::Excess { count: users.len(), limit: 0 };
         cx.report(CLAIM_RESERVED_FOR, &users_at).error_of_type(ErrorType::Forbidden, value, detail);
@@ -166,8 +177,8 @@ fn check_scheduling(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, scheduling: Sch
             scheduler.selected_node(),
         );
     }
-    check_nodes(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
-    check_nodes(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
+    check_node_names(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
+    check_node_names(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
     if let Some(selector) = driver.available_on_nodes() {
         node_selector::check_node_selector(
             cx,
@@ -178,7 +189,7 @@ fn check_scheduling(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, scheduling: Sch
     }
 }
 
-fn check_nodes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
+fn check_node_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
     for (index, name) in names.iter().enumerate() {
         naming::check_dns_subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tollgate_api::conform::suggest::nearest;
+use tollgate_api::conform::suggest::nearest_if_unambiguous;
 
 /// The fields of the variable `device` in selectors, for hints about misspelled names.
 const DEVICE_FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
@@ -45,7 +45,7 @@ pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str
 fn hint_for_name(error: &str, before: &str, known: &[&'static str]) -> Option<Cow<'static, str>> {
     let (_, rest) = error.split_once(before)?;
     let name = rest.split('\'').next()?;
-    nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?").into())
+    nearest_if_unambiguous(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?").into())
 }
 
 /// True if `sign` occurs outside of strings without one of its `partners` beside it, such as a single `&`.
