@@ -56,10 +56,14 @@ use tollgate_picture::pages::ReportJson;
 
 /// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(
+    override_usage = USAGE,
+    after_help = AFTER_HELP,
+    group = clap::ArgGroup::new("subject").args(["paths", "target"]).required(true).multiple(true)
+)]
 pub(super) struct Arguments {
     /// Files or folders with DeviceTaintRules, or with ResourceSlices that a driver would publish; `-` for stdin
-    #[arg(value_name = "RULE", required_unless_present = "target")]
+    #[arg(value_name = "RULE")]
     paths: Vec<PathBuf>,
 
     /// Devices instead of rules: DRIVER[/POOL[/DEVICE]] or node/NAME
@@ -111,6 +115,10 @@ pub(super) struct Arguments {
     #[command(flatten)]
     exit: ExitZeroArgs,
 }
+
+const USAGE: &str = "\
+tollgate impact [OPTIONS] <RULE>...
+       tollgate impact [OPTIONS] --target <TARGET>...";
 
 const AFTER_HELP: &str = "\
 To create a dump, run one of these commands:
@@ -415,22 +423,13 @@ impl<'r> ImpactReporter<'r> {
     fn report_total_impact(&mut self) -> Result<(), Failure> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.parts.len() > 1) {
             let elsewhere = self.forecast_evicted_pods(&sum.proposed_objects_json(), sum.profile, sum.at);
+            let json = sum.total_impact_record(elsewhere.as_ref());
             match self.arguments.output {
-                ReportOutput::Json => {
-                    writeln!(
-                        self.console,
-                        "{}",
-                        super::to_safe_json(&sum.total_impact_record(elsewhere.as_ref()))?
-                    )?;
-                }
+                ReportOutput::Json => writeln!(self.console, "{}", super::to_safe_json(&json)?)?,
                 ReportOutput::Html => {
-                    let capacity = self.device_count_changes_json(
-                        &sum.proposed_objects_json(),
-                        elsewhere.as_ref(),
-                        sum.profile,
-                    );
-                    self.drawn
-                        .push(HtmlPageRecord { json: sum.total_impact_record(elsewhere.as_ref()), capacity });
+                    let objects = sum.proposed_objects_json();
+                    let capacity = self.device_count_changes_json(&objects, elsewhere.as_ref(), sum.profile);
+                    self.drawn.push(HtmlPageRecord { json, capacity });
                 }
                 ReportOutput::Text => {
                     let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::outcome_sentence);
