@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    ServerConfig,
 };
 use rmcp::service::{RequestContext, serve_directly};
 use rmcp::{RoleServer, ServerHandler};
@@ -193,5 +194,19 @@ impl ServerHandler for McpServer {
             },
         };
         Ok(result.into())
+    }
+
+    /// Answers requests that the library could not decode: those with unknown methods, and calls whose parameters
+    /// have the wrong types.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(if request.method == "tools/call" {
+            ErrorData::invalid_params("`name` must be a string, and `arguments` an object", None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
+        })
     }
 }

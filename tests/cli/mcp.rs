@@ -172,6 +172,10 @@ fn tools_without_their_settings_are_not_offered() {
     let list = server.ask("tools/list", json!({}));
     assert_eq!(names(&list), ["validate", "explain"]);
     assert_eq!(server.call("devices", json!({}))["error"]["code"], -32602);
+    let answer = server.ask("tools/call", json!({"name": 5}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let answer = server.ask("tools/none", json!({}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
     let state = format!("{}/examples/cluster.yaml", env!("CARGO_MANIFEST_DIR"));
     let refusal = server.refusal("validate", json!({"manifests": RULE, "state": state}));
     assert!(refusal.contains("'state' was unexpected"), "{refusal}");
