@@ -34,7 +34,7 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
-pub use conditions::evaluate_expression;
+pub use conditions::{ObjectDependency, evaluate_expression};
 pub use deadlines::{EnforcementStart, EntryExpiry, ExpiringTolerationAllowEntry};
 pub use diff::{
     ChangeEffect, ChangeKind, FieldChange, PolicyChange, PolicyDiff, VerdictDifference, verdict_word,

@@ -5,6 +5,7 @@
 //!
 //! Invariant: `no` is exit code 1; what cannot be decided is an error, never `yes`.
 
+mod claim_dependent;
 mod toleration_arg;
 
 use std::fmt::Write as _;
@@ -76,7 +77,8 @@ Exit codes:
   0  the toleration is allowed, or TOLERATION is not specified
   1  the toleration is denied
   2  usage error
-  3  a policy could not be read, the labels of the namespace are not known, or the cluster could not be reached
+  3  a policy could not be read, the labels of the namespace are not known, the verdict depends on more of the
+     claim, or the cluster could not be reached
   4  internal error";
 
 /// The verdict of the policies on the toleration in the command line.
@@ -114,6 +116,7 @@ fn listed_record(listed: &ListedTolerationEntries) -> Json {
         "restrictedBy": listed.restricted_by,
         "requiresKey": listed.requires_key,
         "exempt": listed.exempt,
+        "claimDependent": collect_records(listed.claim_dependent.iter().map(claim_dependent::to_record)),
         "allow": entries(&listed.allow),
         "deny": entries(&listed.deny),
         "expired": entries(&listed.expired),
@@ -283,6 +286,12 @@ impl Check {
             entry.is_some_and(|entry| uncovered_effects(&tolerated, [entry]) != every)
         };
         let is_allowed = findings.is_allowed();
+        if let Some(policies) = claim_dependent::undecided_policies(toleration, listed, is_allowed) {
+            return Err(Failure::Input(format!(
+                "whether the toleration is allowed depends on more of the claim: {policies}; check a claim with \
+                 `tollgate validate`"
+            )));
+        }
         let restricted = listed.iter().filter(|listed| is_allowed && !listed.restricted_by.is_empty());
         Ok(TolerationVerdict {
             verdict: match findings.findings().iter().map(|finding| finding.level).max() {
@@ -361,6 +370,10 @@ impl Check {
             }
             for policy in &listed.exempt {
                 writeln!(console, "  the user is exempt from {}", printable_line(policy))?;
+            }
+            for dependent in &listed.claim_dependent {
+                let line = claim_dependent::describe(dependent);
+                writeln!(console, "  {}", printable_line(&line))?;
             }
         }
         Ok(())

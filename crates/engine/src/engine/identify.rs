@@ -370,7 +370,10 @@ fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profil
     );
     let written = |name| type_field_ignoring_case(object, name).unwrap_or_default();
     let help = if field == "kind" {
-        let kinds = kind_names_of(split_api_version(written(API_VERSION)).0);
+        let api_version = written(API_VERSION);
+        // Without apiVersion, the object could be of any group.
+        let kinds =
+            if api_version.is_empty() { Vec::new() } else { kind_names_of(split_api_version(api_version).0) };
         (!kinds.is_empty())
             .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
     } else {
@@ -385,8 +388,11 @@ fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profil
     };
     finding.help = Some(help.map_or_else(
         || {
-            let example =
-                if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
+            let example = match (field, written(API_VERSION)) {
+                ("kind", "") => "apiVersion: resource.k8s.io/v1` and `kind: ResourceClaim",
+                ("kind", _) => "kind: ResourceClaim",
+                _ => "apiVersion: resource.k8s.io/v1",
+            };
             format!("every object requires apiVersion and kind, for example `{example}`").into()
         },
         Into::into,

@@ -33,6 +33,8 @@ pub(super) struct Program {
     is_deep: bool,
     /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
+    /// True if the expression uses `object`.
+    pub(super) reads_object: bool,
     /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
 }
@@ -74,6 +76,7 @@ impl Program {
             tree,
             is_deep: rewriter.deepest > MAX_DEPTH_ON_CALLER_STACK,
             needs_namespace: rewriter.needs_namespace,
+            reads_object: rewriter.reads_object,
             names: rewriter.names,
         };
         Ok((program, expression))

@@ -30,6 +30,15 @@ pub(super) struct PolicyExpressions {
     sought: ExpressionFieldNames,
 }
 
+/// The expressions of a policy that read the object of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectDependency {
+    /// Whether the policy applies depends on the object.
+    MatchConditions,
+    /// The policy always applies, and has validations that read the object.
+    Validations,
+}
+
 /// A compiled match condition: the policy applies only if it is true.
 #[derive(Debug)]
 pub(super) struct MatchCondition {
@@ -127,6 +136,17 @@ impl PolicyExpressions {
     pub(super) fn need_namespace_object(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
         self.programs_except_messages().chain(messages).any(|program| program.needs_namespace)
+    }
+
+    /// Returns which expressions, if any, make the verdict on an object depend on all of its fields.
+    pub(super) fn object_dependency(&self) -> Option<ObjectDependency> {
+        if self.conditions.iter().any(|condition| condition.program.reads_object) {
+            Some(ObjectDependency::MatchConditions)
+        } else if self.validations.iter().any(|validation| validation.program.reads_object) {
+            Some(ObjectDependency::Validations)
+        } else {
+            None
+        }
     }
 
     /// Returns the expressions of a broken policy: only its match conditions, or none if these are invalid, and its

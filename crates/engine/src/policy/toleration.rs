@@ -488,9 +488,13 @@ fn describe_shortfall(
     }
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
         let effect = if tolerated.effects == EffectSet::KNOWN { "`effect: NoExecute` and " } else { "" };
-        lacks.push(format!(
-            "limits NoExecute to {limit}s: set {effect}`tolerationSeconds` to {limit} or less"
-        ));
+        // Only if nothing else is lacking, fewer seconds are enough.
+        let remedy = if lacks.is_empty() {
+            format!(": set {effect}`tolerationSeconds` to {limit} or less")
+        } else {
+            String::new()
+        };
+        lacks.push(format!("limits NoExecute to {limit}s{remedy}"));
     }
     lacks.join(", and ")
 }

@@ -41,6 +41,8 @@ pub(super) struct Rewriter {
     pub(super) refused: Option<String>,
     /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
+    /// True if the expression uses `object`.
+    pub(super) reads_object: bool,
     /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
 }
@@ -64,6 +66,7 @@ impl Rewriter {
             }
             Expr::Ident(name) => {
                 self.needs_namespace |= name == "namespaceObject";
+                self.reads_object |= name == "object";
                 Expr::Ident(name)
             }
             Expr::List(list) => {

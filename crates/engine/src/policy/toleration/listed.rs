@@ -4,6 +4,7 @@
 
 use super::{EntryWithPolicy, TolerationEntryGroup};
 use crate::admission::{LabelsIfKnown, Operation};
+use crate::policy::conditions::ObjectDependency;
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
@@ -44,6 +45,8 @@ pub struct ListedTolerationEntries {
     pub requires_key: Vec<String>,
     /// The policies from which the user is exempt.
     pub exempt: Vec<String>,
+    /// The policies that apply to the user and whose verdict depends on more of a claim than its tolerations.
+    pub claim_dependent: Vec<(String, ObjectDependency)>,
     pub allow: Vec<ListedEntry>,
     pub deny: Vec<ListedEntry>,
     /// Allow entries that have expired.
@@ -125,6 +128,14 @@ fn list_entries(
         restricted_by: named(&|matched, policy| matched.binds && policy.has_allow_list()),
         requires_key: named(&|matched, policy| matched.binds && policy.require_key),
         exempt: named(&|matched, _| !matched.binds),
+        claim_dependent: ours
+            .iter()
+            .filter(|(matched, _)| matched.binds)
+            .filter_map(|(matched, _)| {
+                let dependency = matched.policy.expressions.object_dependency()?;
+                Some((matched.policy.kind_and_name(), dependency))
+            })
+            .collect(),
         allow: entries(group.as_ref().map(|group| &group.allowed)),
         deny: entries(group.as_ref().map(|group| &group.denied)),
         expired: entries(group.as_ref().map(|group| &group.expired)),
